@@ -1,0 +1,114 @@
+package jig
+
+import (
+	"encoding/json"
+	"log/slog"
+	"time"
+)
+
+// CallStatus is where a call stands in the ledger.
+type CallStatus string
+
+// The states of a call. The first four are open, the others final.
+const (
+	// CallWaiting: policy asked, and nobody has decided yet.
+	CallWaiting CallStatus = "waiting"
+	// CallReserved: it may run (policy said run, or it was approved) and has not begun.
+	CallReserved CallStatus = "reserved"
+	// CallExecuting: an attempt has begun.
+	CallExecuting CallStatus = "executing"
+	// CallUnknown: an attempt began and nobody can know whether its effect happened; it waits for a person.
+	CallUnknown CallStatus = "unknown"
+
+	CallSucceeded CallStatus = "succeeded"
+	CallFailed    CallStatus = "failed"
+	CallDenied    CallStatus = "denied"
+	CallExpired   CallStatus = "expired"
+	CallCanceled  CallStatus = "canceled"
+	CallDuplicate CallStatus = "duplicate"
+)
+
+// Final reports whether the call has its result.
+func (s CallStatus) Final() bool {
+	switch s {
+	case CallWaiting, CallReserved, CallExecuting, CallUnknown:
+		return false
+	case CallSucceeded, CallFailed, CallDenied, CallExpired, CallCanceled, CallDuplicate:
+		return true
+	}
+	return false
+}
+
+// ToolCall is a call as the model asked for it.
+type ToolCall struct {
+	// ProviderID is the model provider's id of the call.
+	ProviderID string `json:"provider_id"`
+	Name       string `json:"name"`
+	// Input is the arguments; when they were not JSON, it is empty and Malformed holds what came.
+	Input     json.RawMessage `json:"input,omitempty"`
+	Malformed string          `json:"malformed,omitempty"`
+}
+
+// Call is a call's row in the ledger.
+type Call struct {
+	Tenant    string `json:"tenant"`
+	SessionID string `json:"session_id"`
+	// ID is <pass>.<ordinal>.
+	ID         string `json:"call"`
+	Pass       int    `json:"pass"`
+	Ordinal    int    `json:"ordinal"`
+	ProviderID string `json:"provider_id,omitempty"`
+	Tool       string `json:"tool"`
+	Version    string `json:"version,omitempty"`
+	// Write says that a success counts as a write of the session.
+	Write bool `json:"write,omitempty"`
+	// Idempotent is copied from the tool, so that recovery does not depend on the catalogue.
+	Idempotent bool `json:"idempotent,omitempty"`
+	// Input is kept as bytes, canonical JSON (RFC 8785); what came when it was not JSON.
+	Input     []byte `json:"input,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	// ConcurrencyKey is evaluated; calls with the same one run one after another.
+	ConcurrencyKey string `json:"concurrency_key,omitempty"`
+	// Digest binds what a person sees to what runs; see the documentation of approvals.
+	Digest        string     `json:"digest,omitempty"`
+	PolicyVersion string     `json:"policy_version,omitempty"`
+	Verdict       Verdict    `json:"verdict"`
+	Reasons       []string   `json:"reasons,omitempty"`
+	Status        CallStatus `json:"status"`
+	// Fence counts attempts that began; a result is accepted from the latest alone.
+	Fence int `json:"fence"`
+	// DuplicateOf is the call with the same signature.
+	DuplicateOf string      `json:"duplicate_of,omitempty"`
+	Result      *ToolResult `json:"result,omitempty"`
+	// ResultArtifact holds the whole result when it is too large for the row; Result is then cut down.
+	ResultArtifact string     `json:"result_artifact,omitempty"`
+	CreatedAt      time.Time  `json:"created_at"`
+	StartedAt      *time.Time `json:"started_at,omitempty"`
+	FinishedAt     *time.Time `json:"finished_at,omitempty"`
+}
+
+// Duration is how long the last attempt took; zero when it has not finished.
+func (c Call) Duration() time.Duration {
+	if c.StartedAt == nil || c.FinishedAt == nil {
+		return 0
+	}
+	return c.FinishedAt.Sub(*c.StartedAt)
+}
+
+// Invocation is the limited context a tool gets: who it acts for and nothing of the conversation.
+type Invocation struct {
+	Tenant    string
+	Principal Principal
+	SessionID string
+	CallID    string
+	Agent     string
+	Depth     int
+	// IdempotencyKey stays the same over retries, new workflow runs, resets and deploys.
+	IdempotencyKey string
+	// Attempt counts from 1 over all workers and runs.
+	Attempt int
+	// Logger writes to the worker's log with session, call and tool set.
+	Logger *slog.Logger
+	// Progress reports to the people who watch: it becomes an event tool.output_appended. Safe to call often.
+	Progress func(text string)
+}

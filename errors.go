@@ -1,0 +1,137 @@
+package jig
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Code names a class of failure. It is the same word in a tool result, an event, the command line and a program's error.
+type Code string
+
+// The codes a call, a session or a request can fail with.
+const (
+	CodeToolNotFound    Code = "TOOL_NOT_FOUND"
+	CodeNotPermitted    Code = "NOT_PERMITTED"
+	CodeMissingParam    Code = "MISSING_PARAM"
+	CodeInvalidInput    Code = "INVALID_INPUT"
+	CodeDenied          Code = "DENIED"
+	CodeExpired         Code = "EXPIRED"
+	CodeCanceled        Code = "CANCELED"
+	CodeDuplicate       Code = "DUPLICATE"
+	CodeTimeout         Code = "TIMEOUT"
+	CodeRateLimited     Code = "RATE_LIMITED"
+	CodeOutcomeUnknown  Code = "OUTCOME_UNKNOWN"
+	CodeInvalidOutput   Code = "INVALID_OUTPUT"
+	CodeNotFound        Code = "NOT_FOUND"
+	CodeConflict        Code = "CONFLICT"
+	CodeBudgetExhausted Code = "BUDGET_EXHAUSTED"
+	CodeUnavailable     Code = "UNAVAILABLE"
+	CodeInternal        Code = "INTERNAL"
+)
+
+// Codes lists every code, in the order the documentation gives them.
+func Codes() []Code {
+	return []Code{
+		CodeToolNotFound, CodeNotPermitted, CodeMissingParam, CodeInvalidInput, CodeDenied, CodeExpired, CodeCanceled,
+		CodeDuplicate, CodeTimeout, CodeRateLimited, CodeOutcomeUnknown, CodeInvalidOutput, CodeNotFound, CodeConflict,
+		CodeBudgetExhausted, CodeUnavailable, CodeInternal,
+	}
+}
+
+// Retryable reports whether the same request may succeed later without anybody changing it.
+func (c Code) Retryable() bool {
+	switch c {
+	case CodeTimeout, CodeRateLimited, CodeUnavailable, CodeInternal:
+		return true
+	case CodeToolNotFound, CodeNotPermitted, CodeMissingParam, CodeInvalidInput, CodeDenied, CodeExpired, CodeCanceled,
+		CodeDuplicate, CodeOutcomeUnknown, CodeInvalidOutput, CodeNotFound, CodeConflict, CodeBudgetExhausted:
+		return false
+	}
+	return false
+}
+
+// Error is a failure with a code, for people and programs alike. It is what a ToolResult carries and what every package
+// of jig returns at its edge.
+type Error struct {
+	// Code is the class of the failure.
+	Code Code `json:"code"`
+	// Message says what is wrong, in one sentence.
+	Message string `json:"message"`
+	// Field points at the offending value (a JSON pointer into the input, or a name), when there is one.
+	Field string `json:"field,omitempty"`
+	// Hint says how to put it right.
+	Hint string `json:"hint,omitempty"`
+	// Reason is a tool's own finer code.
+	Reason string `json:"reason,omitempty"`
+	// Violations lists every place an input broke its schema, when there are several.
+	Violations []Violation `json:"violations,omitempty"`
+	// RetryAfter is the shortest wait before a retry, as the other side asked; zero when it did not.
+	RetryAfter time.Duration `json:"-"`
+	// NotExecuted is set by a tool that knows that its effect did not happen, so that a retry is safe.
+	NotExecuted bool `json:"-"`
+	// Cause is the underlying error; it is never serialised.
+	Cause error `json:"-"`
+}
+
+// Violation is one place where a value does not fit its JSON Schema.
+type Violation struct {
+	// Pointer is the JSON pointer (RFC 6901) of the offending value.
+	Pointer string `json:"pointer"`
+	// Message says what is wrong with it.
+	Message string `json:"message"`
+}
+
+// Errorf makes an Error with a formatted message; a %w operand becomes its cause.
+func Errorf(code Code, format string, args ...any) *Error {
+	wrapped := fmt.Errorf(format, args...)
+	return &Error{Code: code, Message: wrapped.Error(), Cause: errors.Unwrap(wrapped)}
+}
+
+// WithField returns a copy that names the offending field.
+func (e *Error) WithField(field string) *Error { c := *e; c.Field = field; return &c }
+
+// WithHint returns a copy that says how to put it right.
+func (e *Error) WithHint(hint string) *Error { c := *e; c.Hint = hint; return &c }
+
+// WithReason returns a copy with a finer code.
+func (e *Error) WithReason(reason string) *Error { c := *e; c.Reason = reason; return &c }
+
+func (e *Error) Error() string {
+	s := string(e.Code) + ": " + e.Message
+	if e.Field != "" {
+		s += " (" + e.Field + ")"
+	}
+	if e.Hint != "" {
+		s += "; " + e.Hint
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Is makes errors.Is(err, &jig.Error{Code: c}) true for every error of that code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code && t.Message == ""
+}
+
+// AsError finds the Error in err's chain, or wraps err as INTERNAL. It returns nil for nil.
+func AsError(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Code: CodeInternal, Message: err.Error(), Cause: err}
+}
+
+// CodeOf returns the code of err, INTERNAL for an error without one, and "" for nil.
+func CodeOf(err error) Code {
+	if e := AsError(err); e != nil {
+		return e.Code
+	}
+	return ""
+}

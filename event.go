@@ -1,0 +1,57 @@
+package jig
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// EventType names what happened.
+type EventType string
+
+// The events of a session's log.
+const (
+	EventSessionStarted     EventType = "session.started"
+	EventSessionCompleted   EventType = "session.completed"
+	EventSessionFailed      EventType = "session.failed"
+	EventSessionCanceled    EventType = "session.canceled"
+	EventMessageAdded       EventType = "message.added"
+	EventPassStarted        EventType = "pass.started"
+	EventPassCompleted      EventType = "pass.completed"
+	EventToolStarted        EventType = "tool.started"
+	EventToolOutput         EventType = "tool.output_appended"
+	EventToolCompleted      EventType = "tool.completed"
+	EventToolFailed         EventType = "tool.failed"
+	EventToolCancelled      EventType = "tool.cancelled"
+	EventToolSkipped        EventType = "tool.skipped_duplicate"
+	EventToolNeedsApproval  EventType = "tool.needs_approval"
+	EventToolApproved       EventType = "tool.approved"
+	EventToolDenied         EventType = "tool.denied"
+	EventToolExpired        EventType = "tool.expired"
+	EventToolOutcomeUnknown EventType = "tool.outcome_unknown"
+	EventToolReconciled     EventType = "tool.reconciled"
+	EventDecisionRefused    EventType = "decision.refused"
+)
+
+// Event is one line of a session's append-only log. Seq counts 1, 2, 3 … without gaps.
+type Event struct {
+	SessionID string          `json:"session_id"`
+	Seq       int64           `json:"seq"`
+	At        time.Time       `json:"at"`
+	Type      EventType       `json:"type"`
+	Pass      int             `json:"pass,omitempty"`
+	CallID    string          `json:"call_id,omitempty"`
+	Tool      string          `json:"tool,omitempty"`
+	Data      json.RawMessage `json:"data,omitempty"`
+}
+
+// Artifact is a large value kept aside.
+type Artifact struct {
+	ID        string    `json:"id"`
+	SessionID string    `json:"session_id,omitempty"`
+	MediaType string    `json:"media_type"`
+	Size      int64     `json:"size"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// InlineBytes is the largest value kept in a row; larger ones become artifacts.
+const InlineBytes = 32 << 10

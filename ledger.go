@@ -1,0 +1,179 @@
+package jig
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Admission is what the ledger is told of a pass: every call, with its verdict, in one transaction.
+type Admission struct {
+	Tenant    string
+	SessionID string
+	Pass      int
+	// Calls in the order asked. A call of verdict run is reserved, ask waits, deny and refuse carry their result.
+	Calls []Call
+	// Approvals to open, one for each call that asks.
+	Approvals []Pending
+}
+
+// Window is the part of a pass's calls that a workflow run takes in hand.
+type Window struct {
+	// Calls that are not final, in the order asked: those that wait for a person and at most the asked number of others.
+	Calls []Call
+	// Approvals of the calls that wait, by call id.
+	Approvals map[string]Pending
+	// More says that the pass has further open calls.
+	More bool
+}
+
+// Reserve asks the ledger to let an attempt begin.
+type Reserve struct {
+	Tenant    string
+	SessionID string
+	CallID    string
+	// Version is the version of the tool that this worker would run.
+	Version string
+	// Digest is recomputed by the one who asks from what it is about to run; it must equal the row's, and the approved one's.
+	Digest string
+	// MaxAttempts bounds the attempts of the call.
+	MaxAttempts int
+	// Attempt names the attempt, so that one whose answer was lost may ask again and gets the same fence; "" when it never asks twice.
+	Attempt string
+}
+
+// ReserveOutcome says what the ledger answered.
+type ReserveOutcome string
+
+// The answers to Reserve.
+const (
+	// ReserveRun: go ahead under the returned fence.
+	ReserveRun ReserveOutcome = "run"
+	// ReserveFinal: the call has its result already.
+	ReserveFinal ReserveOutcome = "final"
+	// ReserveUnknown: an earlier attempt began and nobody knows how it ended; a person must say.
+	ReserveUnknown ReserveOutcome = "unknown"
+	// ReserveWaiting: no valid approval; the call waits for one.
+	ReserveWaiting ReserveOutcome = "waiting"
+)
+
+// Reservation is the ledger's answer.
+type Reservation struct {
+	Outcome ReserveOutcome
+	Call    Call
+	// Fence must be given back with the completion.
+	Fence int
+}
+
+// Completion finalises an attempt.
+type Completion struct {
+	Tenant    string
+	SessionID string
+	CallID    string
+	Fence     int
+	// Status is succeeded, failed or canceled; unknown when the attempt cannot know; reserved to give the attempt back for a
+	// retry because its effect did not happen.
+	Status CallStatus
+	Result ToolResult
+	// Whole is the uncut result (JSON of a ToolResult) when Result was cut down; it is stored as ResultArtifact.
+	Whole []byte
+}
+
+// QuickCompletion is the record of a first attempt at a read-only, idempotent call that has run already.
+type QuickCompletion struct {
+	CallID string
+	// Version and Digest are what ran; they must be what was admitted.
+	Version, Digest string
+	// Status is succeeded or failed.
+	Status            CallStatus
+	Result            ToolResult
+	Started, Finished time.Time
+}
+
+// DecisionRequest is a decision with what the activity worked out from it, because the store cannot.
+type DecisionRequest struct {
+	Tenant    string
+	SessionID string
+	// Key is the same whenever the same signal or update is processed again, so that it takes effect once.
+	Key string
+	// Claimed is true when By was not proved.
+	Claimed  bool
+	Decision Decision
+	// Edited is the call as it would run with the decision's input (canonical, validated, with its new digest and ruling);
+	// nil when the decision does not edit.
+	Edited *Call
+	// Refusal, when set, is recorded as decision.refused without looking further: a payload that could not be read, an edit
+	// that does not fit the schema.
+	Refusal string
+	Now     time.Time
+}
+
+// ReconcileRequest is a person's word on an unknown outcome; see DecisionRequest for the fields they share.
+type ReconcileRequest struct {
+	Tenant         string
+	SessionID      string
+	Key            string
+	Claimed        bool
+	Reconciliation Reconciliation
+	Refusal        string
+}
+
+// Settlement ends a pass.
+type Settlement struct {
+	Tenant    string
+	SessionID string
+	Pass      int
+}
+
+// PassState is what settling a pass needs to know.
+type PassState struct {
+	Session Session
+	Turn    Turn
+	// Counts of the pass's calls by status.
+	Counts map[CallStatus]int
+	// Unread counts the user messages that arrived since the pass's prompt was built.
+	Unread int
+	// MessagePass is the pass under way when the latest user message arrived; 0 when there was none but the task.
+	MessagePass int
+}
+
+// End is how a session (or a pass) comes to its end in the store: the status working means that it goes on.
+type End struct {
+	Tenant    string
+	SessionID string
+	Pass      int
+	Status    Status
+	Reason    string
+	Answer    string
+	Error     *Error
+}
+
+// CallCounts is the tally of a session's calls, by status.
+type CallCounts map[CallStatus]int
+
+// CallView is a call as the status shows it.
+type CallView struct {
+	Call       string     `json:"call"`
+	Tool       string     `json:"tool"`
+	Status     CallStatus `json:"status"`
+	Summary    string     `json:"summary,omitempty"`
+	DurationMS int64      `json:"duration_ms"`
+	Error      *Error     `json:"error,omitempty"`
+}
+
+// SessionView is what `status` shows.
+type SessionView struct {
+	SessionID string     `json:"session_id"`
+	Agent     string     `json:"agent"`
+	Status    Status     `json:"status"`
+	Pass      int        `json:"pass"`
+	Pending   []Pending  `json:"pending"`
+	Calls     []CallView `json:"calls"`
+	Answer    string     `json:"answer,omitempty"`
+	// AnswerArtifact holds the answer when it is too large to be shown whole.
+	AnswerArtifact string          `json:"answer_artifact,omitempty"`
+	Reason         string          `json:"reason,omitempty"`
+	Error          *Error          `json:"error,omitempty"`
+	Counts         CallCounts      `json:"counts,omitempty"`
+	Tokens         int64           `json:"tokens,omitempty"`
+	Todo           json.RawMessage `json:"todo,omitempty"`
+}

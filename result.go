@@ -1,0 +1,25 @@
+package jig
+
+import "encoding/json"
+
+// ToolResult is what every tool gives back, whatever it does.
+type ToolResult struct {
+	// Success says whether the tool did what it was asked to do.
+	Success bool `json:"success"`
+	// Data is what the model reasons about: a JSON value that fits the tool's output schema.
+	Data json.RawMessage `json:"data,omitempty"`
+	// Summary is one line for people.
+	Summary string `json:"summary"`
+	// Markdown goes into the next prompt in place of Data, when set.
+	Markdown string `json:"markdown,omitempty"`
+	// Error says what failed; nil when Success.
+	Error *Error `json:"error,omitempty"`
+	// Artifacts are the ids of values kept aside.
+	Artifacts []string `json:"artifacts,omitempty"`
+}
+
+// Failure is the result of a call that failed with err.
+func Failure(err error) ToolResult {
+	e := AsError(err)
+	return ToolResult{Summary: e.Message, Error: e}
+}

@@ -1,0 +1,165 @@
+package jig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+	"time"
+)
+
+// Permission says what a tool does to data.
+type Permission string
+
+// The permission levels. Read and draft tools run by themselves; write suspends for approval; destructive never runs
+// without a person, whatever the settings say.
+const (
+	PermissionRead        Permission = "read"
+	PermissionDraft       Permission = "draft"
+	PermissionWrite       Permission = "write"
+	PermissionDestructive Permission = "destructive"
+)
+
+// Risk says how much harm a wrong call can do.
+type Risk string
+
+// The risk levels. Safe runs at once, moderate runs and is logged, high asks.
+const (
+	RiskSafe     Risk = "safe"
+	RiskModerate Risk = "moderate"
+	RiskHigh     Risk = "high"
+)
+
+// ApprovalPolicy is the tool author's own word on approvals.
+type ApprovalPolicy string
+
+// The approval policies.
+const (
+	ApprovalAuto      ApprovalPolicy = "auto"
+	ApprovalAlwaysAsk ApprovalPolicy = "always_ask"
+)
+
+// Execution says where a tool runs.
+type Execution string
+
+// The ways to run a tool. Local is for tools that are read-only, idempotent and quick (well under a second): they run
+// beside the workflow, without a task of their own.
+const (
+	ExecutionActivity Execution = "activity"
+	ExecutionLocal    Execution = "local"
+)
+
+// Tool is a tool's declared contract. Its zero values mean: permission write, risk moderate, approval auto, execution
+// activity, not idempotent, a time-out of DefaultToolTimeout, DefaultMaxAttempts attempts.
+type Tool struct {
+	// Name is category.actionTarget, at most 64 characters; see CheckToolName.
+	Name string `json:"name"`
+	// Version hashes the contract and Revision; see Seal.
+	Version string `json:"version"`
+	// Description tells the model when to use the tool and what it gives back.
+	Description string `json:"description"`
+	// Category groups the tool menu; default: the name's first part.
+	Category   string         `json:"category,omitempty"`
+	Permission Permission     `json:"permission"`
+	Risk       Risk           `json:"risk"`
+	Approval   ApprovalPolicy `json:"approval"`
+	// Idempotent says that running the tool again under the same idempotency key changes nothing more.
+	Idempotent bool      `json:"idempotent"`
+	Execution  Execution `json:"execution"`
+	// InputSchema and OutputSchema are JSON Schema 2020-12, objects at the top.
+	InputSchema  json.RawMessage `json:"input_schema"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Tags         []string        `json:"tags,omitempty"`
+	Icon         string          `json:"icon,omitempty"`
+	// RequiredPermission is a permission the principal must hold; none when empty.
+	RequiredPermission string `json:"required_permission,omitempty"`
+	// Tenants lists the tenants that may see the tool; all when empty.
+	Tenants []string `json:"tenants,omitempty"`
+	// Timeout bounds one attempt. In JSON: nanoseconds.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// MaxAttempts bounds the attempts of one call, over all workers and runs.
+	MaxAttempts int `json:"max_attempts,omitempty"`
+	// ConcurrencyKey is CEL over input; calls with the same key run one after another.
+	ConcurrencyKey string          `json:"concurrency_key,omitempty"`
+	OutputSections json.RawMessage `json:"output_sections,omitempty"`
+	// Undo names the tool that takes this one's effect back.
+	Undo string `json:"undo,omitempty"`
+	// Revision is raised by the author when behaviour changes and the contract does not.
+	Revision int `json:"revision,omitempty"`
+	// Implementation is "go" for a tool in code, or the kind of its execution spec.
+	Implementation string `json:"implementation,omitempty"`
+}
+
+// Defaults of a tool.
+const (
+	DefaultToolTimeout = time.Minute
+	DefaultMaxAttempts = 3
+	MaxToolNameLength  = 64
+)
+
+var toolNameForm = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+$`)
+
+// CheckToolName refuses a name that is not category.actionTarget.
+func CheckToolName(name string) error {
+	if len(name) <= MaxToolNameLength && toolNameForm.MatchString(name) {
+		return nil
+	}
+	return Errorf(CodeInvalidInput, "%q is not a tool name", name).WithField("name").
+		WithHint("use category.actionTarget, e.g. data.searchRecords, at most 64 characters")
+}
+
+// Seal fills in the defaults and the version, and returns the result. The version is the first 16 hex digits of the
+// SHA-256 of the contract, so a rebuild of the same tool keeps it and any change of what a person approved changes it.
+func (t Tool) Seal() Tool {
+	setDefault(&t.Permission, PermissionWrite)
+	setDefault(&t.Risk, RiskModerate)
+	setDefault(&t.Approval, ApprovalAuto)
+	setDefault(&t.Execution, ExecutionActivity)
+	setDefault(&t.Timeout, DefaultToolTimeout)
+	setDefault(&t.MaxAttempts, DefaultMaxAttempts)
+	setDefault(&t.Implementation, "go")
+	if t.Category == "" {
+		t.Category = categoryOf(t.Name)
+	}
+	contract := t
+	contract.Version = ""
+	contract.InputSchema = normalJSON(t.InputSchema)
+	contract.OutputSchema = normalJSON(t.OutputSchema)
+	contract.OutputSections = normalJSON(t.OutputSections)
+	b, err := json.Marshal(contract)
+	if err != nil { // only a schema that is not JSON can fail, and registration refuses it
+		b = []byte(t.Name)
+	}
+	sum := sha256.Sum256(b)
+	t.Version = hex.EncodeToString(sum[:8])
+	return t
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+func categoryOf(name string) string {
+	for i := range len(name) {
+		if name[i] == '.' {
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// normalJSON sorts keys and drops white space, so that the version does not depend on how a schema was written.
+func normalJSON(raw json.RawMessage) json.RawMessage {
+	var v any
+	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
+		return raw
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return b
+}
