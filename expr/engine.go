@@ -1,0 +1,44 @@
+package expr
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Engine evaluates the expressions of the engine's own uses, each compiled once. It is safe for concurrent use.
+type Engine struct {
+	cache *Cache
+	keys  *Env
+}
+
+// NewEngine makes an Engine.
+func NewEngine() (*Engine, error) {
+	keys, err := ConcurrencyKeyEnv()
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{cache: NewCache(0), keys: keys}, nil
+}
+
+// ConcurrencyKey evaluates a tool's concurrency key over a call's input. A text is the key as it is, any other value its
+// JSON; an empty source gives the empty key.
+func (e *Engine) ConcurrencyKey(ctx context.Context, source string, input json.RawMessage) (string, error) {
+	if source == "" {
+		return "", nil
+	}
+	p, err := e.cache.Compile(e.keys, source, Any)
+	if err != nil {
+		return "", err
+	}
+	v, err := p.Eval(ctx, map[string]any{"input": input})
+	if err != nil {
+		return "", err
+	}
+	return asText(v)
+}
+
+// CheckConcurrencyKey reports whether a concurrency key compiles.
+func (e *Engine) CheckConcurrencyKey(source string) error {
+	_, err := e.cache.Compile(e.keys, source, Any)
+	return err
+}

@@ -1,0 +1,152 @@
+package expr
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/ext"
+
+	"github.com/jig-run/jig"
+)
+
+// What the parser tolerates, whatever the use.
+const (
+	maxDepth       = 100
+	maxNodes       = 20_000
+	maxRange       = 100_000
+	maxPattern     = 1_000
+	maxPatternSize = 2_000
+	interruptEvery = 64
+)
+
+// Env compiles the expressions of one use. It is safe for concurrent use.
+type Env struct {
+	use      Use
+	cel      *cel.Env
+	bindings map[string]*functions.Overload
+}
+
+// NewEnv makes the environment of a use.
+func NewEnv(use Use) (*Env, error) {
+	use.Limits = use.Limits.withDefaults()
+	options := []cel.EnvOption{
+		cel.OptionalTypes(),
+		ext.Strings(), ext.Lists(ext.ListsMaxRangeSize(maxRange)), ext.Math(), ext.Sets(), ext.Encoders(), ext.Bindings(),
+		ext.TwoVarComprehensions(),
+		cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true),
+		cel.ParserRecursionLimit(maxDepth),
+		cel.ParserErrorRecoveryLimit(4),
+		cel.ParserExpressionSizeLimit(use.Limits.Source),
+		cel.ExpressionNodeLimit(maxNodes),
+		orderedFunction(),
+	}
+	for _, v := range use.Variables {
+		options = append(options, cel.Variable(v.Name, v.Type.cel()))
+	}
+	env, err := cel.NewEnv(options...)
+	if err != nil {
+		return nil, fmt.Errorf("make the %s environment: %w", use.Name, err)
+	}
+	bindings, err := bindingsOf(env)
+	if err != nil {
+		return nil, fmt.Errorf("make the %s environment: %w", use.Name, err)
+	}
+	return &Env{use: use, cel: env, bindings: bindings}, nil
+}
+
+func (t Type) cel() *cel.Type {
+	switch t {
+	case Any:
+		return cel.DynType
+	case Bool:
+		return cel.BoolType
+	case Int:
+		return cel.IntType
+	case String:
+		return cel.StringType
+	case List:
+		return cel.ListType(cel.DynType)
+	case Map:
+		return cel.MapType(cel.StringType, cel.DynType)
+	}
+	return cel.DynType
+}
+
+// Use returns what the environment was made for, with its limits filled in.
+func (e *Env) Use() Use { return e.use }
+
+// Compile checks an expression and makes a program of it. Its errors are INVALID_INPUT with the line, the column and a
+// caret under it; see IssueError.
+func (e *Env) Compile(source string) (*Program, error) { return e.compile(source, Any) }
+
+// CompileAs is Compile for an expression whose result must be of a type; one that is known only when it runs is checked then.
+func (e *Env) CompileAs(source string, want Type) (*Program, error) { return e.compile(source, want) }
+
+func (e *Env) compile(source string, want Type) (*Program, error) {
+	if len(source) > e.use.Limits.Source {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the expression has %d bytes, at most %d are allowed",
+			len(source), e.use.Limits.Source)
+	}
+	checked, issues := e.cel.Compile(source)
+	if issues.Err() != nil {
+		return nil, e.compileIssue(source, issues.Errors()).jig()
+	}
+	if !want.fits(checked.OutputType()) {
+		i := &IssueError{Source: source, Message: fmt.Sprintf("this gives %s where %s is needed", checked.OutputType(), want.name())}
+		return nil, i.jig()
+	}
+	if issue := checkPatterns(source, checked.NativeRep()); issue != nil {
+		return nil, issue.jig()
+	}
+	orderRanges(checked.NativeRep())
+	program, err := e.cel.Program(checked,
+		cel.CustomDecoratorV2(e.guard),
+		cel.InterruptCheckFrequency(interruptEvery),
+	)
+	if err != nil {
+		return nil, (&IssueError{Source: source, Message: err.Error(), Cause: err}).jig()
+	}
+	return &Program{env: e, source: source, want: want, info: checked.NativeRep().SourceInfo(), program: program}, nil
+}
+
+func (t Type) fits(have *cel.Type) bool {
+	if t == Any || have.Kind() == cel.DynKind {
+		return true
+	}
+	return have.Kind() == t.cel().Kind()
+}
+
+func (t Type) name() string {
+	switch t {
+	case Any:
+		return "any value"
+	case Bool:
+		return "true or false"
+	case Int:
+		return "a whole number"
+	case String:
+		return "a text"
+	case List:
+		return "a list"
+	case Map:
+		return "a map"
+	}
+	return "any value"
+}
+
+// bindingsOf indexes the environment's functions by overload and by name, for the guards to call.
+func bindingsOf(env *cel.Env) (map[string]*functions.Overload, error) {
+	out := map[string]*functions.Overload{}
+	for _, f := range env.Functions() {
+		overloads, err := f.Bindings()
+		if err != nil {
+			return nil, fmt.Errorf("bind %s: %w", f.Name(), err)
+		}
+		for _, o := range overloads {
+			out[o.Operator] = o
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,242 @@
+package expr
+
+import (
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+)
+
+// guard wraps the steps of a program whose work grows with their operands, so that the meter is asked before they run.
+func (e *Env) guard(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	switch s := step.(type) {
+	case interpreter.InterpretableConstructor:
+		return guardConstructor(s), nil
+	case interpreter.InterpretableCall:
+		return e.guardCall(s), nil
+	}
+	return step, nil
+}
+
+func (e *Env) guardCall(call interpreter.InterpretableCall) interpreter.InterpretableV2 {
+	if free(call.Function()) {
+		return call
+	}
+	rule := ruleOf(call)
+	switch call.Function() {
+	case operators.Equals:
+		return &guardedCall{InterpretableCall: call, before: rule, args: call.Args(), apply: equal, binary: types.Equal}
+	case operators.NotEquals:
+		return &guardedCall{InterpretableCall: call, before: rule, args: call.Args(), apply: notEqual}
+	case operators.Add:
+		return &guardedCall{InterpretableCall: call, before: rule, args: call.Args(), apply: add, binary: addTwo}
+	}
+	if call.Function() == overloads.Matches {
+		return guardMatches(call)
+	}
+	overload := e.bindings[call.OverloadID()]
+	if overload == nil {
+		overload = e.bindings[call.Function()]
+	}
+	if overload == nil || overload.NonStrict {
+		return call
+	}
+	if call.Function() == jsonEncodeName {
+		overload = &functions.Overload{Unary: e.jsonEncode}
+	}
+	guarded := &guardedCall{InterpretableCall: call, before: rule, args: call.Args(), apply: applyOverload(call, overload)}
+	switch {
+	case comparison(call.Function()) && overload.OperandTrait == 0:
+		guarded.binary = overload.Binary
+	case call.Function() == overloads.Size:
+		guarded.size = overload.Unary
+	}
+	return guarded
+}
+
+type applier func(m *meter, args []ref.Val) ref.Val
+
+// guardedCall evaluates its arguments, charges the meter, calls the function itself and charges for the result.
+type guardedCall struct {
+	interpreter.InterpretableCall
+	args   []interpreter.InterpretableV2
+	before rule
+	apply  applier
+	// binary does what apply does, for two arguments that are too small to be charged; size, for one whose parts are not read.
+	binary func(left, right ref.Val) ref.Val
+	size   func(ref.Val) ref.Val
+}
+
+func (g *guardedCall) Eval(vars interpreter.Activation) ref.Val {
+	return g.Exec(interpreter.AsFrame(vars))
+}
+
+func (g *guardedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	if g.size != nil {
+		v := g.args[0].Exec(frame)
+		if types.IsUnknownOrError(v) {
+			return v
+		}
+		switch v.(type) {
+		case traits.Lister, traits.Mapper:
+			return types.LabelErrNode(g.ID(), g.size(v))
+		}
+		return g.call(frame, []ref.Val{v}, true)
+	}
+	if g.binary == nil {
+		return g.execAll(frame)
+	}
+	left := g.args[0].Exec(frame)
+	if types.IsUnknownOrError(left) {
+		return left
+	}
+	right := g.args[1].Exec(frame)
+	if types.IsUnknownOrError(right) {
+		return right
+	}
+	if heavy(left) || heavy(right) {
+		return g.call(frame, []ref.Val{left, right}, true)
+	}
+	return types.LabelErrNode(g.ID(), g.binary(left, right))
+}
+
+func (g *guardedCall) execAll(frame *interpreter.ExecutionFrame) ref.Val {
+	args := make([]ref.Val, len(g.args))
+	charged := g.before.always
+	for i, arg := range g.args {
+		args[i] = arg.Exec(frame)
+		if types.IsUnknownOrError(args[i]) {
+			return args[i]
+		}
+		charged = charged || heavy(args[i])
+	}
+	return g.call(frame, args, charged)
+}
+
+func (g *guardedCall) call(frame *interpreter.ExecutionFrame, args []ref.Val, charged bool) ref.Val {
+	var m *meter
+	if charged {
+		m = meterOf(frame)
+		g.before.charge(m, args)
+	}
+	result := g.apply(m, args)
+	if g.before.light {
+		return types.LabelErrNode(g.ID(), result)
+	}
+	if weight := shallow(result); weight > valueWeight {
+		if m == nil {
+			m = meterOf(frame)
+		}
+		if _, growing := result.(traits.MutableLister); !growing {
+			m.spend(weight)
+		}
+	}
+	return types.LabelErrNode(g.ID(), result)
+}
+
+// heavy reports whether the work on a value is worth charging.
+func heavy(v ref.Val) bool {
+	switch x := v.(type) {
+	case types.Int, types.Bool, types.Double, types.Null, types.Uint:
+		return false
+	case types.String:
+		return len(x) > valueWeight
+	}
+	return compound(v) || shallow(v) > valueWeight
+}
+
+// guardConstructor makes a constant of a list or map of constants, and charges for the others each time they are made.
+func guardConstructor(c interpreter.InterpretableConstructor) interpreter.InterpretableV2 {
+	constant := true
+	for _, v := range c.InitVals() {
+		_, isConst := v.(interpreter.InterpretableConst)
+		constant = constant && isConst
+	}
+	if constant {
+		if v := c.Eval(interpreter.EmptyActivation()); !types.IsUnknownOrError(v) {
+			return interpreter.NewConstValue(c.ID(), v)
+		}
+	}
+	return &guardedConstructor{InterpretableConstructor: c, weight: int64(96 + valueWeight*len(c.InitVals()))}
+}
+
+type guardedConstructor struct {
+	interpreter.InterpretableConstructor
+	weight int64
+}
+
+func (g *guardedConstructor) Eval(vars interpreter.Activation) ref.Val {
+	return g.Exec(interpreter.AsFrame(vars))
+}
+
+func (g *guardedConstructor) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	meterOf(frame).spend(g.weight)
+	return g.InterpretableConstructor.Eval(frame)
+}
+
+func equal(_ *meter, args []ref.Val) ref.Val { return types.Equal(args[0], args[1]) }
+
+func notEqual(_ *meter, args []ref.Val) ref.Val {
+	eq, ok := types.Equal(args[0], args[1]).(types.Bool)
+	return types.Bool(!ok || !bool(eq))
+}
+
+// add is the + operator. Lists that are joined outside a comprehension are copied: cel-go would chain them, and a chain is
+// walked from its beginning for every element.
+func add(_ *meter, args []ref.Val) ref.Val { return addTwo(args[0], args[1]) }
+
+func addTwo(a, b ref.Val) ref.Val {
+	left, leftList := a.(traits.Lister)
+	right, rightList := b.(traits.Lister)
+	if _, growing := a.(traits.MutableLister); leftList && rightList && !growing {
+		all := make([]ref.Val, 0, sizeOf(left)+sizeOf(right))
+		for _, list := range []traits.Lister{left, right} {
+			for i, n := types.Int(0), types.Int(sizeOf(list)); i < n; i++ {
+				all = append(all, list.Get(i))
+			}
+		}
+		return types.NewRefValList(types.DefaultTypeAdapter, all)
+	}
+	adder, ok := a.(traits.Adder)
+	if !ok {
+		return noOverload(operators.Add, []ref.Val{a, b})
+	}
+	sum := adder.Add(b)
+	if types.IsError(sum) && a.Type() != b.Type() {
+		return noOverload(operators.Add, []ref.Val{a, b})
+	}
+	return sum
+}
+
+// comparison reports whether a function takes two values and gives a truth.
+func comparison(function string) bool {
+	switch function {
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		return true
+	}
+	return false
+}
+
+// applyOverload calls a function as cel-go's planner would: by its binding, else as a method of its first argument.
+func applyOverload(call interpreter.InterpretableCall, o *functions.Overload) applier {
+	return func(_ *meter, args []ref.Val) ref.Val {
+		if len(args) > 0 && o.OperandTrait != 0 && !args[0].Type().HasTrait(o.OperandTrait) {
+			if receiver, ok := args[0].(traits.Receiver); ok {
+				return receiver.Receive(call.Function(), call.OverloadID(), args[1:])
+			}
+			return noOverload(call.Function(), args)
+		}
+		switch {
+		case len(args) == 1 && o.Unary != nil:
+			return o.Unary(args[0])
+		case len(args) == 2 && o.Binary != nil:
+			return o.Binary(args[0], args[1])
+		case o.Function != nil:
+			return o.Function(args...)
+		}
+		return noOverload(call.Function(), args)
+	}
+}

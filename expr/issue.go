@@ -1,0 +1,200 @@
+package expr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+
+	"github.com/jig-run/jig"
+)
+
+// IssueError says where in a source something is wrong. It is the cause of the errors of this package (use errors.As), so that
+// whoever knows the document can add line and path.
+type IssueError struct {
+	// Source is the expression, or the whole text of the template that holds it.
+	Source string
+	// Offset is where, in characters from the beginning of Source.
+	Offset int
+	// Message is one sentence without the position.
+	Message string
+	// Cause is the underlying error, when there is one.
+	Cause error
+}
+
+// Position is the line and the column of the issue in its source, both from 1, the column in characters.
+func (i *IssueError) Position() (line, column int) {
+	line, column = 1, 1
+	for n, r := range []rune(i.Source) {
+		if n >= i.Offset {
+			break
+		}
+		if column++; r == '\n' {
+			line, column = line+1, 1
+		}
+	}
+	return line, column
+}
+
+func (i *IssueError) Error() string { return i.Message }
+
+func (i *IssueError) Unwrap() error { return i.Cause }
+
+// widest is the most of a source line that is shown with the caret.
+const widest = 100
+
+// Caret is the source line of the issue with a caret under its column.
+func (i *IssueError) Caret() string {
+	line, column := i.Position()
+	text := []rune(strings.ReplaceAll(strings.Split(i.Source, "\n")[line-1], "\t", " "))
+	from := 0
+	if len(text) > widest && column > widest/2 {
+		from = min(column-widest/2, len(text)-widest/2)
+	}
+	shown := text[from:min(len(text), from+widest)]
+	return "  " + string(shown) + "\n  " + strings.Repeat(" ", max(0, column-1-from)) + "^"
+}
+
+func (i *IssueError) jig() *jig.Error {
+	line, column := i.Position()
+	where := fmt.Sprintf("column %d", column)
+	if strings.Contains(i.Source, "\n") {
+		where = fmt.Sprintf("line %d, column %d", line, column)
+	}
+	return &jig.Error{Code: jig.CodeInvalidInput, Message: i.Message + " (" + where + ")\n" + i.Caret(), Cause: i}
+}
+
+// within moves the issues of an expression to the template that holds it, where it begins at an offset.
+func within(err error, text string, offset int) error {
+	var issue *IssueError
+	if !errors.As(err, &issue) {
+		return err
+	}
+	moved := *issue
+	moved.Source, moved.Offset = text, offset+issue.Offset
+	return moved.jig()
+}
+
+func (e *Env) compileIssue(source string, found []*common.Error) *IssueError {
+	first := found[0]
+	return &IssueError{Source: source, Offset: offsetAt(source, first.Location), Message: e.plain(first.Message), Cause: errors.New(first.Message)}
+}
+
+func offsetAt(source string, at common.Location) int {
+	line, offset := 1, 0
+	for _, text := range strings.SplitAfter(source, "\n") {
+		if line == at.Line() {
+			return offset + at.Column()
+		}
+		offset += utf8.RuneCountInString(text)
+		line++
+	}
+	return offset
+}
+
+func offsetOf(info *ast.SourceInfo, id int64) int {
+	position, ok := info.GetOffsetRange(id)
+	if !ok {
+		return 0
+	}
+	return int(position.Start)
+}
+
+// plain says in plain words what cel-go says in its own.
+func (e *Env) plain(message string) string {
+	if m := regexp.MustCompile(`^undeclared reference to '([^']*)'`).FindStringSubmatch(message); m != nil {
+		return fmt.Sprintf("undeclared reference to '%s'%s", m[1], didYouMean(m[1], e.names()))
+	}
+	if m := regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '([^']*)'`).FindStringSubmatch(message); m != nil {
+		return cannotApply(m[1], strings.Trim(regexp.MustCompile(`^.*\.\(|^\(`).ReplaceAllString(m[2], ""), "()"))
+	}
+	if rest, ok := strings.CutPrefix(message, "Syntax error: "); ok {
+		rest, _, _ = strings.Cut(rest, " expecting ")
+		rest = strings.NewReplacer("mismatched input", "unexpected", "extraneous input", "unexpected", "no viable alternative at input",
+			"unexpected", "'<EOF>'", "end").Replace(rest)
+		return "syntax error: " + rest
+	}
+	return message
+}
+
+func noOverload(function string, args []ref.Val) ref.Val {
+	names := make([]string, len(args))
+	for i, arg := range args {
+		names[i] = arg.Type().TypeName()
+	}
+	return types.NewErr("%s", cannotApply(function, strings.Join(names, ", ")))
+}
+
+func cannotApply(function, args string) string {
+	hint := ""
+	if shown, ok := operators.FindReverse(function); ok && shown != "" {
+		function = shown
+		if strings.Contains(args, "int") && strings.Contains(args, "double") {
+			hint = "; make both the same with int(…) or double(…)"
+		} else if shown == "+" && strings.Contains(args, "string") {
+			hint = "; make a text with string(…)"
+		}
+	}
+	return fmt.Sprintf("'%s' cannot be applied to (%s)%s", function, args, hint)
+}
+
+// evalError is what becomes of an error that ended an evaluation.
+func (p *Program) evalError(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil {
+		return ended(cause)
+	}
+	var cancelled interpreter.EvalCancelledError
+	if errors.As(err, &cancelled) {
+		return (&IssueError{Source: p.source, Message: cancelled.Message, Cause: err}).jig()
+	}
+	issue := &IssueError{Source: p.source, Message: p.env.plainEval(err.Error()), Cause: err}
+	var failed *types.Err
+	if errors.As(err, &failed) {
+		issue.Offset = offsetOf(p.info, failed.NodeID())
+	}
+	if key, ok := strings.CutPrefix(err.Error(), "no such key: "); ok {
+		issue.Offset = atKey(p.source, key, issue.Offset)
+	}
+	return issue.jig()
+}
+
+// atKey finds the key in a chain such as a.key.b, for which cel-go gives the place of the chain's last part.
+func atKey(source, key string, offset int) int {
+	before := string([]rune(source)[:offset])
+	if i := strings.LastIndex(before, "."+key); i >= 0 {
+		return utf8.RuneCountInString(before[:i])
+	}
+	return offset
+}
+
+func (e *Env) plainEval(message string) string {
+	if name, ok := strings.CutPrefix(message, "no such overload: "); ok {
+		if shown, found := operators.FindReverse(name); found && shown != "" {
+			return fmt.Sprintf("'%s' cannot be applied to these values; mixed numbers need int(…) or double(…)", shown)
+		}
+	}
+	if name, ok := strings.CutPrefix(message, "no such attribute(s): "); ok {
+		return fmt.Sprintf("'%s' has no value here", name)
+	}
+	if name, ok := strings.CutPrefix(message, "no such key: "); ok {
+		return fmt.Sprintf("no such key: '%s'; has(…) or .?%s asks whether it is there", name, name)
+	}
+	return message
+}
+
+func ended(cause error) *jig.Error {
+	code, word := jig.CodeCanceled, "was cancelled"
+	if errors.Is(cause, context.DeadlineExceeded) {
+		code, word = jig.CodeTimeout, "took too long"
+	}
+	return &jig.Error{Code: code, Message: "the evaluation " + word, Cause: cause}
+}

@@ -1,0 +1,134 @@
+package expr
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// Every range of a comprehension is wrapped, after type checking, in a call that no source can spell. It does two things.
+// Go walks a map in random order and cel-go follows it, which would make `m.map(k, …)` a source of randomness: the call
+// puts the keys in order. And it charges the meter for all rounds of the loop before the first (elements times the nodes of
+// the body), because cel-go's own cost tracking searches a stack that grows with every round.
+const (
+	orderedName     = "@ordered"
+	orderedOverload = "ordered_any"
+)
+
+func orderedFunction() cel.EnvOption {
+	t := cel.TypeParamType("T")
+	return cel.Function(orderedName, cel.Overload(orderedOverload, []*cel.Type{t, cel.IntType}, t,
+		cel.BinaryBinding(func(v, _ ref.Val) ref.Val { return ordered(v) })))
+}
+
+// orderRanges wraps the range of each comprehension of a checked expression, in place.
+func orderRanges(checked *ast.AST) {
+	var loops []ast.ComprehensionExpr
+	ast.PostOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.ComprehensionKind && !emptyList(e.AsComprehension().IterRange()) {
+			loops = append(loops, e.AsComprehension())
+		}
+	}))
+	factory, next := ast.NewExprFactory(), ast.MaxID(checked)
+	for _, loop := range loops {
+		r := loop.IterRange()
+		weight := nodes(loop.LoopCondition()) + nodes(loop.LoopStep())
+		position, _ := checked.SourceInfo().GetOffsetRange(r.ID())
+		inner := factory.NewUnspecifiedExpr(next + 1)
+		inner.SetKindCase(r)
+		checked.SourceInfo().SetOffsetRange(inner.ID(), position)
+		checked.SetType(inner.ID(), checked.GetType(r.ID()))
+		if reference, has := checked.ReferenceMap()[r.ID()]; has {
+			checked.SetReference(inner.ID(), reference)
+		}
+		rounds := factory.NewLiteral(next+2, types.Int(weight))
+		checked.SetType(rounds.ID(), types.IntType)
+		next += 2
+		// The node of the range keeps its id and its place and becomes the call.
+		r.SetKindCase(factory.NewCall(r.ID(), orderedName, inner, rounds))
+		checked.SetReference(r.ID(), ast.NewFunctionReference(orderedOverload))
+	}
+}
+
+// emptyList is the range of cel.bind, which is no loop.
+func emptyList(e ast.Expr) bool { return e.Kind() == ast.ListKind && e.AsList().Size() == 0 }
+
+// nodes counts what one round evaluates; a loop inside counts as its range, since it charges for its own rounds.
+func nodes(e ast.Expr) int {
+	count := 0
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(ast.Expr) { count++ }))
+	return count
+}
+
+// ordered gives a map that is walked in the order of its keys; other values as they are.
+func ordered(v ref.Val) ref.Val {
+	m, ok := v.(traits.Mapper)
+	if !ok {
+		return v
+	}
+	if _, done := v.(*orderedMap); done {
+		return v
+	}
+	return &orderedMap{Mapper: m, keys: sortedKeys(m)}
+}
+
+// orderedMap is a map with its keys in order: booleans, numbers, texts, each by value.
+type orderedMap struct {
+	traits.Mapper
+	keys []ref.Val
+}
+
+func (m *orderedMap) Iterator() traits.Iterator {
+	return types.NewRefValList(types.DefaultTypeAdapter, m.keys).Iterator()
+}
+
+// Fold implements traits.Foldable.
+func (m *orderedMap) Fold(f traits.Folder) {
+	for _, key := range m.keys {
+		value, _ := m.Find(key)
+		if !f.FoldEntry(key, value) {
+			return
+		}
+	}
+}
+
+func sortedKeys(m traits.Mapper) []ref.Val {
+	keys := make([]ref.Val, 0, sizeOf(m))
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		keys = append(keys, it.Next())
+	}
+	slices.SortStableFunc(keys, compareKeys)
+	return keys
+}
+
+func compareKeys(a, b ref.Val) int {
+	if byRank := cmp.Compare(keyRank(a), keyRank(b)); byRank != 0 {
+		return byRank
+	}
+	switch x := a.(type) {
+	case types.String:
+		if y, ok := b.(types.String); ok {
+			return cmp.Compare(x, y)
+		}
+	case traits.Comparer:
+		if order, ok := x.Compare(b).(types.Int); ok {
+			return int(order)
+		}
+	}
+	return 0
+}
+
+func keyRank(v ref.Val) int {
+	switch v.(type) {
+	case types.Bool:
+		return 0
+	case types.Int, types.Uint, types.Double:
+		return 1
+	}
+	return 2
+}

@@ -1,0 +1,143 @@
+package expr
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/jig-run/jig"
+)
+
+// Program is a compiled expression. It is safe for concurrent use.
+type Program struct {
+	env     *Env
+	source  string
+	want    Type
+	info    *ast.SourceInfo
+	program cel.Program
+}
+
+// Source is the expression as it was written.
+func (p *Program) Source() string { return p.source }
+
+// Eval evaluates the expression over variables (see From for what they may be; a declared variable that is missing is an
+// error only when it is read). The result is nil, bool, int64, uint64, float64, string, []any or map[string]any.
+func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
+	v, err := p.run(ctx, vars)
+	if err != nil {
+		return nil, err
+	}
+	out, err := export(v, p.env.use.Limits.Result)
+	if err != nil {
+		return nil, p.resultError(err)
+	}
+	return out, nil
+}
+
+// EvalJSON is Eval with the result as JSON.
+func (p *Program) EvalJSON(ctx context.Context, vars map[string]any) (json.RawMessage, error) {
+	out, err := p.Eval(ctx, vars)
+	if err != nil {
+		return nil, err
+	}
+	return marshal(out)
+}
+
+// EvalValue is Eval with the result as a value for further expressions.
+func (p *Program) EvalValue(ctx context.Context, vars map[string]any) (Value, error) {
+	v, err := p.run(ctx, vars)
+	if err != nil {
+		return Value{}, err
+	}
+	return Value{v: v}, nil
+}
+
+// EvalBool evaluates a condition; a result other than true and false is an error.
+func (p *Program) EvalBool(ctx context.Context, vars map[string]any) (bool, error) {
+	v, err := p.run(ctx, vars)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, (&IssueError{Source: p.source, Message: fmt.Sprintf("this gives %s where %s is needed", v.Type().TypeName(), Bool.name())}).jig()
+	}
+	return bool(b), nil
+}
+
+func (p *Program) run(ctx context.Context, vars map[string]any) (ref.Val, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, ended(err)
+	}
+	limits := p.env.use.Limits
+	in := &activation{vars: vars, meter: meter{left: limits.Work, limit: limits.Work, steps: limits.Cost, cost: limits.Cost}}
+	v, _, err := p.program.ContextEval(ctx, in)
+	if in.err != nil {
+		return nil, in.err
+	}
+	if err != nil {
+		return nil, p.evalError(ctx, err)
+	}
+	if p.want != Any && !p.want.holds(v) {
+		message := fmt.Sprintf("this gives %s where %s is needed", v.Type().TypeName(), p.want.name())
+		return nil, (&IssueError{Source: p.source, Message: message}).jig()
+	}
+	return v, nil
+}
+
+func (t Type) holds(v ref.Val) bool {
+	kind, ok := v.Type().(*cel.Type)
+	return ok && t.cel().Kind() == kind.Kind()
+}
+
+func (p *Program) resultError(err error) error {
+	var e *jig.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return (&IssueError{Source: p.source, Message: e.Message, Cause: err}).jig()
+}
+
+// activation resolves variables, converting each when it is first read.
+type activation struct {
+	vars  map[string]any
+	ready map[string]ref.Val
+	meter meter
+	err   error
+}
+
+// Parent implements cel.Activation.
+func (a *activation) Parent() cel.Activation { return nil }
+
+// ResolveName implements cel.Activation.
+func (a *activation) ResolveName(name string) (any, bool) {
+	if name == meterName {
+		return &a.meter, true
+	}
+	v, ok := a.vars[name]
+	if !ok {
+		return nil, false
+	}
+	if ready, ok := v.(Value); ok {
+		return ready.v, true
+	}
+	if ready, ok := a.ready[name]; ok {
+		return ready, true
+	}
+	converted, err := From(v)
+	if err != nil {
+		a.err = jig.AsError(err).WithField(name)
+		return types.WrapErr(err), true
+	}
+	if a.ready == nil {
+		a.ready = make(map[string]ref.Val, len(a.vars))
+	}
+	a.ready[name] = converted.v
+	return converted.v, true
+}

@@ -1,0 +1,137 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/jig-run/jig"
+)
+
+// maxSafe is the largest integer that every JSON reader takes exactly: 2^53-1.
+const maxSafe = 1<<53 - 1
+
+// Value is a value made ready for expressions, so that evaluating many of them over it converts it once.
+type Value struct{ v ref.Val }
+
+// FromJSON reads a JSON document; an empty one is null.
+func FromJSON(raw json.RawMessage) (Value, error) {
+	v, err := decode(raw)
+	if err != nil {
+		return Value{}, err
+	}
+	return Value{v: types.DefaultTypeAdapter.NativeToValue(v)}, nil
+}
+
+// From makes a value of what Go holds: what encoding/json gives, integers, time.Time, time.Duration, []byte,
+// json.RawMessage, Value, and lists and maps of them. Anything else is taken as its JSON.
+func From(v any) (Value, error) {
+	if ready, ok := v.(Value); ok {
+		return ready, nil
+	}
+	n, err := normal(v)
+	if err != nil {
+		return Value{}, err
+	}
+	return Value{v: types.DefaultTypeAdapter.NativeToValue(n)}, nil
+}
+
+func decode(raw json.RawMessage) (any, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "not JSON: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "not JSON: something follows the value")
+	}
+	return normal(v)
+}
+
+// normal turns a Go value into the few types that cel-go reads without reflection. Lists and maps that encoding/json made
+// are changed in place only when it is we who decoded them; others are copied.
+func normal(v any) (any, error) {
+	switch x := v.(type) {
+	case nil, bool, string, int64, uint64, time.Time, time.Duration, []byte, ref.Val:
+		return v, nil
+	case Value:
+		return x.v, nil
+	case json.Number:
+		return number(x)
+	case json.RawMessage:
+		return decode(x)
+	case int:
+		return int64(x), nil
+	case int32:
+		return int64(x), nil
+	case float32:
+		return integral(float64(x)), nil
+	case float64:
+		return integral(x), nil
+	case []string:
+		return x, nil
+	case []any:
+		return normalList(x)
+	case map[string]any:
+		return normalMap(x)
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "a value of type %T has no JSON: %w", v, err)
+	}
+	return decode(raw)
+}
+
+func normalList(list []any) (any, error) {
+	out := make([]any, len(list))
+	for i, v := range list {
+		n, err := normal(v)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = n
+	}
+	return out, nil
+}
+
+func normalMap(m map[string]any) (any, error) {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		n, err := normal(v)
+		if err != nil {
+			return nil, err
+		}
+		out[k] = n
+	}
+	return out, nil
+}
+
+// number reads a JSON number: an int when integral and within ±(2^53-1), however it is written, otherwise a double.
+func number(n json.Number) (any, error) {
+	if i, err := strconv.ParseInt(n.String(), 10, 64); err == nil && -maxSafe <= i && i <= maxSafe {
+		return i, nil
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the number %.40s is out of range", n.String())
+	}
+	return integral(f), nil
+}
+
+func integral(f float64) any {
+	if f == math.Trunc(f) && math.Abs(f) <= maxSafe {
+		return int64(f)
+	}
+	return f
+}
