@@ -1,0 +1,147 @@
+package spec
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// AgentHead is the front matter of an agent document.
+type AgentHead struct {
+	// Kind may say "agent"; a Markdown file is one anyway.
+	Kind string `json:"kind,omitempty" jsonschema:"Always agent; may be left out."`
+	Name string `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: dependency-review" jsonschema:"The agent's name: lower-case letters, digits, '.', '_' and '-'."`
+	// Description tells people, and agents that delegate, what the agent is for.
+	Description string `json:"description,omitempty" spec:"max=4096" jsonschema:"What the agent is for, in a sentence or two."`
+	Model       string `json:"model" spec:"required,max=256,form=model" hint:"add e.g. model: anthropic/claude-sonnet-4-5" jsonschema:"provider/model: anthropic/…, openai/… or script/…"`
+	// Tools is the whitelist; without it the agent has no tools.
+	Tools []string `json:"tools,omitempty" spec:"max=512,form=tool" jsonschema:"The tools the agent may use: names, category.* or * for all."`
+	// InputSchema describes the session's input; any object when it is left out.
+	InputSchema json.RawMessage `json:"input_schema,omitempty" jsonschema:"JSON Schema 2020-12 of the session's input: an object at the top."`
+	Script      *Script         `json:"script,omitempty" jsonschema:"The rules of a script/… model."`
+
+	MaxPasses        int      `json:"max_passes,omitempty" spec:"min=1,max=100000" jsonschema:"Passes after which the session ends; default 50."`
+	MaxParallelCalls int      `json:"max_parallel_calls,omitempty" spec:"min=1,max=1000" jsonschema:"Calls of a pass that run at the same time; default 10."`
+	PassesPerRun     int      `json:"passes_per_run,omitempty" spec:"min=1,max=100" jsonschema:"Passes that share a workflow run; default 1."`
+	TokenBudget      int      `json:"token_budget,omitempty" spec:"min=1000,max=10000000" jsonschema:"Bound of the prompt in tokens; default 100000."`
+	MaxTokens        int      `json:"max_tokens,omitempty" spec:"min=1,max=1000000" jsonschema:"Bound of one answer in tokens; default 8192."`
+	MaxTotalTokens   int64    `json:"max_total_tokens,omitempty" spec:"min=1,max=1000000000000" jsonschema:"Bound of the whole session in tokens; none when left out."`
+	Deadline         Duration `json:"deadline,omitempty" spec:"min=1s,max=3650d" jsonschema:"Bound of the session's life, e.g. 48h or 3d; none when left out."`
+	ApprovalExpires  Duration `json:"approval_expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long a call waits for its decision; default 7d."`
+}
+
+// Parser reads documents for the engine; its zero value is ready.
+type Parser struct{}
+
+// ParseAgent reads an agent document; see the function of that name.
+func (Parser) ParseAgent(document string, body []byte) (jig.Agent, error) {
+	return ParseAgent(document, body)
+}
+
+// ParseAgent reads an agent document: Markdown with YAML front matter. document is the file's name, for messages. The error
+// is a Problems with everything that is wrong.
+func ParseAgent(document string, body []byte) (jig.Agent, error) {
+	agent, problems := CheckAgent(document, body)
+	if err := problems.OrNil(); err != nil {
+		return jig.Agent{}, err
+	}
+	return agent, nil
+}
+
+// CheckAgent reads an agent document and returns warnings too. The agent is of use only when no problem is an error.
+func CheckAgent(document string, body []byte) (jig.Agent, Problems) {
+	d := newDecoder(document)
+	agent := d.agent(body)
+	d.problems.Sort()
+	return agent, d.problems
+}
+
+func (d *decoder) agent(body []byte) jig.Agent {
+	head, text, ok := d.frontMatter(body)
+	if !ok {
+		return jig.Agent{}
+	}
+	tree := d.parseTree(head)
+	if tree == nil {
+		return jig.Agent{}
+	}
+	var h AgentHead
+	d.into(tree, "", reflect.ValueOf(&h).Elem())
+	if tree.kind != kindMap {
+		return jig.Agent{}
+	}
+	d.checkHead(h, text)
+	sum := sha256.Sum256(body)
+	agent := jig.Agent{
+		Name: h.Name, Description: h.Description, Version: hex.EncodeToString(sum[:8]), Model: h.Model, Instructions: text,
+		Tools: h.Tools, InputSchema: h.InputSchema,
+		Limits: jig.Limits{
+			MaxPasses: h.MaxPasses, MaxParallelCalls: h.MaxParallelCalls, PassesPerRun: h.PassesPerRun, TokenBudget: h.TokenBudget,
+			MaxTokens: h.MaxTokens, MaxTotalTokens: h.MaxTotalTokens,
+			Deadline: time.Duration(h.Deadline), ApprovalExpires: time.Duration(h.ApprovalExpires),
+		},
+	}
+	if h.Script != nil {
+		agent.Script = h.Script.json()
+	}
+	return agent
+}
+
+// checkHead checks what one key alone does not show.
+func (d *decoder) checkHead(h AgentHead, text string) {
+	if h.Kind != "" && h.Kind != string(KindAgent) {
+		d.at("kind", ProblemUnknownKind, "remove the key", "a Markdown document with front matter is an agent, not %q", h.Kind)
+	}
+	scripted := strings.HasPrefix(h.Model, "script/")
+	if scripted && h.Script == nil {
+		d.at("script", ProblemMissingKey, "add script: {rules: […]}", "the model %q needs the document's script", h.Model)
+	}
+	if !scripted && text == "" {
+		d.add(Problem{Code: ProblemMissingKey, Line: 1, Column: 1, Message: "the document has no instructions", Hint: "write them below the front matter"})
+	}
+	if h.Script != nil {
+		d.checkScript(*h.Script, h.Tools)
+	}
+	if h.InputSchema != nil {
+		d.checkSchema("input_schema", h.InputSchema)
+	}
+}
+
+// frontMatter parts the document at its --- lines. The head keeps its first line, so that line numbers are the file's.
+func (d *decoder) frontMatter(body []byte) (head []byte, text string, ok bool) {
+	const hint = "begin the file with a line ---, the settings, and another line ---"
+	if len(body) > MaxDocumentBytes {
+		return body, "", true // parseTree says it
+	}
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	if !isFence(body) {
+		d.add(Problem{Line: 1, Column: 1, Code: ProblemSyntax, Message: "the document has no front matter", Hint: hint})
+		return nil, "", false
+	}
+	for at := lineEnd(body, 0); at < len(body); at = lineEnd(body, at) {
+		if isFence(body[at:]) {
+			return body[:at], strings.TrimSpace(string(body[lineEnd(body, at):])), true
+		}
+	}
+	d.add(Problem{Line: 1, Column: 1, Code: ProblemSyntax, Message: "the front matter is not closed", Hint: hint})
+	return nil, "", false
+}
+
+// isFence reports whether text begins with a line of three dashes.
+func isFence(text []byte) bool {
+	return string(bytes.TrimRight(text[:lineEnd(text, 0)], " \t\r\n")) == "---"
+}
+
+// lineEnd is where the line after the one at `from` begins.
+func lineEnd(text []byte, from int) int {
+	if i := bytes.IndexByte(text[from:], '\n'); i >= 0 {
+		return from + i + 1
+	}
+	return len(text)
+}

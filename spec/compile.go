@@ -1,0 +1,88 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+)
+
+// compileScript compiles every expression and template of a script and reports those that do not, each at its place.
+func (d *decoder) compileScript(s Script) {
+	env, err := expr.ScriptEnv()
+	if err != nil {
+		d.at("script", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
+		return
+	}
+	c := compiler{decoder: d, env: env}
+	for i, rule := range s.Rules {
+		path := indexPath("script.rules", i)
+		c.expression(path+".when", rule.When, expr.Bool)
+		for j, let := range rule.Let {
+			c.expression(indexPath(path+".let", j)+".value", let.Value, expr.Any)
+		}
+		c.expression(path+".for_each", rule.ForEach, expr.List)
+		c.template(path+".say", rule.Say)
+		c.template(path+".answer", rule.Answer)
+		for j, call := range rule.Calls {
+			at := indexPath(path+".calls", j)
+			c.template(at+".tool", call.Tool)
+			if len(call.Input) == 0 {
+				continue
+			}
+			_, problems := env.Document(call.Input)
+			for _, p := range problems {
+				c.report(joinPath(at+".input", p.Path), p.Err)
+			}
+		}
+	}
+}
+
+// compiler checks the expressions of a document in one environment.
+type compiler struct {
+	*decoder
+	env *expr.Env
+}
+
+func (c compiler) expression(path string, source Expression, want expr.Type) {
+	if source == "" {
+		return
+	}
+	if _, err := c.env.CompileAs(string(source), want); err != nil {
+		c.report(path, err)
+	}
+}
+
+func (c compiler) template(path, source string) {
+	if source == "" {
+		return
+	}
+	if _, err := c.env.Template(source); err != nil {
+		c.report(path, err)
+	}
+}
+
+// report says what is wrong with the expression at a path; where in it is in the message, because block text is folded.
+func (c compiler) report(path string, err error) {
+	if slices.ContainsFunc(c.problems, func(p Problem) bool { return p.Path == path }) {
+		return // its form was refused already
+	}
+	failure := jig.AsError(err)
+	message := failure.Message
+	var issue *expr.IssueError
+	if errors.As(err, &issue) {
+		line, column := issue.Position()
+		message = fmt.Sprintf("%s (line %d, column %d of the expression)", issue.Message, line, column)
+	}
+	c.at(path, ProblemBadCEL, failure.Hint, "%s", message)
+}
+
+// joinPath appends a path that begins with a key or with an index.
+func joinPath(path, inner string) string {
+	if inner == "" || inner[0] == '[' {
+		return path + inner
+	}
+	return path + "." + inner
+}

@@ -1,0 +1,202 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Expression is CEL source. A document may write true or 3 without quotes: it is read as its text.
+type Expression string
+
+// decoder reads one document into a Go value and collects every problem on the way. Field names come from `json` tags;
+// `spec` tags say what else holds: required, min=, max= (numbers: value; text and lists: length; durations: "1s"), form= (a
+// name of forms).
+type decoder struct {
+	document string
+	problems Problems
+	// places remembers where each path stands, for problems found later.
+	places map[string]*node
+}
+
+func newDecoder(document string) *decoder {
+	return &decoder{document: document, places: map[string]*node{}}
+}
+
+// add reports a problem; it is an error unless it says otherwise.
+func (d *decoder) add(p Problem) {
+	p.Document = d.document
+	if p.Severity == "" {
+		p.Severity = SeverityError
+	}
+	d.problems = append(d.problems, p)
+}
+
+// at reports a problem of the value at a path, or of its nearest parent that is there.
+func (d *decoder) at(path string, code ProblemCode, hint, format string, args ...any) {
+	if n := d.places[path]; n != nil && n.kind == kindBroken {
+		return // it was reported when it was read
+	}
+	p := Problem{Path: path, Code: code, Message: fmt.Sprintf(format, args...), Hint: hint}
+	for at := path; ; {
+		if n, ok := d.places[at]; ok {
+			p.Line, p.Column = n.line, n.column
+			break
+		}
+		cut := strings.LastIndexAny(at, ".[")
+		if cut <= 0 {
+			if n, ok := d.places[""]; ok {
+				p.Line, p.Column = n.line, n.column
+			}
+			break
+		}
+		at = at[:cut]
+	}
+	d.add(p)
+}
+
+// into reads n into v, a settable value.
+func (d *decoder) into(n *node, path string, v reflect.Value) {
+	d.places[path] = n
+	if n.kind == kindBroken {
+		return
+	}
+	switch v.Interface().(type) {
+	case json.RawMessage:
+		d.remember(n, path)
+		v.SetBytes(n.json())
+		return
+	case Expression:
+		switch n.kind {
+		case kindString, kindBool, kindInt, kindFloat:
+			v.SetString(n.text)
+		case kindNull, kindList, kindMap, kindBroken:
+			d.wrongType(n, path, "an expression (text)")
+		}
+		return
+	case Duration:
+		d.duration(n, path, v)
+		return
+	}
+	switch v.Kind() { //nolint:exhaustive // the kinds that document types are made of
+	case reflect.String:
+		if d.is(n, path, kindString) {
+			v.SetString(n.text)
+		}
+	case reflect.Bool:
+		if d.is(n, path, kindBool) {
+			v.SetBool(n.text == "true")
+		}
+	case reflect.Int, reflect.Int64:
+		d.integer(n, path, v)
+	case reflect.Slice:
+		if d.is(n, path, kindList) {
+			v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
+			for i, item := range n.items {
+				d.into(item, indexPath(path, i), v.Index(i))
+			}
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.into(n, path, v.Elem())
+	case reflect.Struct:
+		if d.is(n, path, kindMap) {
+			d.structure(n, path, v)
+		}
+	default:
+		panic("spec: a document type has a field of kind " + v.Kind().String())
+	}
+}
+
+// remember notes the places inside a value that is kept as it is.
+func (d *decoder) remember(n *node, path string) {
+	d.places[path] = n
+	for i, item := range n.items {
+		d.remember(item, indexPath(path, i))
+	}
+	for _, e := range n.entries {
+		d.remember(e.value, keyPath(path, e.key))
+	}
+}
+
+func (d *decoder) structure(n *node, path string, v reflect.Value) {
+	fields := fieldsOf(v.Type())
+	known := make([]string, len(fields))
+	byName := map[string]field{}
+	for i, f := range fields {
+		known[i] = f.name
+		byName[f.name] = f
+	}
+	given := map[string]bool{}
+	for _, e := range n.entries {
+		f, ok := byName[e.key]
+		if !ok {
+			d.add(Problem{
+				Path: keyPath(path, e.key), Line: e.line, Column: e.column, Code: ProblemUnknownKey,
+				Message: fmt.Sprintf("unknown key %q", e.key), Hint: Suggest(e.key, known),
+			})
+			continue
+		}
+		given[e.key] = true
+		before := len(d.problems)
+		d.into(e.value, keyPath(path, e.key), v.FieldByIndex(f.index))
+		if len(d.problems) == before {
+			d.check(keyPath(path, e.key), v.FieldByIndex(f.index), f)
+		}
+	}
+	for _, f := range fields {
+		if f.required && !given[f.name] {
+			d.at(keyPath(path, f.name), ProblemMissingKey, f.hint, "the key %q is missing", f.name)
+		}
+	}
+}
+
+// is reports a wrong type unless n is what is wanted.
+func (d *decoder) is(n *node, path string, want kind) bool {
+	if n.kind == want {
+		return true
+	}
+	d.wrongType(n, path, string(want))
+	return false
+}
+
+func (d *decoder) wrongType(n *node, path, want string) {
+	hint := ""
+	switch {
+	case n.kind == kindNull:
+		hint = "give it a value, or remove the key"
+	case want == string(kindString) && (n.kind == kindBool || n.kind == kindInt || n.kind == kindFloat):
+		hint = "quote it: " + strconv.Quote(n.text)
+	case want == string(kindList) && n.kind == kindString:
+		hint = "write [" + n.text + "]"
+	}
+	d.at(path, ProblemWrongType, hint, "this must be %s, not %s", want, n.kind)
+}
+
+func (d *decoder) integer(n *node, path string, v reflect.Value) {
+	if !d.is(n, path, kindInt) {
+		return
+	}
+	i, err := strconv.ParseInt(n.text, 10, v.Type().Bits())
+	if err != nil {
+		d.at(path, ProblemOutOfRange, "", "%s is too large", n.text)
+		return
+	}
+	v.SetInt(i)
+}
+
+func (d *decoder) duration(n *node, path string, v reflect.Value) {
+	const hint = `e.g. "90s", "48h" or "3d"`
+	if n.kind != kindString {
+		d.at(path, ProblemWrongType, hint, "this must be a duration, not %s", n.kind)
+		return
+	}
+	parsed, err := ParseDuration(n.text)
+	if err != nil {
+		d.at(path, ProblemBadValue, hint, "%q is not a duration", n.text)
+		return
+	}
+	v.SetInt(int64(parsed))
+}

@@ -1,0 +1,166 @@
+package spec
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// field is what the tags of a document type's field say; the decoder checks it and the published schema tells it.
+type field struct {
+	name     string
+	index    []int
+	kind     reflect.Type
+	required bool
+	// min and max are as written: numbers, lengths or durations, by the field's type; empty when unbounded.
+	min, max string
+	form     string
+	hint     string
+}
+
+// form is a shape that text must have.
+type form struct {
+	pattern *regexp.Regexp
+	hint    string
+}
+
+// formOf returns a form by the name that `spec` tags use.
+func formOf(name string) form {
+	switch name {
+	case "name":
+		return form{namePattern, "use lower-case letters, digits, '.', '_' and '-', beginning with a letter"}
+	case "model":
+		return form{modelPattern, "write provider/model: anthropic/…, openai/… or script/…"}
+	case "tool":
+		return form{whitelistPattern, `write a tool's name ("file.read"), a category ("file.*") or "*" for all`}
+	case "call":
+		return form{toolPattern, "use category.actionTarget, e.g. file.read"}
+	case "variable":
+		return form{variablePattern, "use letters, digits and '_', beginning with a small letter"}
+	}
+	panic("spec: no form is called " + name)
+}
+
+var (
+	namePattern      = regexp.MustCompile(`^[a-z][a-z0-9._-]*$`)
+	modelPattern     = regexp.MustCompile(`^(anthropic|openai|script)/\S+$`)
+	whitelistPattern = regexp.MustCompile(`^(\*|[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)*\.(\*|[a-zA-Z][a-zA-Z0-9_]*))$`)
+	toolPattern      = regexp.MustCompile(`^([a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+|(?s:.*\$\{.+))$`)
+	variablePattern  = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
+)
+
+// fieldsOf reads the tags of a struct's fields, embedded structs included.
+func fieldsOf(t reflect.Type) []field {
+	var fields []field
+	for _, sf := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		if sf.Anonymous || name == "" || name == "-" {
+			continue
+		}
+		f := field{name: name, index: sf.Index, kind: sf.Type, hint: sf.Tag.Get("hint")}
+		for _, word := range strings.FieldsFunc(sf.Tag.Get("spec"), func(r rune) bool { return r == ',' }) {
+			key, value, _ := strings.Cut(word, "=")
+			switch key {
+			case "required":
+				f.required = true
+			case "min":
+				f.min = value
+			case "max":
+				f.max = value
+			case "form":
+				f.form = value
+			default:
+				panic("spec: unknown tag " + word)
+			}
+		}
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// check holds a value against its field's bounds and form.
+func (d *decoder) check(path string, v reflect.Value, f field) {
+	switch v.Kind() { //nolint:exhaustive // the kinds that have bounds
+	case reflect.Int, reflect.Int64:
+		d.checkNumber(path, v, f)
+	case reflect.String:
+		d.checkLength(path, len(v.String()), "characters", f)
+		if f.form != "" {
+			d.checkForm(path, v.String(), f.form)
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return
+		}
+		d.checkLength(path, v.Len(), "entries", f)
+		if f.form != "" {
+			for i := range v.Len() {
+				d.checkForm(indexPath(path, i), v.Index(i).String(), f.form)
+			}
+		}
+	default:
+	}
+}
+
+func (d *decoder) checkNumber(path string, v reflect.Value, f field) {
+	low, high := bound(f.min, f.kind), bound(f.max, f.kind)
+	if (f.min == "" || v.Int() >= low) && (f.max == "" || v.Int() <= high) {
+		return
+	}
+	shown := any(v.Int())
+	if duration, ok := v.Interface().(Duration); ok {
+		shown = duration
+	}
+	d.at(path, ProblemOutOfRange, rangeHint(f), "%v is out of range", shown)
+}
+
+func (d *decoder) checkLength(path string, length int, unit string, f field) {
+	low, high := bound(f.min, f.kind), bound(f.max, f.kind)
+	if (f.min == "" || int64(length) >= low) && (f.max == "" || int64(length) <= high) {
+		return
+	}
+	d.at(path, ProblemOutOfRange, rangeHint(f)+" "+unit, "this has %d %s", length, unit)
+}
+
+func (d *decoder) checkForm(path, text, name string) {
+	f := formOf(name)
+	if f.pattern.MatchString(text) {
+		return
+	}
+	code := ProblemBadName
+	if name == "model" {
+		code = ProblemBadValue
+	}
+	d.at(path, code, f.hint, "%q is not allowed here", text)
+}
+
+func rangeHint(f field) string {
+	switch {
+	case f.max == "":
+		return fmt.Sprintf("use at least %s", f.min)
+	case f.min == "":
+		return fmt.Sprintf("use at most %s", f.max)
+	}
+	return fmt.Sprintf("use %s to %s", f.min, f.max)
+}
+
+// bound reads a bound as the field's type has it; 0 for none.
+func bound(text string, t reflect.Type) int64 {
+	if text == "" {
+		return 0
+	}
+	if t == reflect.TypeFor[Duration]() {
+		d, err := ParseDuration(text)
+		if err != nil {
+			panic("spec: bad bound " + text)
+		}
+		return int64(d)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic("spec: bad bound " + text)
+	}
+	return n
+}

@@ -1,0 +1,127 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// Severity says whether a problem keeps a document from being used.
+type Severity string
+
+// The severities. A document with warnings alone is usable.
+const (
+	SeverityError   Severity = "error"
+	SeverityWarning Severity = "warning"
+)
+
+// ProblemCode names a class of problem; it stays the same when the wording changes.
+type ProblemCode string
+
+// The classes of problems.
+const (
+	ProblemTooLarge     ProblemCode = "TOO_LARGE"
+	ProblemTooDeep      ProblemCode = "TOO_DEEP"
+	ProblemTooMany      ProblemCode = "TOO_MANY_VALUES"
+	ProblemSyntax       ProblemCode = "SYNTAX"
+	ProblemUnknownKey   ProblemCode = "UNKNOWN_KEY"
+	ProblemDuplicateKey ProblemCode = "DUPLICATE_KEY"
+	ProblemMissingKey   ProblemCode = "MISSING_KEY"
+	ProblemWrongType    ProblemCode = "WRONG_TYPE"
+	ProblemOutOfRange   ProblemCode = "OUT_OF_RANGE"
+	ProblemBadValue     ProblemCode = "BAD_VALUE"
+	ProblemBadName      ProblemCode = "BAD_NAME"
+	ProblemBadSchema    ProblemCode = "BAD_SCHEMA"
+	ProblemBadShape     ProblemCode = "BAD_SHAPE"
+	ProblemBadCEL       ProblemCode = "BAD_EXPRESSION"
+	ProblemUnknownKind  ProblemCode = "UNKNOWN_KIND"
+	ProblemUnreadable   ProblemCode = "UNREADABLE"
+)
+
+// Problem is one thing that is wrong with a document: what `validate` prints.
+type Problem struct {
+	// Document is the file's name as it was given.
+	Document string `json:"document"`
+	// Path leads to the offending value, e.g. script.rules[0].when; empty for the whole document.
+	Path string `json:"path"`
+	// Line and Column count from 1; 0 when there is no place to point at.
+	Line     int         `json:"line"`
+	Column   int         `json:"column"`
+	Code     ProblemCode `json:"code"`
+	Severity Severity    `json:"severity"`
+	// Message says what is wrong, in one sentence.
+	Message string `json:"message"`
+	// Hint says how to put it right.
+	Hint string `json:"hint,omitempty"`
+}
+
+func (p Problem) String() string {
+	var b strings.Builder
+	b.WriteString(p.Document)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
+	}
+	b.WriteString(": ")
+	if p.Severity == SeverityWarning {
+		b.WriteString("warning: ")
+	}
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.Message)
+	if p.Hint != "" {
+		b.WriteString(" (" + p.Hint + ")")
+	}
+	return b.String()
+}
+
+// Problems is everything that is wrong with one or more documents, in the order of their lines. As an error it is an
+// INVALID_INPUT whose violations are the problems.
+type Problems []Problem //nolint:errname // the documents and the command line call them problems
+
+// shownProblems is how many problems the error's text lists.
+const shownProblems = 5
+
+func (p Problems) Error() string {
+	lines := make([]string, 0, shownProblems+1)
+	for i, one := range p {
+		if i == shownProblems {
+			lines = append(lines, fmt.Sprintf("and %d more", len(p)-i))
+			break
+		}
+		lines = append(lines, one.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the problems as the engine's own error, so that jig.CodeOf says INVALID_INPUT.
+func (p Problems) Unwrap() error {
+	e := &jig.Error{Code: jig.CodeInvalidInput, Message: p.Error()}
+	for _, one := range p {
+		e.Violations = append(e.Violations, jig.Violation{Pointer: one.Path, Message: one.String()})
+	}
+	return e
+}
+
+// Errors returns the problems that keep the document from being used.
+func (p Problems) Errors() Problems {
+	return slices.DeleteFunc(slices.Clone(p), func(one Problem) bool { return one.Severity != SeverityError })
+}
+
+// OrNil returns the errors among the problems as an error, nil when there are none.
+func (p Problems) OrNil() error {
+	if errs := p.Errors(); len(errs) > 0 {
+		return errs
+	}
+	return nil
+}
+
+// Sort puts the problems in the order of documents and lines.
+func (p Problems) Sort() {
+	slices.SortStableFunc(p, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+}

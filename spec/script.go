@@ -1,0 +1,98 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// Script is the rules of a script model. In each pass the first rule whose condition holds speaks. Its expressions are
+// compiled here to find mistakes before anything runs; package model, which runs them, says what their variables hold.
+type Script struct {
+	Rules []ScriptRule `json:"rules" spec:"required,min=1,max=256" hint:"add at least one rule" jsonschema:"The first rule whose condition holds speaks."`
+}
+
+// ScriptRule asks for calls, or gives the final answer.
+type ScriptRule struct {
+	// When is the condition (CEL); a rule without one always holds.
+	When Expression `json:"when,omitempty" spec:"max=16384" jsonschema:"The condition (CEL); a rule without one always holds."`
+	// Let names values for the expressions after it, in order.
+	Let []ScriptLet `json:"let,omitempty" spec:"max=64" jsonschema:"Values with names for the expressions that follow, in order."`
+	// Say is what the model says beside its calls.
+	Say string `json:"say,omitempty" spec:"max=65536" jsonschema:"What is said beside the calls; a template."`
+	// ForEach gives a list (CEL); the calls are made for each item.
+	ForEach Expression   `json:"for_each,omitempty" spec:"max=16384" jsonschema:"A list (CEL); the calls are made for each of its items."`
+	Calls   []ScriptCall `json:"calls,omitempty" spec:"max=64" jsonschema:"The calls to make."`
+	// Answer ends the session.
+	Answer string `json:"answer,omitempty" spec:"max=65536" jsonschema:"The final answer; a template."`
+}
+
+// ScriptLet names a value.
+type ScriptLet struct {
+	Name  string     `json:"name" spec:"required,max=64,form=variable" jsonschema:"The name that later expressions use, as vars.name."`
+	Value Expression `json:"value" spec:"required,max=16384" jsonschema:"The value (CEL)."`
+}
+
+// ScriptCall is one call of a rule.
+type ScriptCall struct {
+	Tool string `json:"tool" spec:"required,max=16384,form=call" jsonschema:"The tool's name; a template may choose it."`
+	// Input is a value whose texts are templates.
+	Input json.RawMessage `json:"input,omitempty" jsonschema:"The input; its texts are templates."`
+}
+
+// json writes the script as the model reads it.
+func (s Script) json() json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic("spec: a script does not marshal: " + err.Error()) // its raw parts were made by node.json
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// checkScript checks what one key alone does not show: each rule either calls or answers, calls what the agent may use, and
+// its expressions compile.
+func (d *decoder) checkScript(s Script, whitelist []string) {
+	for i, rule := range s.Rules {
+		path := indexPath("script.rules", i)
+		switch {
+		case len(rule.Calls) == 0 && rule.Answer == "":
+			d.at(path, ProblemBadShape, "give it calls or an answer", "the rule does nothing")
+		case len(rule.Calls) > 0 && rule.Answer != "":
+			d.at(path+".answer", ProblemBadShape, "use say for what is said beside calls", "a rule with calls cannot answer")
+		case rule.ForEach != "" && len(rule.Calls) == 0:
+			d.at(path+".for_each", ProblemBadShape, "add calls", "for_each has no calls to repeat")
+		}
+		for j, call := range rule.Calls {
+			d.checkScriptCall(indexPath(path+".calls", j), call, whitelist)
+		}
+	}
+	d.compileScript(s)
+}
+
+func (d *decoder) checkScriptCall(path string, call ScriptCall, whitelist []string) {
+	if raw := bytes.TrimSpace(call.Input); len(raw) > 0 && raw[0] != '{' && !isTemplate(raw) {
+		d.at(path+".input", ProblemWrongType, "", "the input must be a mapping")
+	}
+	if jig.CheckToolName(call.Tool) != nil {
+		return // its form was refused already
+	}
+	if !slices.ContainsFunc(whitelist, func(pattern string) bool { return covers(pattern, call.Tool) }) {
+		d.at(path+".tool", ProblemBadValue, "add it to tools", "the agent's tools do not include %s", call.Tool)
+	}
+}
+
+// isTemplate reports whether a JSON string is one whole expression.
+func isTemplate(raw []byte) bool {
+	return bytes.HasPrefix(raw, []byte(`"${`)) && bytes.HasSuffix(raw, []byte(`}"`))
+}
+
+// covers reports whether an entry of a whitelist (a name, category.* or *) names a tool.
+func covers(pattern, tool string) bool {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	return pattern == tool || wild && strings.HasPrefix(tool, prefix)
+}

@@ -1,0 +1,267 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+	"go.yaml.in/yaml/v4/plugin/loaderlimits"
+)
+
+// Limits of a document, checked before anything is made of it.
+const (
+	// MaxDocumentBytes bounds the file.
+	MaxDocumentBytes = 256 << 10
+	// MaxDepth bounds how deep values nest.
+	MaxDepth = 32
+	// MaxValues bounds the values of a document, and maxTextBytes their text, after aliases are expanded.
+	MaxValues    = 20_000
+	maxTextBytes = 4 * MaxDocumentBytes
+)
+
+// kind is what a value is: JSON's types, with whole numbers apart.
+type kind string
+
+const (
+	kindNull   kind = "nothing"
+	kindBool   kind = "true or false"
+	kindInt    kind = "a whole number"
+	kindFloat  kind = "a number"
+	kindString kind = "text"
+	kindList   kind = "a list"
+	kindMap    kind = "a mapping"
+	// kindBroken is a value that was reported already; nothing more is said of it.
+	kindBroken kind = "broken"
+)
+
+// node is a value of a document with its place. Aliases are expanded, tags and merge keys refused: what is left is JSON.
+type node struct {
+	kind         kind
+	line, column int
+	// text is a scalar's value: a number as JSON writes it, a string without its quotes.
+	text    string
+	items   []*node
+	entries []entry
+}
+
+// entry is one key of a mapping.
+type entry struct {
+	key          string
+	line, column int
+	value        *node
+}
+
+// json returns the value as JSON.
+func (n *node) json() json.RawMessage {
+	var b bytes.Buffer
+	n.appendJSON(&b)
+	return b.Bytes()
+}
+
+func (n *node) appendJSON(b *bytes.Buffer) {
+	switch n.kind {
+	case kindNull, kindBroken:
+		b.WriteString("null")
+	case kindBool, kindInt, kindFloat:
+		b.WriteString(n.text)
+	case kindString:
+		appendJSONString(b, n.text)
+	case kindList:
+		b.WriteByte('[')
+		for i, item := range n.items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			item.appendJSON(b)
+		}
+		b.WriteByte(']')
+	case kindMap:
+		b.WriteByte('{')
+		for i, e := range n.entries {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			appendJSONString(b, e.key)
+			b.WriteByte(':')
+			e.value.appendJSON(b)
+		}
+		b.WriteByte('}')
+	}
+}
+
+// appendJSONString writes text without escaping <, > and &, so that templates stay readable.
+func appendJSONString(b *bytes.Buffer, text string) {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text) //nolint:errcheck // a string always encodes, and a buffer takes all
+	b.Truncate(b.Len() - 1)
+}
+
+// grower builds the tree and keeps to the limits.
+type grower struct {
+	report func(at yaml.Node, path string, code ProblemCode, message, hint string)
+	values int
+	bytes  int
+	full   bool
+}
+
+// parseTree reads YAML (JSON is YAML too). It returns nil, with the problems reported, when the text cannot be read at all.
+func (d *decoder) parseTree(text []byte) *node {
+	if len(text) > MaxDocumentBytes {
+		d.add(Problem{Code: ProblemTooLarge, Message: fmt.Sprintf("the document has %d bytes; at most %d are read", len(text), MaxDocumentBytes)})
+		return nil
+	}
+	if !utf8.Valid(text) {
+		d.add(Problem{Code: ProblemSyntax, Message: "the document is not UTF-8 text"})
+		return nil
+	}
+	tooDeep := false
+	limits := loaderlimits.New(loaderlimits.DepthFunc(func(depth int, _ *loaderlimits.DepthContext) error {
+		if depth > 4*MaxDepth {
+			tooDeep = true
+			return errors.New("nested too deep")
+		}
+		return nil
+	}), loaderlimits.AliasNone())
+	var root yaml.Node
+	if err := yaml.Load(text, &root, yaml.WithPlugin(limits)); err != nil {
+		d.syntaxProblem(err, tooDeep)
+		return nil
+	}
+	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {
+		root = *root.Content[0]
+	}
+	g := &grower{report: func(at yaml.Node, path string, code ProblemCode, message, hint string) {
+		d.add(Problem{Path: path, Line: at.Line, Column: at.Column, Code: code, Message: message, Hint: hint})
+	}}
+	tree := g.grow(&root, "", 0)
+	if g.full {
+		return nil
+	}
+	return tree
+}
+
+func (d *decoder) syntaxProblem(err error, tooDeep bool) {
+	p := Problem{Line: 1, Column: 1, Code: ProblemSyntax, Message: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	var load *yaml.LoadError
+	if errors.As(err, &load) {
+		p.Message = "not YAML: " + load.Message
+		p.Line, p.Column = max(load.Mark.Line, 1), max(load.Mark.Column, 1)
+	}
+	if tooDeep {
+		p.Code, p.Message = ProblemTooDeep, fmt.Sprintf("values nest deeper than %d levels", MaxDepth)
+	}
+	d.add(p)
+}
+
+// grow turns a YAML node into a value; what cannot be one is reported and becomes kindBroken.
+func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
+	n := &node{kind: kindNull, line: y.Line, column: y.Column}
+	g.values++
+	g.bytes += len(y.Value)
+	switch {
+	case g.full:
+		return n
+	case g.values > MaxValues || g.bytes > maxTextBytes:
+		g.full = true
+		g.report(*y, "", ProblemTooMany, fmt.Sprintf("the document has more than %d values, or %d bytes of text, once its aliases are expanded", MaxValues, maxTextBytes), "")
+		return n
+	case depth > MaxDepth:
+		g.full = true
+		g.report(*y, "", ProblemTooDeep, fmt.Sprintf("values nest deeper than %d levels", MaxDepth), "")
+		return n
+	}
+	switch y.Kind {
+	case yaml.AliasNode:
+		if y.Alias == nil {
+			return n
+		}
+		return g.grow(y.Alias, path, depth+1) // depth bounds an alias that contains itself
+	case yaml.SequenceNode:
+		n.kind = kindList
+		for i, item := range y.Content {
+			n.items = append(n.items, g.grow(item, indexPath(path, i), depth+1))
+		}
+	case yaml.MappingNode:
+		n.kind = kindMap
+		g.growEntries(n, y, path, depth)
+	case yaml.ScalarNode:
+		g.growScalar(n, y, path)
+	case yaml.DocumentNode, yaml.StreamNode: // only at the top, and parseTree has opened it
+	}
+	return n
+}
+
+func (g *grower) growEntries(n *node, y *yaml.Node, path string, depth int) {
+	seen := map[string]int{}
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		key := y.Content[i]
+		switch line, again := seen[key.Value]; {
+		case key.Kind != yaml.ScalarNode:
+			g.report(*key, path, ProblemSyntax, "a key must be text", "")
+			continue
+		case key.ShortTag() == "!!merge":
+			g.report(*key, path, ProblemSyntax, "merge keys (<<) are not supported", "write the keys out")
+			continue
+		case again:
+			g.report(*key, keyPath(path, key.Value), ProblemDuplicateKey, fmt.Sprintf("the key %q stands on line %d already", key.Value, line), "")
+			continue
+		}
+		seen[key.Value] = key.Line
+		g.values++
+		g.bytes += len(key.Value)
+		value := g.grow(y.Content[i+1], keyPath(path, key.Value), depth+1)
+		n.entries = append(n.entries, entry{key: key.Value, line: key.Line, column: key.Column, value: value})
+	}
+}
+
+func (g *grower) growScalar(n *node, y *yaml.Node, path string) {
+	switch y.ShortTag() {
+	case "!!null":
+	case "!!bool":
+		n.kind, n.text = kindBool, strings.ToLower(y.Value)
+	case "!!int":
+		var i int64
+		if err := y.Decode(&i); err != nil {
+			n.kind = kindBroken
+			g.report(*y, path, ProblemOutOfRange, "the number "+y.Value+" does not fit in 64 bits", "")
+			return
+		}
+		n.kind, n.text = kindInt, strconv.FormatInt(i, 10)
+	case "!!float":
+		var f float64
+		if err := y.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			n.kind = kindBroken
+			g.report(*y, path, ProblemBadValue, y.Value+" is not a number that JSON can hold", "")
+			return
+		}
+		b, err := json.Marshal(f)
+		if err != nil {
+			return
+		}
+		n.kind, n.text = kindFloat, string(b)
+	case "!!str", "!!timestamp":
+		n.kind, n.text = kindString, y.Value
+	default:
+		n.kind = kindBroken
+		g.report(*y, path, ProblemSyntax, "the tag "+y.Tag+" is not supported", "remove it")
+	}
+}
+
+func keyPath(path, key string) string {
+	if key == "" || strings.ContainsAny(key, ".[] \"\n") {
+		return fmt.Sprintf("%s[%q]", path, key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func indexPath(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
