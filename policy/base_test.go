@@ -1,0 +1,98 @@
+package policy_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/quick"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/policy"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestBaseRule(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		permission jig.Permission
+		risk       jig.Risk
+		approval   jig.ApprovalPolicy
+		want       jig.Verdict
+		reasons    []string
+	}{
+		{jig.PermissionRead, jig.RiskSafe, jig.ApprovalAuto, jig.VerdictRun, []string{"file.act only reads (permission read)"}},
+		{jig.PermissionDraft, jig.RiskModerate, jig.ApprovalAuto, jig.VerdictRun, []string{"file.act only drafts (permission draft)"}},
+		{jig.PermissionWrite, jig.RiskSafe, jig.ApprovalAuto, jig.VerdictAsk, []string{"file.act changes data (permission write)"}},
+		{jig.PermissionDestructive, jig.RiskSafe, jig.ApprovalAuto, jig.VerdictAsk, []string{"file.act does what cannot be undone (permission destructive)"}},
+		{jig.PermissionRead, jig.RiskHigh, jig.ApprovalAuto, jig.VerdictAsk, []string{"a wrong call of file.act can do much harm (risk high)"}},
+		{jig.PermissionRead, jig.RiskSafe, jig.ApprovalAlwaysAsk, jig.VerdictAsk, []string{"file.act always asks (approval always_ask)"}},
+		{jig.PermissionWrite, jig.RiskHigh, jig.ApprovalAlwaysAsk, jig.VerdictAsk, []string{
+			"file.act changes data (permission write)", "a wrong call of file.act can do much harm (risk high)", "file.act always asks (approval always_ask)",
+		}},
+		{"", "", "", jig.VerdictAsk, []string{
+			"file.act has a permission that is not known: none", "file.act has a risk that is not known: none",
+			"file.act has an approval setting that is not known: none",
+		}},
+		{"raed", jig.RiskSafe, jig.ApprovalAuto, jig.VerdictAsk, []string{"file.act has a permission that is not known: raed"}},
+	} {
+		tool := jig.Tool{Name: "file.act", Permission: c.permission, Risk: c.risk, Approval: c.approval}
+		got := policy.Base{}.Rule(tool, jig.Call{}, jig.Session{})
+		require.Equal(t, jig.Ruling{Verdict: c.want, Reasons: c.reasons, PolicyVersion: policy.BaseVersion}, got)
+	}
+}
+
+// The truth table over every known value and one unknown is the content that BaseVersion is the hash of.
+func TestBaseVersionIsTheHashOfTheTruthTable(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	for _, permission := range []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive, "?"} {
+		for _, risk := range []jig.Risk{jig.RiskSafe, jig.RiskModerate, jig.RiskHigh, "?"} {
+			for _, approval := range []jig.ApprovalPolicy{jig.ApprovalAuto, jig.ApprovalAlwaysAsk, "?"} {
+				ruling := policy.Base{}.Rule(jig.Tool{Permission: permission, Risk: risk, Approval: approval}, jig.Call{}, jig.Session{})
+				fmt.Fprintf(&table, "%s %s %s: %s\n", permission, risk, approval, ruling.Verdict)
+			}
+		}
+	}
+	const golden = "testdata/base.golden"
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(table.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), table.String())
+	sum := sha256.Sum256(want)
+	require.Equal(t, policy.BaseVersion, hex.EncodeToString(sum[:8]), "the base rules changed: set BaseVersion")
+}
+
+// Whatever else a tool, a call or a session says, a destructive tool never runs without a person, and nothing runs that is
+// not known to only read or draft.
+func TestNothingRunsThatMayHarm(t *testing.T) {
+	t.Parallel()
+	permissions := []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive}
+	holds := func(tool jig.Tool, call jig.Call, session jig.Session, pick uint8) bool {
+		if int(pick) < 200 {
+			tool.Permission = permissions[int(pick)%len(permissions)]
+		}
+		if pick%3 == 0 {
+			tool.Risk, tool.Approval = jig.RiskSafe, jig.ApprovalAuto
+		}
+		session.Principal.Permissions = append(session.Principal.Permissions, "*")
+		ruling := policy.Base{}.Rule(tool, call, session)
+		harmless := tool.Permission == jig.PermissionRead || tool.Permission == jig.PermissionDraft
+		return (harmless || ruling.Verdict == jig.VerdictAsk) && len(ruling.Reasons) > 0 && ruling.PolicyVersion != ""
+	}
+	// The contract, not the conversation, decides: generated rows hold what the types allow.
+	require.NoError(t, quick.Check(func(name, permission, risk, approval string, idempotent bool, pick uint8, principal, status string) bool {
+		tool := jig.Tool{
+			Name: name, Permission: jig.Permission(permission), Risk: jig.Risk(risk), Approval: jig.ApprovalPolicy(approval), Idempotent: idempotent,
+		}
+		return holds(tool, jig.Call{Tool: name, Status: jig.CallStatus(status)}, jig.Session{Principal: jig.Principal{ID: principal}}, pick)
+	}, &quick.Config{MaxCount: 5000}))
+}
