@@ -1,0 +1,88 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/jig-run/jig"
+)
+
+const anthropicURL = "https://api.anthropic.com/"
+
+// anthropicProvider speaks the Messages API.
+type anthropicProvider struct {
+	settings Provider
+	line     line
+}
+
+func (p *anthropicProvider) check(string) error { return needKey(p.settings, EnvAnthropicKey) }
+
+func (p *anthropicProvider) answer(parent context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error) {
+	ctx, w := p.line.watch(parent)
+	defer w.stop()
+	res, err := p.send(ctx, anthropicParams(name, request))
+	if err != nil {
+		return jig.Turn{}, p.failure(parent, ctx, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	w.listen(res)
+	reader := &anthropicReader{progress: progress, key: p.settings.APIKey}
+	if streams(res) {
+		err = reader.stream(res)
+	} else {
+		err = reader.document(res)
+	}
+	if err != nil {
+		return jig.Turn{}, p.failure(parent, ctx, err)
+	}
+	return reader.turn(namesOf(request.Tools), askedCalls(request.Exchanges)), nil
+}
+
+// send makes the request with the SDK's client, built from explicit options alone: the SDK's own constructor would read
+// keys, addresses, headers and profiles from the environment.
+func (p *anthropicProvider) send(ctx context.Context, params anthropic.MessageNewParams) (*http.Response, error) {
+	base := p.settings.BaseURL
+	if base == "" {
+		base = anthropicURL
+	}
+	options := []option.RequestOption{
+		option.WithBaseURL(base), option.WithHTTPClient(p.line.http), option.WithMaxRetries(0), option.WithJSONSet("stream", true),
+	}
+	if p.settings.APIKey != "" {
+		options = append(options, option.WithAPIKey(p.settings.APIKey))
+	}
+	client := anthropic.Client{Options: options}
+	var res *http.Response
+	if err := client.Post(ctx, "v1/messages", params, &res); err != nil {
+		return nil, err //nolint:wrapcheck // failure translates it
+	}
+	return res, nil
+}
+
+func (p *anthropicProvider) failure(parent, ctx context.Context, err error) error {
+	var known *jig.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	var status *anthropic.Error
+	if errors.As(err, &status) && status.Response != nil {
+		return refused{
+			status: status.StatusCode, header: status.Response.Header, body: status.RawJSON(),
+			env: EnvAnthropicKey, key: p.settings.APIKey,
+		}.jig(time.Now())
+	}
+	return broken(parent, ctx, err)
+}
+
+// anthropicOpaque is kept with a turn that has reasoning: its whole content, since the blocks are signed and must come back
+// as they were, in their order.
+type anthropicOpaque struct {
+	Provider string            `json:"provider"`
+	Content  []json.RawMessage `json:"content"`
+}

@@ -1,0 +1,155 @@
+package model
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// said is one step of a conversation as every provider has it: what people said, or the model's turn with what its calls gave.
+type said struct {
+	// user is what people said, blank texts left out.
+	user []string
+	turn *jig.Turn
+	// results has one entry for each of the turn's calls, in their order.
+	results []callResult
+}
+
+type callResult struct {
+	id, text string
+	failed   bool
+}
+
+// What is said for the user where providers want a word of theirs: when a transcript begins or ends with the model.
+const (
+	opening = "Begin."
+	goingOn = "Continue."
+)
+
+// conversation lays out the transcript: it begins with a user, and every call has its result.
+func conversation(exchanges []jig.Exchange) []said {
+	var out []said
+	add := func(s said) {
+		if len(out) == 0 && s.turn != nil {
+			out = append(out, said{user: []string{opening}})
+		}
+		out = append(out, s)
+	}
+	for _, e := range exchanges {
+		var user []string
+		for _, m := range e.Messages {
+			if strings.TrimSpace(m.Text) != "" {
+				user = append(user, m.Text)
+			}
+		}
+		if len(user) > 0 {
+			add(said{user: user})
+		}
+		if e.Turn != nil && (len(e.Turn.Calls) > 0 || strings.TrimSpace(e.Turn.Text) != "") {
+			add(said{turn: e.Turn, results: resultsOf(e)})
+		}
+	}
+	if len(out) == 0 {
+		return []said{{user: []string{opening}}}
+	}
+	if last := out[len(out)-1]; last.turn != nil && len(last.results) == 0 {
+		out = append(out, said{user: []string{goingOn}})
+	}
+	return out
+}
+
+func resultsOf(e jig.Exchange) []callResult {
+	out := make([]callResult, len(e.Turn.Calls))
+	for i, asked := range e.Turn.Calls {
+		out[i] = callResult{id: callID(asked, i), failed: true, text: `{"code":"INTERNAL","message":"the call has no result"}`}
+		if call := callFor(e.Calls, asked, i); call != nil && call.Result != nil {
+			out[i].text, out[i].failed = resultText(*call.Result), !call.Result.Success
+		}
+	}
+	return out
+}
+
+// callFor finds the ledger's call of an asked one: at its place, else by the provider's id.
+func callFor(calls []jig.Call, asked jig.ToolCall, i int) *jig.Call {
+	if i < len(calls) && (calls[i].ProviderID == asked.ProviderID || calls[i].ProviderID == "") {
+		return &calls[i]
+	}
+	for j := range calls {
+		if asked.ProviderID != "" && calls[j].ProviderID == asked.ProviderID {
+			return &calls[j]
+		}
+	}
+	return nil
+}
+
+func callID(c jig.ToolCall, i int) string {
+	if c.ProviderID != "" {
+		return c.ProviderID
+	}
+	return "call_" + strconv.Itoa(i+1)
+}
+
+// resultText is what the model reads of a result: its Markdown, else the error with whatever data there is, else the data.
+func resultText(r jig.ToolResult) string {
+	if r.Markdown != "" {
+		return r.Markdown
+	}
+	if !r.Success {
+		return failureText(r)
+	}
+	if len(r.Data) > 0 {
+		return string(r.Data)
+	}
+	if r.Summary != "" {
+		return r.Summary
+	}
+	return "done"
+}
+
+func failureText(r jig.ToolResult) string {
+	failure := struct {
+		*jig.Error
+		Data json.RawMessage `json:"data,omitempty"`
+	}{Error: r.Error, Data: r.Data}
+	if failure.Error == nil {
+		failure.Error = &jig.Error{Code: jig.CodeInternal, Message: r.Summary}
+	}
+	raw, err := json.Marshal(failure)
+	if err != nil { // data that is not JSON
+		return failure.Message
+	}
+	return string(raw)
+}
+
+// inputObject is a call's input as the object that providers want to see again.
+func inputObject(c jig.ToolCall) json.RawMessage {
+	trimmed := strings.TrimSpace(string(c.Input))
+	switch {
+	case c.Malformed != "" || trimmed == "" || trimmed == "null" || !json.Valid(c.Input):
+		return json.RawMessage(`{}`)
+	case strings.HasPrefix(trimmed, "{"):
+		return c.Input
+	}
+	return json.RawMessage(`{"arguments":` + trimmed + `}`)
+}
+
+// askedCalls counts the calls of a transcript, to number those that come without an id.
+func askedCalls(exchanges []jig.Exchange) int {
+	n := 0
+	for _, e := range exchanges {
+		if e.Turn != nil {
+			n += len(e.Turn.Calls)
+		}
+	}
+	return n
+}
+
+// schemaOf is a tool's input schema; an object without properties when it has none.
+func schemaOf(t jig.Tool) json.RawMessage {
+	if len(t.InputSchema) == 0 {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return t.InputSchema
+}

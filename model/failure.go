@@ -1,0 +1,127 @@
+package model
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// refused is what becomes of a response with an error status.
+type refused struct {
+	status int
+	header http.Header
+	body   string
+	// env is the environment variable of the provider's key, key the key.
+	env, key string
+}
+
+func (r refused) jig(now time.Time) *jig.Error {
+	message := providerMessage(r.body)
+	if message == "" {
+		message = http.StatusText(r.status)
+	}
+	message = redact(message, r.key)
+	switch {
+	case r.status == http.StatusTooManyRequests:
+		e := jig.Errorf(jig.CodeRateLimited, "the model's provider limits the rate: %s", message)
+		e.RetryAfter = retryAfter(r.header, now)
+		return e
+	case r.status == http.StatusUnauthorized || r.status == http.StatusForbidden || r.status == http.StatusPaymentRequired:
+		return jig.Errorf(jig.CodeNotPermitted, "the model's provider refuses the key (%d): %s", r.status, message).
+			WithHint("check " + r.env + " in the worker's environment")
+	case r.status >= http.StatusInternalServerError || r.status == http.StatusRequestTimeout || r.status == http.StatusConflict:
+		e := jig.Errorf(jig.CodeUnavailable, "the model's provider failed (%d): %s", r.status, message)
+		e.RetryAfter = retryAfter(r.header, now)
+		return e
+	}
+	return jig.Errorf(jig.CodeInvalidInput, "the model's provider refuses the request (%d): %s", r.status, message)
+}
+
+// streamFailure is an error event in the middle of a stream.
+func streamFailure(data []byte, key string) *jig.Error {
+	kind := struct {
+		Error struct {
+			Type string `json:"type"`
+		} `json:"error"`
+	}{}
+	_ = json.Unmarshal(data, &kind) //nolint:errcheck // an error of another shape has no type
+	message := redact(providerMessage(string(data)), key)
+	switch kind.Error.Type {
+	case "rate_limit_error":
+		return jig.Errorf(jig.CodeRateLimited, "the model's provider limits the rate: %s", message)
+	case "invalid_request_error", "not_found_error", "request_too_large":
+		return jig.Errorf(jig.CodeInvalidInput, "the model's provider refuses the request: %s", message)
+	case "authentication_error", "permission_error", "billing_error":
+		return jig.Errorf(jig.CodeNotPermitted, "the model's provider refuses the key: %s", message)
+	}
+	return jig.Errorf(jig.CodeUnavailable, "the model's provider failed: %s", message)
+}
+
+// providerMessage finds the message in an error's body: {"error": {"message"}}, {"error": "…"}, {"message"}, or plain text.
+func providerMessage(body string) string {
+	var shape struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  string          `json:"detail"`
+	}
+	if json.Unmarshal([]byte(body), &shape) != nil {
+		return shorten(body)
+	}
+	var inner struct {
+		Message string `json:"message"`
+	}
+	var text string
+	switch {
+	case json.Unmarshal(shape.Error, &inner) == nil && inner.Message != "":
+		return shorten(inner.Message)
+	case json.Unmarshal(shape.Error, &text) == nil && text != "":
+		return shorten(text)
+	case shape.Message != "":
+		return shorten(shape.Message)
+	case shape.Detail != "":
+		return shorten(shape.Detail)
+	}
+	return ""
+}
+
+func shorten(s string) string {
+	const most = 500
+	s = strings.TrimSpace(s)
+	if strings.HasPrefix(s, "<") { // a proxy's page
+		return ""
+	}
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// keyForm matches what looks like a provider's key, also one that the provider itself shows in part.
+var keyForm = regexp.MustCompile(`\bsk-[A-Za-z0-9_*.-]+`)
+
+func redact(s, key string) string {
+	if key != "" {
+		s = strings.ReplaceAll(s, key, "[key]")
+	}
+	return keyForm.ReplaceAllString(s, "[key]")
+}
+
+// retryAfter reads how long the provider asks to wait: retry-after-ms, or Retry-After in seconds or as a date.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e9 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	value := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(value, 64); err == nil && s >= 0 && s < 1e6 {
+		return time.Duration(s * float64(time.Second))
+	}
+	if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}

@@ -1,0 +1,94 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// line is how a provider is reached, and how long and how much it is listened to.
+type line struct {
+	http *http.Client
+	idle time.Duration
+	max  int64
+}
+
+var (
+	errIdle    = errors.New("the model's provider sent nothing for too long")
+	errTooLong = errors.New("the model's answer is too long")
+)
+
+// watch ends a request of which nothing is heard for the idle time.
+type watch struct {
+	idle   time.Duration
+	timer  *time.Timer
+	cancel context.CancelCauseFunc
+	left   atomic.Int64
+}
+
+func (l line) watch(parent context.Context) (context.Context, *watch) {
+	ctx, cancel := context.WithCancelCause(parent)
+	w := &watch{idle: l.idle, cancel: cancel}
+	w.left.Store(l.max)
+	w.timer = time.AfterFunc(l.idle, func() { cancel(errIdle) })
+	return ctx, w
+}
+
+func (w *watch) stop() {
+	w.timer.Stop()
+	w.cancel(nil)
+}
+
+// listen gives the response's body, watched.
+func (w *watch) listen(res *http.Response) {
+	w.timer.Reset(w.idle)
+	res.Body = &watchedBody{ReadCloser: res.Body, watch: w}
+}
+
+type watchedBody struct {
+	io.ReadCloser
+	watch *watch
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.watch.timer.Reset(b.watch.idle)
+	if b.watch.left.Add(-int64(n)) < 0 {
+		b.watch.cancel(errTooLong)
+		return 0, errTooLong
+	}
+	return n, err //nolint:wrapcheck // a reader passes its errors on
+}
+
+// broken says why a request ended before its answer was whole.
+func broken(parent, ctx context.Context, cause error) *jig.Error {
+	if err := parent.Err(); err != nil {
+		code, message := jig.CodeCanceled, "the request to the model was cancelled"
+		if errors.Is(err, context.DeadlineExceeded) {
+			code, message = jig.CodeTimeout, "the request to the model took too long"
+		}
+		return &jig.Error{Code: code, Message: message, Cause: err}
+	}
+	if why := context.Cause(ctx); errors.Is(why, errTooLong) {
+		return jig.Errorf(jig.CodeInvalidOutput, "%w", why)
+	} else if errors.Is(why, errIdle) {
+		return jig.Errorf(jig.CodeUnavailable, "%w", why)
+	}
+	if cause == nil {
+		return jig.Errorf(jig.CodeUnavailable, "the model's answer broke off")
+	}
+	return jig.Errorf(jig.CodeUnavailable, "the model's provider cannot be reached or broke off: %w", cause)
+}
+
+// streams reports whether a response is a stream of server-sent events; some servers answer with one JSON document
+// whatever they are asked for.
+func streams(res *http.Response) bool {
+	media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return err != nil || media != "application/json"
+}

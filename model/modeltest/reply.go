@@ -1,0 +1,205 @@
+package modeltest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// Reply is an answer, and how it comes.
+type Reply struct {
+	Text  string
+	Calls []Call
+	// Thinking is reasoning before the text (Anthropic); it is signed.
+	Thinking string
+	// Refusal is what a model says that refuses.
+	Refusal string
+	// CutOff says that the answer ended at the token limit.
+	CutOff bool
+	// Usage overrides the counts; see Usage.
+	Usage Usage
+
+	// Status is an error's HTTP status; 0 is success. Message is its message, Header more headers.
+	Status  int
+	Message string
+	Header  map[string]string
+
+	// Plain answers with one JSON document also when a stream was asked for.
+	Plain bool
+	// ZeroIndex gives every streamed call the index 0, as Ollama does (OpenAI).
+	ZeroIndex bool
+	// NoIDs leaves out the calls' ids (OpenAI).
+	NoIDs bool
+	// Break ends the connection in the middle of the answer.
+	Break bool
+	// Stall sends the first half and then nothing more until the client goes away.
+	Stall bool
+	// StreamError ends the stream with an error event of this type.
+	StreamError string
+	// Until, when set, holds the second half of the answer back until it is closed.
+	Until <-chan struct{}
+	// Piece is the size of the pieces that text and arguments come in; default 16 bytes.
+	Piece int
+}
+
+// Usage counts tokens; the default is 10 in, 5 out.
+type Usage struct{ Input, Output, CacheRead, CacheCreate int }
+
+// Text answers with a text.
+func Text(text string) Reply { return Reply{Text: text} }
+
+// Calls asks for tool calls; a call without an ID gets toolu_<n> or call_<n>.
+func Calls(calls ...Call) Reply { return Reply{Calls: calls} }
+
+// Fail answers with an error status.
+func Fail(status int, message string) Reply { return Reply{Status: status, Message: message} }
+
+// RateLimited answers 429 with a Retry-After header.
+func RateLimited(retryAfter string) Reply {
+	return Reply{Status: http.StatusTooManyRequests, Message: "too many requests", Header: map[string]string{"Retry-After": retryAfter}}
+}
+
+func (r Reply) write(w http.ResponseWriter, in *http.Request, request Request) {
+	for k, v := range r.Header {
+		w.Header().Set(k, v)
+	}
+	if r.Status != 0 {
+		writeError(w, request.Wire, r.Status, errorType(r.Status), r.Message)
+		return
+	}
+	r = r.withDefaults(request)
+	if r.Plain || !request.Stream {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(r.document(request)) //nolint:errcheck // a client that is gone misses nothing
+		return
+	}
+	events := r.events(request)
+	if r.StreamError != "" {
+		events = append(events[:len(events)/2], event{name: "error", data: map[string]any{
+			"type": "error", "error": map[string]any{"type": r.StreamError, "message": "the stream failed"},
+		}})
+	}
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.WriteHeader(http.StatusOK)
+	for i, e := range events {
+		if i == len(events)/2 && !r.hold(in.Context(), w) {
+			return
+		}
+		if err := e.write(w); err != nil {
+			return
+		}
+	}
+}
+
+// hold does what a reply does in its middle; it reports whether to go on.
+func (r Reply) hold(ctx context.Context, w http.ResponseWriter) bool {
+	if r.Break || r.Stall || r.Until != nil {
+		_ = http.NewResponseController(w).Flush()
+	}
+	switch {
+	case r.Break:
+		panic(http.ErrAbortHandler)
+	case r.Stall:
+		<-ctx.Done()
+		return false
+	case r.Until != nil:
+		select {
+		case <-r.Until:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+func (r Reply) withDefaults(request Request) Reply {
+	if r.Usage == (Usage{}) {
+		r.Usage = Usage{Input: 10, Output: 5}
+	}
+	if r.Piece == 0 {
+		r.Piece = 16
+	}
+	calls := append([]Call(nil), r.Calls...)
+	for i := range calls {
+		switch {
+		case r.NoIDs:
+			calls[i].ID = ""
+		case calls[i].ID == "" && request.Wire == Anthropic:
+			calls[i].ID = fmt.Sprintf("toolu_%d_%d", request.Number, i+1)
+		case calls[i].ID == "":
+			calls[i].ID = fmt.Sprintf("call_%d_%d", request.Number, i+1)
+		}
+	}
+	r.Calls = calls
+	return r
+}
+
+func (r Reply) document(request Request) any {
+	if request.Wire == Anthropic {
+		return r.anthropicDocument(request)
+	}
+	return r.openaiDocument(request)
+}
+
+func (r Reply) events(request Request) []event {
+	if request.Wire == Anthropic {
+		return r.anthropicEvents(request)
+	}
+	return r.openaiEvents(request)
+}
+
+func errorType(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "authentication_error"
+	case http.StatusForbidden:
+		return "permission_error"
+	case http.StatusNotFound:
+		return "not_found_error"
+	case http.StatusRequestEntityTooLarge:
+		return "request_too_large"
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case 529:
+		return "overloaded_error"
+	}
+	if status >= http.StatusInternalServerError {
+		return "api_error"
+	}
+	return "invalid_request_error"
+}
+
+// event is a server-sent event; data is JSON, or text when it is a string.
+type event struct {
+	name string
+	data any
+}
+
+func (e event) write(w http.ResponseWriter) error {
+	if e.name != "" {
+		if _, err := fmt.Fprintf(w, "event: %s\n", e.name); err != nil {
+			return err
+		}
+	}
+	text, ok := e.data.(string)
+	if !ok {
+		raw, err := json.Marshal(e.data)
+		if err != nil {
+			return err
+		}
+		text = string(raw)
+	}
+	_, err := fmt.Fprintf(w, "data: %s\n\n", text)
+	return err
+}
+
+// pieces cuts a text.
+func pieces(s string, size int) []string {
+	var out []string
+	for len(s) > size {
+		out = append(out, s[:size])
+		s = s[size:]
+	}
+	return append(out, s)
+}

@@ -1,0 +1,148 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Wire is a wire format.
+type Wire string
+
+// The wire formats.
+const (
+	Anthropic Wire = "anthropic"
+	OpenAI    Wire = "openai"
+)
+
+// Request is what a client sent.
+type Request struct {
+	Wire Wire
+	// Number counts requests from 1.
+	Number int
+	Header http.Header
+	Body   json.RawMessage
+	// Model, System, Stream and Tools (the names, as sent) are read from the body.
+	Model  string
+	System string
+	Stream bool
+	Tools  []string
+	// Turns are the conversation, in a form that both wire formats share.
+	Turns []Turn
+}
+
+// Turn is a message of a request.
+type Turn struct {
+	// Role is user, assistant or tool.
+	Role string
+	Text string
+	// Calls are what an assistant asked for; CallID names the call that a tool's message answers, IsError that it failed.
+	Calls   []Call
+	CallID  string
+	IsError bool
+}
+
+// Call is a tool call.
+type Call struct {
+	ID   string
+	Name string
+	// Args is the input as text: JSON, or not when the call is to be malformed.
+	Args string
+}
+
+// Last is the last message of the conversation.
+func (r Request) Last() Turn {
+	if len(r.Turns) == 0 {
+		return Turn{}
+	}
+	return r.Turns[len(r.Turns)-1]
+}
+
+// Server is the server; it is closed when its test ends.
+type Server struct {
+	// URL is the server's address, the base URL of Anthropic clients.
+	URL string
+
+	reply func(Request) Reply
+
+	mu       sync.Mutex
+	requests []Request
+}
+
+// New starts a server that answers with the steps, one a request; a request after the last one fails the test.
+func New(t testing.TB, steps ...Reply) *Server {
+	t.Helper()
+	return Func(t, func(r Request) Reply {
+		if r.Number > len(steps) {
+			t.Errorf("request %d has no step", r.Number)
+			return Fail(http.StatusNotImplemented, fmt.Sprintf("request %d has no step", r.Number))
+		}
+		return steps[r.Number-1]
+	})
+}
+
+// Func starts a server that asks a function for every answer. The function may be called by many requests at once.
+func Func(t testing.TB, reply func(Request) Reply) *Server {
+	t.Helper()
+	s := &Server{reply: reply}
+	server := httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	s.URL = server.URL
+	return s
+}
+
+// OpenAIURL is the base URL of OpenAI clients.
+func (s *Server) OpenAIURL() string { return s.URL + "/v1/" }
+
+// Requests are the well-formed requests so far.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.requests...)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
+	if err != nil {
+		return
+	}
+	request := Request{Header: r.Header.Clone(), Body: body}
+	switch strings.TrimPrefix(r.URL.Path, "/v1") {
+	case "/messages":
+		request.Wire = Anthropic
+		err = readAnthropic(&request)
+	case "/chat/completions":
+		request.Wire = OpenAI
+		err = readOpenAI(&request)
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	if err != nil {
+		writeError(w, request.Wire, http.StatusBadRequest, "invalid_request_error", err.Error())
+		return
+	}
+	s.mu.Lock()
+	request.Number = len(s.requests) + 1
+	s.requests = append(s.requests, request)
+	s.mu.Unlock()
+	s.reply(request).write(w, r, request)
+}
+
+func writeError(w http.ResponseWriter, wire Wire, status int, kind, message string) {
+	body := map[string]any{"error": map[string]any{"type": kind, "message": message}}
+	if wire == Anthropic {
+		body["type"] = "error"
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) //nolint:errcheck // a client that is gone misses nothing
+}

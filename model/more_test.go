@@ -1,0 +1,75 @@
+package model_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/model"
+	"github.com/jig-run/jig/model/modeltest"
+)
+
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	bothWires(t, func(t *testing.T, provider string) {
+		t.Helper()
+		s := modeltest.New(t, modeltest.Reply{Text: "a text that never comes to its end", Stall: true}, modeltest.Reply{Text: "another text that never comes to its end", Stall: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := router(s).Answer(ctx, request(provider), func(string) { cancel() })
+		require.Equal(t, jig.CodeCanceled, jig.CodeOf(err))
+		ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer stop()
+		_, err = router(s).Answer(ctx, request(provider), nil)
+		require.Equal(t, jig.CodeTimeout, jig.CodeOf(err))
+	})
+}
+
+func TestSlowStreamIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	bothWires(t, func(t *testing.T, provider string) {
+		t.Helper()
+		until := make(chan struct{})
+		s := modeltest.New(t, modeltest.Reply{Text: "a text in two halves, the second one late", Until: until})
+		begun := false
+		turn, err := router(s).Answer(t.Context(), request(provider), func(string) {
+			if !begun {
+				begun = true
+				close(until)
+			}
+		})
+		require.NoError(t, err)
+		require.Equal(t, "a text in two halves, the second one late", turn.Text)
+	})
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	bothWires(t, func(t *testing.T, provider string) {
+		t.Helper()
+		down := model.Provider{BaseURL: "http://127.0.0.1:1/v1/"}
+		_, err := model.NewRouter(model.Settings{Anthropic: down, OpenAI: down}).Answer(t.Context(), request(provider), nil)
+		require.Equal(t, jig.CodeUnavailable, jig.CodeOf(err))
+	})
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	r := model.NewRouter(model.Settings{HTTPClient: http.DefaultClient})
+	for _, name := range []string{"", "gpt", "nobody/x", "anthropic/", "script"} {
+		require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(r.Check(name)), name)
+	}
+	for name, env := range map[string]string{"anthropic/x": "ANTHROPIC_API_KEY", "openai/x": "OPENAI_API_KEY"} {
+		var e *jig.Error
+		require.ErrorAs(t, r.Check(name), &e)
+		require.Equal(t, jig.CodeNotPermitted, e.Code)
+		require.Contains(t, e.Hint, env)
+		_, err := r.Answer(t.Context(), jig.ModelRequest{Model: name}, nil)
+		require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))
+	}
+	require.NoError(t, r.Check("script/any"))
+	require.NoError(t, model.NewRouter(model.Settings{OpenAI: model.Provider{BaseURL: "http://localhost:11434/v1"}}).Check("openai/llama/3"))
+}

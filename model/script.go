@@ -1,0 +1,148 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+)
+
+// Script is a deterministic planner: rules in CEL that choose the next calls or the final answer from what happened so
+// far. It is for automations that need no model and for tests; it uses no tokens and asks nobody.
+//
+// Its expressions read `input` (the session's input), `session` (its id), `task` (the first message), `pass` (from 1), `calls` (all earlier
+// calls in the order asked, each {id, pass, tool, input, success, status, summary, data, error: {code, message, reason}}),
+// `last` (the calls of the previous pass) and `messages` ({text, by, pass}).
+type Script struct {
+	// Rules are tried in order; the first that matches wins.
+	Rules []Rule `json:"rules"`
+}
+
+// Rule gives calls or an answer.
+type Rule struct {
+	// When is a condition in CEL; empty is true.
+	When string `json:"when,omitempty"`
+	// Let are values for the rule, in order; each may read those before it as `vars.<name>`.
+	Let []Let `json:"let,omitempty"`
+	// Say is a template of what is said beside the calls.
+	Say string `json:"say,omitempty"`
+	// ForEach is a list in CEL; the calls are repeated for each of its elements, as `item`, with `index` from 0. A rule whose
+	// list is empty does not match.
+	ForEach string `json:"for_each,omitempty"`
+	// Calls are the tool calls to ask for.
+	Calls []CallRule `json:"calls,omitempty"`
+	// Answer is a template of the final answer.
+	Answer string `json:"answer,omitempty"`
+}
+
+// Let names the value of an expression in CEL.
+type Let struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// CallRule is a call whose tool and whose input's strings are templates.
+type CallRule struct {
+	Tool  string          `json:"tool"`
+	Input json.RawMessage `json:"input,omitempty"`
+}
+
+// CheckScript compiles every expression of a script and returns all that is wrong, each with its path, e.g.
+// "rules[2].calls[0].input.path".
+func CheckScript(script json.RawMessage) []expr.Problem {
+	env, err := expr.ScriptEnv()
+	if err != nil {
+		return []expr.Problem{{Err: jig.AsError(err)}}
+	}
+	_, problems := compileScript(env, script)
+	return problems
+}
+
+// scriptProvider plans with scripts, each compiled once.
+type scriptProvider struct {
+	env func() (*expr.Env, error)
+
+	mu       sync.Mutex
+	compiled map[[sha256.Size]byte]*plan
+	order    [][sha256.Size]byte
+}
+
+// maxScripts is how many compiled scripts are kept.
+const maxScripts = 256
+
+func newScriptProvider() *scriptProvider {
+	return &scriptProvider{env: sync.OnceValues(expr.ScriptEnv), compiled: map[[sha256.Size]byte]*plan{}}
+}
+
+func (p *scriptProvider) check(string) error { return nil }
+
+func (p *scriptProvider) answer(ctx context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error) {
+	plan, err := p.plan(request.Script) //nolint:contextcheck // compiling looks at constants, which evaluate nothing
+	if err != nil {
+		return jig.Turn{}, err
+	}
+	vars, err := scriptVars(request)
+	if err != nil {
+		return jig.Turn{}, err
+	}
+	turn, err := plan.next(ctx, vars)
+	if err != nil {
+		return jig.Turn{}, err
+	}
+	turn.Model = "script/" + name
+	asked := askedCalls(request.Exchanges)
+	for i := range turn.Calls {
+		turn.Calls[i].ProviderID = callID(jig.ToolCall{}, asked+i)
+	}
+	if turn.Text != "" {
+		progress(turn.Text)
+	}
+	return turn, nil
+}
+
+func (p *scriptProvider) plan(script json.RawMessage) (*plan, error) {
+	key := sha256.Sum256(script)
+	p.mu.Lock()
+	found := p.compiled[key]
+	p.mu.Unlock()
+	if found != nil {
+		return found, nil
+	}
+	env, err := p.env()
+	if err != nil {
+		return nil, jig.AsError(err)
+	}
+	made, problems := compileScript(env, script)
+	if len(problems) > 0 {
+		first := problems[0]
+		return nil, first.Err.WithField(first.Path)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.compiled[key] == nil {
+		p.compiled[key] = made
+		if p.order = append(p.order, key); len(p.order) > maxScripts {
+			delete(p.compiled, p.order[0])
+			p.order = p.order[1:]
+		}
+	}
+	return made, nil
+}
+
+func parseScript(raw json.RawMessage) (Script, error) {
+	var s Script
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return s, jig.Errorf(jig.CodeInvalidInput, "this is not a script: %w", err).
+			WithHint(`a script is {"rules": [{"when": …, "calls": [{"tool": …, "input": {…}}]}, {"answer": …}]}`)
+	}
+	if len(s.Rules) == 0 {
+		return s, jig.Errorf(jig.CodeInvalidInput, "the script has no rules").WithField("rules")
+	}
+	return s, nil
+}
