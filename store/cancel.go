@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+// CancelSession cancels whatever is open (waiting and reserved calls, open approvals), with their events, and ends the
+// session as end.Status says (canceled, or failed) with the session's event. A call that was executing, or unknown, fails
+// with OUTCOME_UNKNOWN unless its tool is idempotent: nobody will ask any more. A session that has ended is left alone.
+func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
+	if end.Status == "" {
+		end.Status = jig.StatusCanceled
+	}
+	if !end.Status.Final() {
+		return jig.Errorf(jig.CodeInvalidInput, "a session cannot be canceled as %q", end.Status).WithField("status")
+	}
+	return db.transact(ctx, end.Tenant, func(t *tx) error {
+		var open []callRow
+		var row *sessionRow
+		list(t.queue("CallsLockOpen", end.Tenant, end.SessionID), &open)
+		t.queue("ApprovalsCancel", end.Tenant, end.SessionID, cancelReason(end))
+		first(t.queue("SessionLock", end.Tenant, end.SessionID), &row)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		switch {
+		case row == nil:
+			return noSession(end.SessionID)
+		case jig.Status(row.Status).Final():
+			return nil
+		}
+		l := &log{}
+		if err := t.cancelCalls(open, l, cancelReason(end)); err != nil {
+			return err
+		}
+		if end.Pass == 0 {
+			end.Pass = row.Pass
+		}
+		return t.endSession(ctx, end, l)
+	})
+}
+
+func cancelReason(end jig.End) string {
+	switch {
+	case end.Reason != "":
+		return "the session ended: " + end.Reason
+	case end.Error != nil:
+		return "the session ended: " + end.Error.Message
+	}
+	return "the session was canceled"
+}
+
+// cancelCalls finalises open calls whose rows are locked.
+func (t *tx) cancelCalls(open []callRow, l *log, why string) error {
+	if len(open) == 0 {
+		return nil
+	}
+	n := len(open)
+	ids, statuses, summaries := make([]string, n), make([]string, n), make([]string, n)
+	results, errs := make([][]byte, n), make([][]byte, n)
+	for i := range open {
+		row := &open[i]
+		status, kind := jig.CallCanceled, jig.EventToolCancelled
+		failure := jig.Errorf(jig.CodeCanceled, "the call was canceled: %s", why)
+		if !row.Idempotent && (row.status() == jig.CallExecuting || row.status() == jig.CallUnknown) {
+			status, kind = jig.CallFailed, jig.EventToolOutcomeUnknown
+			if row.status() == jig.CallUnknown {
+				kind = jig.EventToolFailed
+			}
+			failure = jig.Errorf(jig.CodeOutcomeUnknown, "the call had begun, and nobody knows whether it took effect: %s", why)
+		}
+		result := jig.Failure(failure)
+		columns, err := columnsOf(result)
+		if err != nil {
+			return err
+		}
+		ids[i], statuses[i], results[i], summaries[i], errs[i] = row.CallID, string(status), columns.body, columns.summary, columns.err
+		l.of(row, kind, details{"summary": result.Summary, "error": failure})
+	}
+	t.queue("CallsFinish", t.tenant, open[0].SessionID, ids, statuses, results, summaries, errs)
+	return nil
+}

@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+// Complete finalises an attempt with its events, in one transaction that matches the fence. A completion with an old fence
+// changes nothing; the row as it stands is returned either way.
+func (db *DB) Complete(ctx context.Context, c jig.Completion) (jig.Call, error) {
+	switch c.Status {
+	case jig.CallSucceeded, jig.CallFailed, jig.CallCanceled:
+		if len(c.Whole) == 0 {
+			return db.completeFast(ctx, c)
+		}
+	case jig.CallUnknown, jig.CallReserved:
+	case jig.CallWaiting, jig.CallExecuting, jig.CallDenied, jig.CallExpired, jig.CallDuplicate:
+		return jig.Call{}, badCompletion(c.Status)
+	default:
+		return jig.Call{}, badCompletion(c.Status)
+	}
+	var row *callRow
+	err := db.transact(ctx, c.Tenant, func(t *tx) error {
+		first(t.queue("CallLock", c.Tenant, c.SessionID, c.CallID), &row)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		if row == nil {
+			return noCall(c.SessionID, c.CallID)
+		}
+		if row.status() != jig.CallExecuting || row.Fence != c.Fence {
+			return nil
+		}
+		changed, err := t.complete(ctx, c, row)
+		if err == nil {
+			row = *changed
+		}
+		return err
+	})
+	if err != nil {
+		return jig.Call{}, err
+	}
+	return row.call()
+}
+
+func badCompletion(s jig.CallStatus) error {
+	return jig.Errorf(jig.CodeInvalidInput, "an attempt cannot end as %q", s).WithField("status").
+		WithHint("succeeded, failed, canceled, unknown, or reserved to give it back")
+}
+
+// completeFast finalises in one statement and one round trip: what every ordinary call takes.
+func (db *DB) completeFast(ctx context.Context, c jig.Completion) (jig.Call, error) {
+	columns, err := columnsOf(c.Result)
+	if err != nil {
+		return jig.Call{}, err
+	}
+	kind, d := completed(c, "")
+	var done *startedRow
+	var row *callRow
+	err = db.once(ctx, c.Tenant, func(t *tx) {
+		first(t.queue("CallFinishFast", c.Tenant, c.SessionID, c.CallID, c.Fence, c.Status, columns.body, columns.summary,
+			columns.err, string(d.json()), kind), &done)
+	})
+	if err != nil {
+		return jig.Call{}, err
+	}
+	if done != nil {
+		db.touched(c.Tenant, c.SessionID, &done.LastSeq)
+		return done.call()
+	}
+	if err := db.once(ctx, c.Tenant, func(t *tx) { first(t.queue("CallGet", c.Tenant, c.SessionID, c.CallID), &row) }); err != nil {
+		return jig.Call{}, err
+	}
+	if row == nil {
+		return jig.Call{}, noCall(c.SessionID, c.CallID)
+	}
+	return row.call()
+}
+
+// complete finalises the attempt of a locked row, or gives it back.
+func (t *tx) complete(ctx context.Context, c jig.Completion, row *callRow) (**callRow, error) {
+	l := &log{}
+	if c.Status == jig.CallUnknown {
+		why := "the attempt ended without knowing whether it took effect"
+		if c.Result.Error != nil {
+			why += ": " + cut(c.Result.Error.Message, 500)
+		}
+		changed, err := t.unknown(row, l, why, c.Result.Error)
+		if err != nil {
+			return nil, err
+		}
+		return changed, t.finish(ctx, l, row.SessionID)
+	}
+	var changed *callRow
+	if c.Status == jig.CallReserved {
+		first(t.queue("CallSet", t.tenant, row.SessionID, row.CallID, c.Status, nil, "", nil, ""), &changed)
+		return &changed, t.finish(ctx, l, row.SessionID)
+	}
+	columns, err := columnsOf(c.Result)
+	if err != nil {
+		return nil, err
+	}
+	artifact := t.keep(row.SessionID, "application/json", c.Whole)
+	first(t.queue("CallSet", t.tenant, row.SessionID, row.CallID, c.Status, columns.body, columns.summary, columns.err, artifact), &changed)
+	if err := t.flush(ctx); err != nil { // the duration is the database's
+		return nil, err
+	}
+	if row.Write && c.Status == jig.CallSucceeded {
+		t.queue("SessionCountWrite", t.tenant, row.SessionID)
+	}
+	kind, d := completed(c, artifact)
+	d["duration_ms"] = changed.FinishedAt.Sub(*changed.StartedAt).Milliseconds()
+	l.of(row, kind, d)
+	return &changed, t.finish(ctx, l, row.SessionID)
+}
+
+// completed is the event of a finished attempt, without the duration. It has at least one detail.
+func completed(c jig.Completion, artifact string) (jig.EventType, details) {
+	kind := jig.EventToolCompleted
+	switch c.Status {
+	case jig.CallFailed:
+		kind = jig.EventToolFailed
+	case jig.CallCanceled:
+		kind = jig.EventToolCancelled
+	case jig.CallSucceeded, jig.CallWaiting, jig.CallReserved, jig.CallExecuting, jig.CallUnknown, jig.CallDenied,
+		jig.CallExpired, jig.CallDuplicate:
+	}
+	d := resultDetails(c.Result)
+	d["attempt"], d["result_artifact"] = c.Fence, artifact
+	return kind, d
+}
+
+// resultDetails are what an event shows of a result: the data whole when they are short, else their beginning.
+func resultDetails(r jig.ToolResult) details {
+	d := details{"summary": cut(r.Summary, jig.PreviewBytes)}
+	if len(r.Data) > 0 {
+		shown, truncated := preview(r.Data)
+		if truncated {
+			d["data_preview"] = shown
+		} else {
+			d["data"] = shown
+		}
+	}
+	if len(r.Artifacts) > 0 {
+		d["artifacts"] = r.Artifacts
+	}
+	if r.Error != nil {
+		d["error"] = r.Error
+	}
+	return d
+}

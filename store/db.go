@@ -1,0 +1,174 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/jig-run/jig"
+)
+
+// Options are the settings of a DB.
+type Options struct {
+	// MaxConns bounds the connections in use at once, one for listening aside; default: 4 per CPU, at least 8.
+	MaxConns int
+	// NotifyEvery is the shortest time between two notifications of this process; default 10 ms.
+	NotifyEvery time.Duration
+	// PollEvery is how often watched sessions are looked at in case a notification was lost; default 1 s.
+	PollEvery time.Duration
+	// Logger hears of trouble that no caller can be told of (listening, notifying); default: slog.Default().
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxConns <= 0 {
+		o.MaxConns = max(8, 4*runtime.NumCPU())
+	}
+	if o.NotifyEvery <= 0 {
+		o.NotifyEvery = 10 * time.Millisecond
+	}
+	if o.PollEvery <= 0 {
+		o.PollEvery = time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+// DB is the store, open. It is safe for concurrent use.
+type DB struct {
+	pool    *pgxpool.Pool
+	queries queries
+	options Options
+	hub     *hub
+}
+
+// Open connects as the application role of url and checks that it may not see over tenants and that the schema is the one
+// that this program was built for. ctx bounds opening alone.
+func Open(ctx context.Context, url string, options Options) (*DB, error) {
+	options = options.withDefaults()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, badURL("JIG_DATABASE_URL")
+	}
+	list, err := loadQueries()
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = int32(options.MaxConns) //nolint:gosec // a handful
+	tune(config.ConnConfig)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, unavailable(config.ConnConfig, err)
+	}
+	db := &DB{pool: pool, queries: list, options: options}
+	if err := db.check(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	db.hub = newHub(ctx, db)
+	return db, nil
+}
+
+// tune sets what every connection of the program has: plans made once (each statement names its rows by key, so there is
+// nothing to plan anew), and bounds, so that a lost client does not hold locks.
+func tune(config *pgx.ConnConfig) {
+	for name, value := range map[string]string{
+		"application_name":                    "jig",
+		"plan_cache_mode":                     "force_generic_plan",
+		"jit":                                 "off",
+		"lock_timeout":                        milliseconds(10 * time.Second),
+		"statement_timeout":                   milliseconds(30 * time.Second),
+		"idle_in_transaction_session_timeout": milliseconds(30 * time.Second),
+	} {
+		if _, set := config.RuntimeParams[name]; !set {
+			config.RuntimeParams[name] = value
+		}
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = 5 * time.Second
+	}
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// Close stops listening, sends what is still to be notified and closes the connections. Those who wait for events are told
+// that there are none. Closing twice does no harm.
+func (db *DB) Close() {
+	db.hub.close()
+	db.pool.Close()
+}
+
+// Ping reports whether the database answers.
+func (db *DB) Ping(ctx context.Context) error {
+	if err := db.pool.Ping(ctx); err != nil {
+		return db.translate(err)
+	}
+	return nil
+}
+
+// roleCheck is the row of the query RoleCheck.
+type roleCheck struct {
+	Name     string
+	Super    bool
+	Bypass   bool
+	Migrated bool
+	Owner    bool
+	Granted  bool
+}
+
+// check refuses a role that row-level security does not bind, and a schema of another version.
+func (db *DB) check(ctx context.Context) error {
+	rows, err := db.pool.Query(ctx, db.queries["RoleCheck"])
+	if err != nil {
+		return db.translate(err)
+	}
+	role, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[roleCheck])
+	if err != nil {
+		return db.translate(err)
+	}
+	const hint = "set JIG_DATABASE_URL to a role that is neither superuser nor owner of the tables and lacks BYPASSRLS; " +
+		"JIG_DATABASE_OWNER_URL is for `worker migrate`"
+	refuse := func(what string) error {
+		return jig.Errorf(jig.CodeNotPermitted, "the database role %q %s, so that tenants would not be kept apart", role.Name, what).WithHint(hint)
+	}
+	switch {
+	case role.Super:
+		return refuse("is a superuser")
+	case role.Bypass:
+		return refuse("has BYPASSRLS")
+	case !role.Migrated:
+		return jig.Errorf(jig.CodeUnavailable, "the database has no schema of jig yet").WithHint("run `worker migrate`")
+	case role.Owner:
+		return refuse("owns the tables")
+	case !role.Granted:
+		return jig.Errorf(jig.CodeNotPermitted, "the database role %q has no rights on the schema", role.Name).
+			WithHint("run `worker migrate` with JIG_DATABASE_URL set, so that it knows the role")
+	}
+	return db.checkVersion(ctx)
+}
+
+func (db *DB) checkVersion(ctx context.Context) error {
+	var have int64
+	if err := db.pool.QueryRow(ctx, db.queries["SchemaVersion"]).Scan(&have); err != nil {
+		return db.translate(err)
+	}
+	want, err := SchemaVersion()
+	switch {
+	case err != nil:
+		return err
+	case have < want:
+		return jig.Errorf(jig.CodeUnavailable, "the database's schema has version %d, this program needs %d", have, want).
+			WithHint("run `worker migrate`")
+	case have > want:
+		return jig.Errorf(jig.CodeUnavailable, "the database's schema has version %d, this program knows %d", have, want).
+			WithHint("run the newer program, or `worker migrate` of this version against another database")
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// PutDocument stores a document's version and makes it the current one. The reserved tenant's documents are written by the
+// owner of the tables alone.
+func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
+	if tenant == jig.GlobalTenant {
+		return jig.Errorf(jig.CodeNotPermitted, "documents of the tenant %s are written by operators", tenant).WithField("tenant")
+	}
+	if err := jig.CheckTenant(tenant); err != nil {
+		return err
+	}
+	return db.once(ctx, tenant, func(t *tx) {
+		t.queue("TenantEnsure", tenant)
+		t.queue("DocumentRetire", tenant, kind, name, version)
+		t.queue("DocumentPut", tenant, kind, name, version, nonNil(body))
+	})
+}
+
+// Document returns the current body: the tenant's, else the one of the tenant _global; NOT_FOUND with the nearest names as hint.
+func (db *DB) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
+	var bodies [][]byte
+	var names []string
+	err := db.once(ctx, tenant, func(t *tx) {
+		column(t.queue("DocumentGet", tenant, kind, name), &bodies)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(bodies) > 0 {
+		return bodies[0], nil
+	}
+	if names, err = db.DocumentNames(ctx, tenant, kind); err != nil {
+		return nil, err
+	}
+	missing := jig.Errorf(jig.CodeNotFound, "there is no %s %q", kind, name).WithField("name")
+	if near := nearest(name, names, 3); len(near) > 0 {
+		return nil, missing.WithHint("did you mean " + strings.Join(near, ", ") + "?")
+	}
+	return nil, missing
+}
+
+// DocumentNames lists what a tenant sees of a kind, sorted.
+func (db *DB) DocumentNames(ctx context.Context, tenant, kind string) ([]string, error) {
+	var names []string
+	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentNames", tenant, kind), &names) })
+	slices.Sort(names) // byte order, whatever the database's collation
+	return names, err
+}
+
+// nearest returns up to n names that a person may have meant: close by edit distance, or sharing the text.
+func nearest(name string, names []string, n int) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var similar []candidate
+	for _, have := range names {
+		d := distance(name, have)
+		if d <= max(2, len(name)/3) || strings.Contains(have, name) || strings.Contains(name, have) {
+			similar = append(similar, candidate{have, d})
+		}
+	}
+	slices.SortStableFunc(similar, func(a, b candidate) int { return a.distance - b.distance })
+	var list []string
+	for _, c := range similar[:min(n, len(similar))] {
+		list = append(list, c.name)
+	}
+	return list
+}
+
+// distance is Levenshtein's, over bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func nonNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

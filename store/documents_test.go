@@ -1,0 +1,87 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/store/storetest"
+)
+
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	db, tenant := storetest.New(t), storetest.Tenant(t)
+	put := func(name, version, body string) {
+		require.NoError(t, db.PutDocument(t.Context(), tenant, "agent", name, version, []byte(body)))
+	}
+	get := func(name string) string {
+		body, err := db.Document(t.Context(), tenant, "agent", name)
+		require.NoError(t, err)
+		return string(body)
+	}
+	put("tidy", "v1", "one")
+	put("tidy", "v1", "one")
+	require.Equal(t, "one", get("tidy"))
+	put("tidy", "v2", "two")
+	require.Equal(t, "two", get("tidy"))
+	put("tidy", "v1", "one")
+	require.Equal(t, "one", get("tidy"), "back to the earlier version")
+	put("Sort", "v1", "")
+	require.Empty(t, get("Sort"))
+	names, err := db.DocumentNames(t.Context(), tenant, "agent")
+	require.NoError(t, err)
+	require.Equal(t, []string{"Sort", "tidy"}, names)
+	names, err = db.DocumentNames(t.Context(), tenant, "policy")
+	require.NoError(t, err)
+	require.Empty(t, names)
+
+	_, err = db.Document(t.Context(), tenant, "agent", "tydi")
+	requireCode(t, jig.CodeNotFound, err)
+	require.ErrorContains(t, err, "did you mean tidy?")
+	_, err = db.Document(t.Context(), tenant, "agent", "nothing-like-it")
+	requireCode(t, jig.CodeNotFound, err)
+	require.NotContains(t, err.Error(), "did you mean")
+}
+
+func TestDocumentsForEverybody(t *testing.T) {
+	t.Parallel()
+	owner, app := storetest.NewDatabase(t)
+	db := storetest.Open(t, owner, app, store.Options{})
+	conn, err := pgx.Connect(t.Context(), owner)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	_, err = conn.Exec(t.Context(), `insert into documents (tenant_id, kind, name, version, body, current)
+		values ('_global', 'agent', 'shared', 'v1', 'global', true)`)
+	require.NoError(t, err)
+	get := func(tenant string) string {
+		body, err := db.Document(t.Context(), tenant, "agent", "shared")
+		require.NoError(t, err)
+		return string(body)
+	}
+	require.Equal(t, "global", get("one"))
+	require.NoError(t, db.PutDocument(t.Context(), "one", "agent", "shared", "v1", []byte("own")))
+	require.Equal(t, "own", get("one"), "the tenant's own stands before")
+	require.Equal(t, "global", get("two"))
+	names, err := db.DocumentNames(t.Context(), "one", "agent")
+	require.NoError(t, err)
+	require.Equal(t, []string{"shared"}, names)
+	requireCode(t, jig.CodeNotPermitted, db.PutDocument(t.Context(), jig.GlobalTenant, "agent", "shared", "v2", nil))
+	requireCode(t, jig.CodeInvalidInput, db.PutDocument(t.Context(), "", "agent", "shared", "v2", nil))
+	for name, sql := range map[string]string{
+		"insert": `insert into documents (tenant_id, kind, name, version, body, current) values ('_global', 'agent', 'x', 'v1', '', true)`,
+		"tenant": `insert into tenants (tenant_id) values ('_global2')`,
+		"update": `update documents set current = false where name = 'shared' and tenant_id = '_global'`,
+	} {
+		direct(t, app, jig.GlobalTenant, func(tx pgx.Tx) {
+			_, err := tx.Exec(t.Context(), sql)
+			require.Error(t, err, name)
+		})
+		direct(t, app, "two", func(tx pgx.Tx) {
+			tag, err := tx.Exec(t.Context(), sql)
+			require.True(t, err != nil || tag.RowsAffected() == 0, name)
+		})
+	}
+}

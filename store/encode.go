@@ -1,0 +1,167 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+)
+
+// encode writes a value as JSON that every JSON column takes.
+func encode(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "a value cannot be written as JSON: %w", err)
+	}
+	return validUTF8(b), nil
+}
+
+func validUTF8(b []byte) []byte {
+	if utf8.Valid(b) {
+		return b
+	}
+	return bytes.ToValidUTF8(b, []byte("\uFFFD"))
+}
+
+// text makes a string that a text column takes: UTF-8 without NUL.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// optional returns a JSON value as a column takes it: null when it is empty.
+func optional(raw json.RawMessage) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	return validUTF8(raw)
+}
+
+// moment returns a time as a column takes it: null when it is zero.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// details is the data of an event. It is made of strings, numbers and checked JSON, and an event is never lost because a
+// detail is odd: what cannot be written is left out.
+type details map[string]any
+
+func (d details) json() []byte {
+	for key, v := range d {
+		raw, ok := v.(json.RawMessage)
+		if ok && (len(raw) == 0 || !json.Valid(raw)) || v == "" || v == nil || v == false {
+			delete(d, key)
+		}
+	}
+	b, err := encode(d)
+	if err != nil {
+		return []byte("{}")
+	}
+	return b
+}
+
+// cut shortens a text to at most n bytes, between characters.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// preview is a JSON value as it is shown: itself when it is short, else a string with its beginning.
+func preview(raw []byte) (shown json.RawMessage, truncated bool) {
+	if len(raw) <= jig.PreviewBytes && json.Valid(raw) {
+		return validUTF8(raw), false
+	}
+	begin := cut(strings.ToValidUTF8(string(raw), "\uFFFD"), jig.PreviewBytes-256)
+	for { // quotes and controls grow when they are escaped
+		b, err := encode(begin)
+		if err != nil {
+			return json.RawMessage(`""`), true
+		}
+		if len(b) <= jig.PreviewBytes {
+			return b, len(begin) < len(raw)
+		}
+		begin = cut(begin, len(begin)*3/4)
+	}
+}
+
+// log is a list of events on their way to the store, as columns.
+type log struct {
+	types  []string
+	passes []int32
+	calls  []string
+	tools  []string
+	data   []string
+}
+
+func (l *log) add(e jig.Event) {
+	l.types = append(l.types, text(string(e.Type)))
+	l.passes = append(l.passes, int32(e.Pass)) //nolint:gosec // passes are few
+	l.calls = append(l.calls, text(e.CallID))
+	l.tools = append(l.tools, text(e.Tool))
+	l.data = append(l.data, string(validUTF8(e.Data)))
+}
+
+// of adds an event of a call.
+func (l *log) of(c *callRow, kind jig.EventType, d details) {
+	l.add(jig.Event{Type: kind, Pass: c.Pass, CallID: c.CallID, Tool: c.Tool, Data: d.json()})
+}
+
+// columns are the arguments of the statement EventsAppend that follow tenant and session.
+func (l *log) columns() []any { return []any{l.types, l.passes, l.calls, l.tools, l.data} }
+
+func (l *log) len() int { return len(l.types) }
+
+// record queues the events of a session; last becomes its counter, or stays nil when there is no such session.
+func (t *tx) record(l *log, session string, last **int64) {
+	value(t.queue("EventsAppend", append([]any{t.tenant, session}, l.columns()...)...), last)
+}
+
+// finish records the events and commits; then the watchers hear of it.
+func (t *tx) finish(ctx context.Context, l *log, session string) error {
+	var last *int64
+	if l.len() > 0 {
+		t.record(l, session, &last)
+	}
+	if err := t.commit(ctx); err != nil {
+		return err
+	}
+	t.db.touched(t.tenant, session, last)
+	return nil
+}
+
+// touched tells the watchers of a session that its log has grown.
+func (db *DB) touched(tenant, session string, last *int64) {
+	if last != nil {
+		db.hub.touch(topicKey{tenant, session}, *last)
+	}
+}
+
+// resultColumns are a tool result as the ledger's row keeps it.
+type resultColumns struct {
+	body    []byte
+	summary string
+	err     []byte
+}
+
+func columnsOf(r jig.ToolResult) (resultColumns, error) {
+	body, err := encode(r)
+	if err != nil {
+		return resultColumns{}, err
+	}
+	c := resultColumns{body: body, summary: text(r.Summary)}
+	if r.Error != nil {
+		c.err, err = encode(r.Error)
+	}
+	return c, err
+}

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/jig-run/jig"
+)
+
+// States of SQL that mean something to us.
+const (
+	stateUniqueViolation      = "23505"
+	stateForeignKeyViolation  = "23503"
+	stateSerializationFailure = "40001"
+	stateDeadlock             = "40P01"
+	stateLockNotAvailable     = "55P03"
+	stateQueryCanceled        = "57014"
+	stateNotPermitted         = "42501"
+)
+
+// translate makes a *jig.Error of whatever PostgreSQL or the connection says. Errors of the package itself pass.
+func (db *DB) translate(err error) error {
+	return translate(err, db.pool.Config().ConnConfig)
+}
+
+func translate(err error, config *pgx.ConnConfig) error {
+	var own *jig.Error
+	var pg *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &pg) && !connecting(err):
+		return translateState(pg)
+	case errors.Is(err, context.Canceled):
+		return &jig.Error{Code: jig.CodeCanceled, Message: "the request was canceled", Cause: context.Canceled}
+	case errors.Is(err, context.DeadlineExceeded) && !connecting(err):
+		return &jig.Error{Code: jig.CodeTimeout, Message: "the database did not answer in time", Cause: context.DeadlineExceeded}
+	case errors.Is(err, pgx.ErrNoRows):
+		return jig.Errorf(jig.CodeNotFound, "there is no such row")
+	case broken(err):
+		return unavailable(config, err)
+	}
+	return &jig.Error{Code: jig.CodeInternal, Message: err.Error(), Cause: err}
+}
+
+func translateState(pg *pgconn.PgError) *jig.Error {
+	code := jig.CodeInternal
+	switch {
+	case pg.Code == stateSerializationFailure, pg.Code == stateDeadlock, pg.Code == stateLockNotAvailable, pg.Code == stateQueryCanceled:
+		code = jig.CodeUnavailable
+	case strings.HasPrefix(pg.Code, "22"):
+		code = jig.CodeInvalidInput // a value that no column takes
+	case pg.Code == stateUniqueViolation:
+		code = jig.CodeConflict
+	case pg.Code == stateNotPermitted:
+		code = jig.CodeNotPermitted
+	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57P"), strings.HasPrefix(pg.Code, "25P0"):
+		code = jig.CodeUnavailable // connection, resources, shutdown
+	}
+	// The detail is left out: it quotes values.
+	return &jig.Error{Code: code, Message: "the database says " + pg.Code + ": " + pg.Message, Cause: pg}
+}
+
+// connecting reports whether err arose while a connection was made.
+func connecting(err error) bool {
+	var c *pgconn.ConnectError
+	return errors.As(err, &c)
+}
+
+// broken reports whether err is of the connection rather than of what was asked.
+func broken(err error) bool {
+	var n net.Error
+	return connecting(err) || errors.As(err, &n) || pgconn.SafeToRetry(err) || pgconn.Timeout(err) ||
+		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool") ||
+		strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "connection reset") ||
+		strings.Contains(err.Error(), "broken pipe")
+}
+
+// unavailable says which server could not be reached, and never the password.
+func unavailable(config *pgx.ConnConfig, err error) *jig.Error {
+	where := config.Host
+	if !strings.HasPrefix(where, "/") {
+		where = net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+	}
+	why := err.Error()
+	var pg *pgconn.PgError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &pg):
+		why = pg.Message
+	case errors.As(err, &op) && op.Err != nil:
+		why = op.Err.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		why = "no answer in time"
+	}
+	if config.Password != "" {
+		why = strings.ReplaceAll(why, config.Password, "…")
+	}
+	return &jig.Error{
+		Code: jig.CodeUnavailable, Message: "cannot use PostgreSQL at " + where + ", database " + config.Database + ", as " + config.User + ": " + why,
+		Hint: "check that the server runs and that JIG_DATABASE_URL is right", Cause: err,
+	}
+}
+
+func badURL(name string) *jig.Error {
+	return jig.Errorf(jig.CodeInvalidInput, "%s is not a PostgreSQL URL", name).WithField(name).
+		WithHint("write it as postgres://user:password@host:5432/database")
+}
+
+// state returns the SQL state of err, "" when it has none.
+func state(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+func noSession(id string) *jig.Error {
+	return jig.Errorf(jig.CodeNotFound, "there is no session %q", id).WithField("session_id")
+}
+
+func noCall(session, call string) *jig.Error {
+	return jig.Errorf(jig.CodeNotFound, "session %q has no call %q", session, call).WithField("call")
+}

@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// maxPage bounds how many events are read at once.
+const maxPage = 1000
+
+// AppendEvents appends in one transaction; seq and time are set by the store.
+func (db *DB) AppendEvents(ctx context.Context, tenant, id string, events ...jig.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	l := &log{}
+	for _, e := range events {
+		l.add(e)
+	}
+	var last *int64
+	if err := db.once(ctx, tenant, func(t *tx) { t.record(l, id, &last) }); err != nil {
+		return err
+	}
+	if last == nil {
+		return noSession(id)
+	}
+	db.touched(tenant, id, last)
+	return nil
+}
+
+// Events returns at most limit events (1,000 when limit is not positive, or more) with seq greater than after, oldest first.
+// A session that the tenant does not have has none.
+func (db *DB) Events(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error) {
+	var rows []eventRow
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EventsAfter", tenant, id, after, page(limit)), &rows) })
+	return events(rows), err
+}
+
+func page(limit int) int {
+	if limit <= 0 || limit > maxPage {
+		return maxPage
+	}
+	return limit
+}
+
+// WaitEvents returns as Events does, waiting until there is one or ctx ends (then it returns none and no error).
+func (db *DB) WaitEvents(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error) {
+	w := db.hub.watch(ctx, topicKey{tenant, id}, after)
+	defer db.hub.leave(w)
+	found, err := db.Events(ctx, tenant, id, after, limit)
+	for err == nil && len(found) == 0 {
+		if !w.wait(ctx) {
+			return nil, nil
+		}
+		if found = db.hub.recent(w, page(limit)); len(found) == 0 {
+			found, err = db.Events(ctx, tenant, id, after, limit)
+		}
+	}
+	if ctx.Err() != nil && len(found) == 0 {
+		return nil, nil
+	}
+	return found, err
+}
+
+// Subscribe sends the events of a session with seq greater than after, in order and without gaps, as they are committed,
+// by any process. The channel is closed when ctx ends or the store is closed.
+func (db *DB) Subscribe(ctx context.Context, tenant, id string, after int64) <-chan []jig.Event {
+	out := make(chan []jig.Event)
+	go func() {
+		defer close(out)
+		w := db.hub.watch(ctx, topicKey{tenant, id}, after)
+		defer db.hub.leave(w)
+		for catchUp := true; ; {
+			found, more := db.next(ctx, w, catchUp)
+			catchUp = more
+			if len(found) > 0 {
+				select {
+				case out <- found:
+				case <-ctx.Done():
+					return
+				}
+				db.hub.advance(w, found[len(found)-1].Seq)
+				continue
+			}
+			if !more && !w.wait(ctx) || ctx.Err() != nil {
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// next returns what a watcher has not had, from what was just read for everybody or, when that does not reach back far
+// enough, from the database; it reports whether to look in the database again at once.
+func (db *DB) next(ctx context.Context, w *watcher, catchUp bool) (found []jig.Event, more bool) {
+	if found = db.hub.recent(w, maxPage); len(found) > 0 {
+		return found, false
+	}
+	if !catchUp && !db.hub.behind(w) {
+		return nil, false
+	}
+	found, err := db.Events(ctx, w.key.tenant, w.key.session, db.hub.position(w), maxPage)
+	if err == nil {
+		return found, len(found) > 0
+	}
+	if ctx.Err() == nil {
+		db.options.Logger.WarnContext(ctx, "reading events of a subscription failed", slog.String("session", w.key.session), slog.Any("error", err))
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(db.options.PollEvery):
+	}
+	return nil, true
+}

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// hub tells the watchers of sessions in this process what any process committed. Each commit is announced (at most once
+// per Options.NotifyEvery, for all sessions together), one connection listens, and what was announced is read once for all
+// watchers. Announcements may be lost: Options.PollEvery is the net under them.
+type hub struct {
+	db   *DB
+	stop context.CancelFunc
+	done sync.WaitGroup
+	// wanted is closed when somebody watches for the first time, listening when the connection first listens.
+	wanted    chan struct{}
+	listening chan struct{}
+	want      sync.Once
+	heard     sync.Once
+	over      chan struct{}
+	closed    sync.Once
+
+	mu       sync.Mutex
+	topics   map[topicKey]*topic
+	dirty    map[*topic]struct{}
+	announce map[topicKey]int64
+	fetch    chan struct{}
+	send     chan struct{}
+}
+
+// topicKey names a session.
+type topicKey struct{ tenant, session string }
+
+// topic is a session that somebody in this process watches.
+type topic struct {
+	key      topicKey
+	watchers map[*watcher]struct{}
+	// known is the highest number that we heard of, seen the highest that was read for the watchers.
+	known, seen int64
+	// assumed: known and seen are where the first watcher began, and nothing was heard yet.
+	assumed bool
+	// tail are the latest events read, without gaps, up to seen.
+	tail []jig.Event
+}
+
+// tailLength bounds the events kept for watchers that are a little behind.
+const tailLength = 256
+
+// watcher waits for the events of one session after a number.
+type watcher struct {
+	key   topicKey
+	after int64
+	wake  chan struct{}
+	over  <-chan struct{}
+}
+
+func newHub(ctx context.Context, db *DB) *hub {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the hub outlives the opening
+	h := &hub{
+		db: db, stop: stop, wanted: make(chan struct{}), listening: make(chan struct{}), over: make(chan struct{}),
+		topics: map[topicKey]*topic{}, dirty: map[*topic]struct{}{}, announce: map[topicKey]int64{},
+		fetch: make(chan struct{}, 1), send: make(chan struct{}, 1),
+	}
+	for _, run := range []func(context.Context){h.notify, h.listen, h.poll, h.read} {
+		h.done.Go(func() { run(ctx) })
+	}
+	return h
+}
+
+func (h *hub) close() {
+	h.closed.Do(func() { close(h.over) })
+	h.stop()
+	h.done.Wait()
+}
+
+// touch hears of a commit of this process.
+func (h *hub) touch(key topicKey, seq int64) {
+	h.mu.Lock()
+	h.announce[key] = max(h.announce[key], seq)
+	h.mu.Unlock()
+	nudge(h.send)
+	h.hear(key, seq)
+}
+
+// hear hears of a commit of any process.
+func (h *hub) hear(key topicKey, seq int64) {
+	h.mu.Lock()
+	t, ok := h.topics[key]
+	if ok && t.assumed {
+		if seq < t.known { // the first watcher began ahead of the log
+			t.seen, t.known = seq-1, seq-1
+		}
+		t.assumed = false
+	}
+	fresh := ok && seq > t.known
+	if fresh {
+		t.known = seq
+		h.dirty[t] = struct{}{}
+	}
+	h.mu.Unlock()
+	if fresh {
+		nudge(h.fetch)
+	}
+}
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// watch begins to watch a session. It returns when the connection listens, so that what is committed afterwards is heard of;
+// if that takes long, the net will do.
+func (h *hub) watch(ctx context.Context, key topicKey, after int64) *watcher {
+	w := &watcher{key: key, after: after, wake: make(chan struct{}, 1), over: h.over}
+	h.mu.Lock()
+	t, ok := h.topics[key]
+	if !ok {
+		t = &topic{key: key, watchers: map[*watcher]struct{}{}, seen: after, known: after, assumed: true}
+		h.topics[key] = t
+	}
+	t.watchers[w] = struct{}{}
+	h.mu.Unlock()
+	h.want.Do(func() { close(h.wanted) })
+	select {
+	case <-h.listening:
+	case <-ctx.Done():
+	case <-h.over:
+	case <-time.After(h.db.options.PollEvery):
+	}
+	return w
+}
+
+func (h *hub) leave(w *watcher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, ok := h.topics[w.key]
+	if !ok {
+		return
+	}
+	delete(t.watchers, w)
+	if len(t.watchers) == 0 {
+		delete(h.topics, w.key)
+		delete(h.dirty, t)
+	}
+}
+
+// wait waits for news; false when ctx or the store came to an end first.
+func (w *watcher) wait(ctx context.Context) bool {
+	select {
+	case <-w.wake:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-w.over:
+		return false
+	}
+}
+
+// recent returns what the watcher has not had out of the tail; nothing when the tail begins too late.
+func (h *hub) recent(w *watcher, limit int) []jig.Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, ok := h.topics[w.key]
+	if !ok || len(t.tail) == 0 || t.tail[0].Seq > w.after+1 {
+		return nil
+	}
+	skip := int(w.after + 1 - t.tail[0].Seq)
+	if skip >= len(t.tail) {
+		return nil
+	}
+	rest := t.tail[skip:]
+	return slices.Clone(rest[:min(limit, len(rest))])
+}
+
+// behind reports whether the watcher lacks events that others have had read for them.
+func (h *hub) behind(w *watcher) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, ok := h.topics[w.key]
+	return ok && t.seen > w.after
+}
+
+func (h *hub) position(w *watcher) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.after
+}
+
+// advance notes what a watcher has had. What it read by itself need not be read for everybody any more.
+func (h *hub) advance(w *watcher, seq int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w.after = max(w.after, seq)
+	t, ok := h.topics[w.key]
+	if !ok || w.after <= t.seen {
+		return
+	}
+	t.seen, t.known, t.tail = w.after, max(t.known, w.after), nil
+	t.assumed = false
+	for other := range t.watchers {
+		if other != w {
+			nudge(other.wake)
+		}
+	}
+}
+
+// deliver hands the events after `from` that were read for a topic to its watchers.
+func (h *hub) deliver(t *topic, from int64, found []jig.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case len(found) == 0:
+		t.seen = max(t.seen, t.known) // they are gone
+	case found[0].Seq != from+1 || from != t.seen:
+		return // somebody else was faster
+	default:
+		if len(t.tail) > 0 && t.tail[len(t.tail)-1].Seq != from {
+			t.tail = nil
+		}
+		t.tail = append(t.tail, found...)
+		if n := len(t.tail) - max(tailLength, len(found)); n > 0 {
+			t.tail = slices.Clone(t.tail[n:])
+		}
+		t.seen = found[len(found)-1].Seq
+		t.known = max(t.known, t.seen)
+	}
+	if t.seen < t.known && len(t.watchers) > 0 {
+		h.dirty[t] = struct{}{}
+		nudge(h.fetch)
+	}
+	for w := range t.watchers {
+		nudge(w.wake)
+	}
+}

@@ -1,0 +1,197 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/store/storetest"
+)
+
+// owned is a tenant with something of everything.
+func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
+	t.Helper()
+	w = newWorld(t)
+	_, err := w.SaveTurn(t.Context(), w.tenant, w.session, 1, jig.Turn{Text: "secret"})
+	require.NoError(t, err)
+	asking = w.asking(t)
+	doubtful := w.call(2)
+	w.admit(t, doubtful)
+	w.reserve(t, doubtful)
+	w.reserve(t, doubtful)
+	read := w.call(3)
+	read.Write, read.Idempotent = false, true
+	w.admit(t, read)
+	w.say(t, "m", "secret")
+	w.decide(t, "none", jig.Decision{Call: "9.9", Answer: jig.AnswerApprove})
+	_, err = w.EndPass(t.Context(), w.end(1, jig.StatusWorking))
+	require.NoError(t, err)
+	artifact, err = w.PutArtifact(t.Context(), w.tenant, w.session, "text/plain", []byte("secret"))
+	require.NoError(t, err)
+	require.NoError(t, w.PutDocument(t.Context(), w.tenant, "agent", "secret", "v1", []byte("secret")))
+	return w, asking, artifact
+}
+
+// dump is all that a tenant has.
+func (w world) dump(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, w.ExportTenant(t.Context(), w.tenant, &b))
+	return b.String()
+}
+
+// A tenant that knows every id of another gets nowhere with them.
+func TestTenantsAreKeptApart(t *testing.T) {
+	t.Parallel()
+	w, c, artifact := owned(t)
+	before := w.dump(t)
+	require.Contains(t, before, "secret")
+	thief := storetest.Tenant(t)
+	storetest.Session(t, w.DB, thief)
+	ctx, id, now := t.Context(), w.session, time.Now().Add(1000*time.Hour)
+	stolen := c
+	stolen.Tenant, stolen.Digest = thief, "d9"
+	p := pendingOf(stolen)
+	completion := jig.Completion{Tenant: thief, SessionID: id, CallID: "1.2", Fence: 1, Status: jig.CallSucceeded}
+	given := completion
+	given.Status = jig.CallReserved
+	decision := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
+	for name, try := range map[string]func() error{
+		"Session":       func() error { _, err := w.Session(ctx, thief, id); return err },
+		"BeginPass":     func() error { _, _, err := w.BeginPass(ctx, thief, id, 7); return err },
+		"Transcript":    func() error { _, err := w.Transcript(ctx, thief, id, 0); return err },
+		"SaveTurn":      func() error { _, err := w.SaveTurn(ctx, thief, id, 2, jig.Turn{}); return err },
+		"SaveTurn big":  func() error { _, err := w.SaveTurn(ctx, thief, id, 2, jig.Turn{Text: big(50_000)}); return err },
+		"SaveSummary":   func() error { return w.SaveSummary(ctx, thief, id, 1, "x") },
+		"SetTodo":       func() error { return w.SetTodo(ctx, thief, id, []byte("[]")) },
+		"AddMessage":    func() error { _, err := w.AddMessage(ctx, thief, id, "x", jig.Message{Text: "x"}); return err },
+		"PassState":     func() error { _, err := w.PassState(ctx, thief, id, 1); return err },
+		"EndPass":       func() error { _, err := w.EndPass(ctx, jig.End{Tenant: thief, SessionID: id, Pass: 2}); return err },
+		"CancelSession": func() error { return w.CancelSession(ctx, jig.End{Tenant: thief, SessionID: id}) },
+		"Admit": func() error {
+			return w.Admit(ctx, jig.Admission{Tenant: thief, SessionID: id, Pass: 2, Calls: []jig.Call{stolen}})
+		},
+		"Call": func() error { _, err := w.Call(ctx, thief, id, c.ID); return err },
+		"Reserve": func() error {
+			_, err := w.Reserve(ctx, jig.Reserve{Tenant: thief, SessionID: id, CallID: c.ID, Version: c.Version, Digest: c.Digest})
+			return err
+		},
+		"Complete":      func() error { _, err := w.Complete(ctx, completion); return err },
+		"Complete back": func() error { _, err := w.Complete(ctx, given); return err },
+		"Decide": func() error {
+			_, err := w.Decide(ctx, jig.DecisionRequest{Tenant: thief, SessionID: id, Key: "x", Decision: decision})
+			return err
+		},
+		"Reconcile": func() error {
+			r := jig.Reconciliation{Call: "1.2", Outcome: jig.OutcomeHappened}
+			_, err := w.Reconcile(ctx, jig.ReconcileRequest{Tenant: thief, SessionID: id, Key: "x", Reconciliation: r})
+			return err
+		},
+		"Refuse":         func() error { return w.Refuse(ctx, thief, id, "x", "x", nil) },
+		"ExpireApproval": func() error { _, err := w.ExpireApproval(ctx, thief, id, c.ID, now); return err },
+		"Readmit":        func() error { _, err := w.Readmit(ctx, stolen, &p); return err },
+		"Pending":        func() error { _, err := w.Pending(ctx, thief, id, c.ID); return err },
+		"AppendEvents":   func() error { return w.AppendEvents(ctx, thief, id, jig.Event{Type: "custom.x"}) },
+		"ReadArtifact":   func() error { _, _, err := w.ReadArtifact(ctx, thief, artifact, 0, 10); return err },
+		"SessionView":    func() error { _, err := w.SessionView(ctx, thief, id); return err },
+		"CallsOf":        func() error { _, _, err := w.CallsOf(ctx, thief, id, []string{c.ID}); return err },
+		"Document":       func() error { _, err := w.Document(ctx, thief, "agent", "secret"); return err },
+	} {
+		err := try()
+		require.Error(t, err, name)
+		require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "%s: %v", name, err)
+	}
+
+	list, err := w.Events(ctx, thief, id, 0, 0)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	list, err = w.WaitEvents(short, thief, id, 0, 0)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	for batch := range w.Subscribe(short, thief, id, 0) {
+		require.Empty(t, batch)
+	}
+	win, err := w.Window(ctx, thief, id, 1, 10)
+	require.NoError(t, err)
+	require.Empty(t, win.Calls)
+	found, err := w.Signatures(ctx, thief, id, 2, []string{c.Signature})
+	require.NoError(t, err)
+	require.Empty(t, found)
+	waiting, _, err := w.PendingApprovals(ctx, thief, "", 0)
+	require.NoError(t, err)
+	require.Empty(t, waiting)
+	names, err := w.DocumentNames(ctx, thief, "agent")
+	require.NoError(t, err)
+	require.NotContains(t, names, "secret")
+	require.NoError(t, w.AppendArtifact(ctx, thief, artifact, 0, []byte("own")), "an artifact of its own, of the same id")
+	quick, err := w.FinishQuick(ctx, thief, id, []jig.QuickCompletion{{CallID: "1.3", Version: "v1", Digest: "d1", Status: jig.CallSucceeded}})
+	require.NoError(t, err)
+	require.Empty(t, quick)
+	gone, err := w.PruneTenant(ctx, thief, now)
+	require.NoError(t, err)
+	require.Zero(t, gone)
+	require.NotContains(t, world{DB: w.DB, tenant: thief}.dump(t), "secret")
+	require.NoError(t, w.EraseTenant(ctx, thief))
+	for _, tenant := range []string{"", jig.GlobalTenant} {
+		requireCode(t, jig.CodeInvalidInput, w.EraseTenant(ctx, tenant))
+	}
+	require.Equal(t, before, w.dump(t), "nothing has changed")
+}
+
+// The application role's own SQL is bound by the tenant that it names, and by its rights.
+func TestRowLevelSecurityBindsTheRole(t *testing.T) {
+	t.Parallel()
+	w, _, _ := owned(t)
+	tables := []string{
+		"tenants", "sessions", "messages", "turns", "pass_ends", "events", "calls", "approvals", "decisions", "artifacts",
+		"artifact_chunks", "documents",
+	}
+	count := func(tx pgx.Tx, table string) (n int) {
+		require.NoError(t, tx.QueryRow(t.Context(), "select count(*) from "+table+" where tenant_id <> '_global'").Scan(&n), table)
+		return n
+	}
+	direct(t, storetest.URL(t), w.tenant, func(tx pgx.Tx) {
+		for _, table := range tables {
+			require.Positive(t, count(tx, table), table)
+		}
+	})
+	for _, tenant := range []string{"", storetest.Tenant(t), jig.GlobalTenant} {
+		direct(t, storetest.URL(t), tenant, func(tx pgx.Tx) {
+			for _, table := range tables {
+				require.Zero(t, count(tx, table), table)
+			}
+			tag, err := tx.Exec(t.Context(), "update sessions set task = 'mine' where session_id = $1", w.session)
+			require.NoError(t, err)
+			require.Zero(t, tag.RowsAffected())
+			_, err = tx.Exec(t.Context(), "select set_config('jig.sweep', 'on', true)")
+			require.NoError(t, err)
+			require.Zero(t, count(tx, "sessions"), "the sweeper's switch is the owner's")
+		})
+	}
+	for sql, state := range map[string]string{
+		"delete from sessions":                                                      "42501",
+		"delete from events":                                                        "42501",
+		"truncate calls":                                                            "42501",
+		"update events set type = 'custom.x'":                                       "42501",
+		"update documents set body = ''":                                            "42501",
+		"alter table sessions disable row level security":                           "42501",
+		"update sessions set tenant_id = 'another'":                                 "42501",
+		"insert into tenants (tenant_id) values ('another')":                        "42501",
+		"insert into tenants (tenant_id) values ('_global') on conflict do nothing": "42501",
+	} {
+		direct(t, storetest.URL(t), w.tenant, func(tx pgx.Tx) {
+			_, err := tx.Exec(t.Context(), sql)
+			var pg *pgconn.PgError
+			require.ErrorAs(t, err, &pg, sql)
+			require.Equal(t, state, pg.Code, sql)
+		})
+	}
+}

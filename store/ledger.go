@@ -1,0 +1,280 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// signatureRow is a row of the query CallSignatures.
+type signatureRow struct {
+	Signature string
+	CallID    string
+}
+
+// Signatures returns, of the given signatures, those that a call of another pass of the session has, with the first such
+// call's id. Calls that were duplicates themselves do not count.
+func (db *DB) Signatures(ctx context.Context, tenant, id string, pass int, signatures []string) (map[string]string, error) {
+	found := map[string]string{}
+	if len(signatures) == 0 {
+		return found, nil
+	}
+	var rows []signatureRow
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("CallSignatures", tenant, id, pass, signatures), &rows) })
+	for _, r := range rows {
+		found[r.Signature] = r.CallID
+	}
+	return found, err
+}
+
+// Call returns one call; NOT_FOUND when there is none.
+func (db *DB) Call(ctx context.Context, tenant, id, callID string) (jig.Call, error) {
+	var row *callRow
+	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("CallGet", tenant, id, callID), &row) })
+	if err != nil {
+		return jig.Call{}, err
+	}
+	if row == nil {
+		return jig.Call{}, noCall(id, callID)
+	}
+	return row.call()
+}
+
+// Window returns the pass's open calls: all that wait for a person (at most 100) and at most limit others.
+func (db *DB) Window(ctx context.Context, tenant, id string, pass, limit int) (jig.Window, error) {
+	var rows []callRow
+	var open []approvalRow
+	err := db.once(ctx, tenant, func(t *tx) {
+		list(t.queue("CallsWindow", tenant, id, pass, limit), &rows)
+		list(t.queue("ApprovalsOpenOfPass", tenant, id, pass), &open)
+	})
+	if err != nil {
+		return jig.Window{}, err
+	}
+	w := jig.Window{Approvals: map[string]jig.Pending{}}
+	const maxWaiting = 100
+	waiting, others := 0, 0
+	for i := range rows {
+		n, bound := &others, limit
+		if waits(rows[i].status()) {
+			n, bound = &waiting, maxWaiting
+		}
+		if *n++; *n > bound {
+			w.More = true
+			continue
+		}
+		call, err := rows[i].call()
+		if err != nil {
+			return jig.Window{}, err
+		}
+		w.Calls = append(w.Calls, call)
+	}
+	taken := make(map[string]bool, len(w.Calls))
+	for _, c := range w.Calls {
+		taken[c.ID] = true
+	}
+	for i := range open {
+		if taken[open[i].CallID] {
+			if w.Approvals[open[i].CallID], err = open[i].pending(); err != nil {
+				return jig.Window{}, err
+			}
+		}
+	}
+	return w, nil
+}
+
+func waits(s jig.CallStatus) bool { return s == jig.CallWaiting || s == jig.CallUnknown }
+
+// Admit stores a pass's calls, approvals and events in one transaction. When the pass was admitted already, nothing changes.
+func (db *DB) Admit(ctx context.Context, a jig.Admission) error {
+	if len(a.Calls) == 0 {
+		return nil
+	}
+	columns, l, err := admission(a)
+	if err != nil {
+		return err
+	}
+	approvals, err := approvalColumns(a.Approvals)
+	if err != nil {
+		return err
+	}
+	ids := columns[2].([]string) //nolint:errcheck,forcetypeassert // built above
+	return db.transact(ctx, a.Tenant, func(t *tx) error {
+		var status *string
+		var known []string
+		value(t.queue("SessionStatus", a.Tenant, a.SessionID), &status)
+		column(t.queue("CallsKnown", a.Tenant, a.SessionID, ids), &known)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		switch {
+		case status == nil:
+			return noSession(a.SessionID)
+		case len(known) > 0:
+			return nil
+		case jig.Status(*status).Final():
+			return jig.Errorf(jig.CodeConflict, "session %q has ended (%s): no call can be admitted", a.SessionID, *status)
+		}
+		t.queue("CallsInsert", columns...)
+		if len(a.Approvals) > 0 {
+			t.queue("ApprovalsInsert", append([]any{a.Tenant, a.SessionID}, approvals...)...)
+		}
+		return t.finish(ctx, l, a.SessionID)
+	})
+}
+
+// admission makes the arguments of CallsInsert, and the events.
+func admission(a jig.Admission) ([]any, *log, error) {
+	asked := make(map[string]jig.Pending, len(a.Approvals))
+	for _, p := range a.Approvals {
+		asked[p.Call] = p
+	}
+	n := len(a.Calls)
+	ids, providers, tools, versions := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	passes, ordinals := make([]int32, n), make([]int32, n)
+	writes, idempotents := make([]bool, n), make([]bool, n)
+	inputs, results, errs := make([][]byte, n), make([][]byte, n), make([][]byte, n)
+	signatures, keys, digests, policies := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	verdicts, reasons, statuses, duplicates, summaries := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	l := &log{}
+	for i, c := range a.Calls {
+		why, err := encodeReasons(c.Reasons)
+		if err != nil {
+			return nil, nil, err
+		}
+		status, result := admitted(c)
+		ids[i], providers[i], tools[i], versions[i] = c.ID, text(c.ProviderID), text(c.Tool), c.Version
+		passes[i], ordinals[i] = int32(a.Pass), int32(c.Ordinal) //nolint:gosec // small numbers
+		writes[i], idempotents[i], inputs[i] = c.Write, c.Idempotent, c.Input
+		signatures[i], keys[i], digests[i], policies[i] = c.Signature, text(c.ConcurrencyKey), c.Digest, c.PolicyVersion
+		verdicts[i], reasons[i], statuses[i], duplicates[i] = string(c.Verdict), why, string(status), c.DuplicateOf
+		if result != nil {
+			columns, err := columnsOf(*result)
+			if err != nil {
+				return nil, nil, err
+			}
+			results[i], summaries[i], errs[i] = columns.body, columns.summary, columns.err
+		}
+		row := &callRow{CallID: c.ID, Pass: a.Pass, Tool: c.Tool}
+		if p, ok := asked[c.ID]; ok && status == jig.CallWaiting {
+			p.Tenant, p.SessionID = a.Tenant, a.SessionID
+			l.add(jig.Event{Type: jig.EventToolNeedsApproval, Pass: a.Pass, CallID: c.ID, Tool: c.Tool, Data: pendingData(p)})
+		} else if kind, ok := refusal(status); ok {
+			l.of(row, kind, refusalDetails(c, result))
+		}
+	}
+	return []any{
+		a.Tenant, a.SessionID, ids, passes, ordinals, providers, tools, versions, writes, idempotents, inputs, signatures, keys,
+		digests, policies, verdicts, reasons, statuses, duplicates, results, summaries, errs,
+	}, l, nil
+}
+
+// admitted is the state that a call enters the ledger in. A refused one always has a result.
+func admitted(c jig.Call) (jig.CallStatus, *jig.ToolResult) {
+	status := c.Status
+	if status == "" {
+		switch c.Verdict {
+		case jig.VerdictRun:
+			status = jig.CallReserved
+		case jig.VerdictAsk:
+			status = jig.CallWaiting
+		case jig.VerdictDeny:
+			status = jig.CallDenied
+		case jig.VerdictRefuse:
+			status = jig.CallFailed
+		}
+	}
+	if !status.Final() {
+		return status, nil
+	}
+	if c.Result != nil {
+		return status, c.Result
+	}
+	code := jig.CodeInternal
+	message := "the call was refused"
+	switch status {
+	case jig.CallDuplicate:
+		code, message = jig.CodeDuplicate, "the same call was made before: "+c.DuplicateOf
+	case jig.CallDenied:
+		code, message = jig.CodeDenied, "the call was denied"
+	case jig.CallWaiting, jig.CallReserved, jig.CallExecuting, jig.CallUnknown, jig.CallSucceeded, jig.CallFailed,
+		jig.CallExpired, jig.CallCanceled:
+	}
+	r := jig.Failure(jig.Errorf(code, "%s", message))
+	return status, &r
+}
+
+// refusal is the event of a call that never runs.
+func refusal(s jig.CallStatus) (jig.EventType, bool) {
+	switch s {
+	case jig.CallFailed:
+		return jig.EventToolFailed, true
+	case jig.CallDenied:
+		return jig.EventToolDenied, true
+	case jig.CallDuplicate:
+		return jig.EventToolSkipped, true
+	case jig.CallExpired:
+		return jig.EventToolExpired, true
+	case jig.CallCanceled:
+		return jig.EventToolCancelled, true
+	case jig.CallWaiting, jig.CallReserved, jig.CallExecuting, jig.CallUnknown, jig.CallSucceeded:
+	}
+	return "", false
+}
+
+func refusalDetails(c jig.Call, result *jig.ToolResult) details {
+	d := details{"summary": result.Summary, "duplicate_of": c.DuplicateOf, "verdict": string(c.Verdict)}
+	if result.Error != nil {
+		d["error"] = result.Error
+	}
+	if len(c.Reasons) > 0 {
+		d["reasons"] = c.Reasons
+	}
+	return d
+}
+
+func encodeReasons(reasons []string) (string, error) {
+	if len(reasons) == 0 {
+		return "", nil
+	}
+	b, err := encode(reasons)
+	return string(b), err
+}
+
+// approvalColumns are the arguments of ApprovalsInsert that follow tenant and session.
+func approvalColumns(list []jig.Pending) ([]any, error) {
+	n := len(list)
+	ids, kinds, tools, inputs, summaries := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	reasons, digests, by := make([]string, n), make([]string, n), make([]string, n)
+	truncated, requested, expires := make([]bool, n), make([]time.Time, n), make([]*time.Time, n)
+	for i, p := range list {
+		why, err := encodeReasons(p.Reasons)
+		if err != nil {
+			return nil, err
+		}
+		if p.Kind == "" {
+			p.Kind = jig.PendingApproval
+		}
+		if p.RequestedAt.IsZero() {
+			p.RequestedAt = time.Now()
+		}
+		ids[i], kinds[i], tools[i], inputs[i] = p.Call, string(p.Kind), text(p.Tool), string(validUTF8(p.Input))
+		truncated[i], summaries[i], reasons[i], digests[i], by[i] = p.Truncated, text(p.Summary), why, p.Digest, text(p.RequestedBy)
+		requested[i], expires[i] = p.RequestedAt, moment(p.ExpiresAt)
+	}
+	return []any{ids, kinds, tools, inputs, truncated, summaries, reasons, digests, by, requested, expires}, nil
+}
+
+// pendingData is what an event shows of what waits: all of it.
+func pendingData(p jig.Pending) []byte {
+	if !json.Valid(p.Input) {
+		p.Input, p.Truncated = preview(p.Input)
+	}
+	b, err := encode(p)
+	if err != nil {
+		return details{"kind": string(p.Kind), "call": p.Call, "tool": p.Tool, "summary": p.Summary, "digest": p.Digest}.json()
+	}
+	return b
+}

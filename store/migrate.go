@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/jig-run/jig"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// versionTable is where the migrations that were applied are written down.
+const versionTable = "jig_schema_version"
+
+// grantsLock is the advisory lock under which rights are granted: two at a time fail in PostgreSQL.
+const grantsLock = 7_307_441
+
+// SchemaVersion is the version of the schema that this program was built for.
+func SchemaVersion() (int64, error) {
+	entries, err := migrationFiles.ReadDir("migrations")
+	if err != nil {
+		return 0, jig.Errorf(jig.CodeInternal, "reading the embedded migrations: %w", err)
+	}
+	var latest int64
+	for _, entry := range entries {
+		number, _, _ := strings.Cut(entry.Name(), "_")
+		version, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return 0, jig.Errorf(jig.CodeInternal, "the migration %s has no number", entry.Name())
+		}
+		latest = max(latest, version)
+	}
+	return latest, nil
+}
+
+// Migrate brings the schema of the database at ownerURL to the version of this program and gives appRole (none when "") the
+// rights that it needs. Several may run at once: one works, the others wait for it.
+func Migrate(ctx context.Context, ownerURL, appRole string) error {
+	config, db, err := openOwner(ownerURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	provider, err := migrations(db)
+	if err != nil {
+		return translate(err, config)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return migrationError(err, config)
+	}
+	if appRole == "" {
+		return nil
+	}
+	return grant(ctx, db, config, appRole)
+}
+
+// MigrateDown takes the schema back to a version; 0 drops everything. For development and tests.
+func MigrateDown(ctx context.Context, ownerURL string, version int64) error {
+	config, db, err := openOwner(ownerURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	provider, err := migrations(db)
+	if err != nil {
+		return translate(err, config)
+	}
+	if _, err := provider.DownTo(ctx, version); err != nil {
+		return migrationError(err, config)
+	}
+	return nil
+}
+
+// RoleOf returns the role that a database URL connects as.
+func RoleOf(url string) (string, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return "", badURL("JIG_DATABASE_URL")
+	}
+	return config.User, nil
+}
+
+func openOwner(url string) (*pgx.ConnConfig, *sql.DB, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, nil, badURL("JIG_DATABASE_OWNER_URL")
+	}
+	config.RuntimeParams["application_name"] = "jig migrate"
+	return config, stdlib.OpenDB(*config), nil
+}
+
+func migrations(db *sql.DB) (*goose.Provider, error) {
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		return nil, err //nolint:wrapcheck // translated by the caller
+	}
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // translated by the caller
+	}
+	return goose.NewProvider(goose.DialectPostgres, db, files, //nolint:wrapcheck // translated by the caller
+		goose.WithTableName(versionTable), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+}
+
+func migrationError(err error, config *pgx.ConnConfig) error {
+	var partial *goose.PartialError
+	if errors.As(err, &partial) && partial.Failed != nil {
+		e := jig.AsError(translate(err, config))
+		return jig.Errorf(e.Code, "migration %d failed: %s", partial.Failed.Source.Version, e.Message)
+	}
+	e := jig.AsError(translate(err, config))
+	if e.Code == jig.CodeUnavailable {
+		return e.WithHint("check that the server runs and that JIG_DATABASE_OWNER_URL is right")
+	}
+	return e
+}
+
+// grant gives the application role its rights: it reads and adds everywhere, changes what has a state, and deletes nothing.
+func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return migrationError(err, config)
+	}
+	defer func() { _ = tx.Rollback() }() //nolint:errcheck // what was not committed is gone either way
+	var schema string
+	var known bool
+	if err := tx.QueryRowContext(ctx, "select current_schema(), exists (select from pg_roles where rolname = $1)", role).
+		Scan(&schema, &known); err != nil {
+		return migrationError(err, config)
+	}
+	if !known {
+		return jig.Errorf(jig.CodeNotFound, "there is no database role %q", role).
+			WithHint("create it first: create role " + pgx.Identifier{role}.Sanitize() + " login")
+	}
+	if role == config.User {
+		return jig.Errorf(jig.CodeInvalidInput, "the owner of the tables cannot be the application role").
+			WithHint("use two roles: one in JIG_DATABASE_OWNER_URL, another in JIG_DATABASE_URL")
+	}
+	to := " to " + pgx.Identifier{role}.Sanitize()
+	for _, statement := range []string{
+		"select pg_advisory_xact_lock(" + strconv.Itoa(grantsLock) + ")",
+		"grant usage on schema " + pgx.Identifier{schema}.Sanitize() + to,
+		"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, documents" + to,
+		"grant update on sessions, calls, approvals" + to,
+		"grant update (size) on artifacts" + to,
+		"grant update (current) on documents" + to,
+		"grant select on " + versionTable + to,
+		"grant execute on function jig_live_sessions(integer), jig_last_seqs(text[], text[]), jig_prune(timestamptz), jig_erase()" + to,
+	} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return migrationError(err, config)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return migrationError(err, config)
+	}
+	return nil
+}

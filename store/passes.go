@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+)
+
+// PassState returns what settling needs to know. A pass without a turn (a call that a person made) has the zero Turn.
+func (db *DB) PassState(ctx context.Context, tenant, id string, pass int) (jig.PassState, error) {
+	var row *sessionRow
+	var answered *turnRow
+	var tally []countRow
+	var unread, messagePass *int
+	err := db.once(ctx, tenant, func(t *tx) {
+		first(t.queue("SessionGet", tenant, id), &row)
+		first(t.queue("TurnGet", tenant, id, pass), &answered)
+		list(t.queue("CallCountsOfPass", tenant, id, pass), &tally)
+		value(t.queue("MessagesUnread", tenant, id, pass), &unread)
+		value(t.queue("MessageLatestPass", tenant, id), &messagePass)
+	})
+	if err != nil {
+		return jig.PassState{}, err
+	}
+	if row == nil {
+		return jig.PassState{}, noSession(id)
+	}
+	state := jig.PassState{Counts: counts(tally), Unread: *unread}
+	if messagePass != nil {
+		state.MessagePass = *messagePass
+	}
+	if state.Session, err = row.session(); err != nil {
+		return jig.PassState{}, err
+	}
+	if answered != nil {
+		state.Turn, err = answered.turn()
+	}
+	return state, err
+}
+
+// endedRow is a row of the query PassEndGet.
+type endedRow struct {
+	Body   []byte
+	Answer []byte
+}
+
+// EndPass writes pass.completed and, unless End.Status is working, ends the session with its event, answer and error.
+// Idempotent by (session, pass): a second call returns the first one's End. A session that has ended stays as it ended.
+func (db *DB) EndPass(ctx context.Context, end jig.End) (jig.End, error) {
+	if end.Status == "" {
+		end.Status = jig.StatusWorking
+	}
+	var ended *endedRow
+	var row *sessionRow
+	var last *int64
+	err := db.transact(ctx, end.Tenant, func(t *tx) error {
+		if len(end.Answer) > jig.InlineBytes { // rare: look first, so that no artifact is left over
+			t.queue("SessionLock", end.Tenant, end.SessionID)
+			first(t.queue("PassEndGet", end.Tenant, end.SessionID, end.Pass), &ended)
+			if err := t.flush(ctx); err != nil || ended != nil {
+				return err
+			}
+		}
+		columns, err := t.endColumns(end)
+		if err != nil {
+			return err
+		}
+		l := endEvents(end)
+		args := append([]any{end.Tenant, end.SessionID, end.Pass}, columns...)
+		value(t.queue("PassEnd", append(args, l.types, l.data)...), &last)
+		first(t.queue("PassEndGet", end.Tenant, end.SessionID, end.Pass), &ended)
+		first(t.queue("SessionGet", end.Tenant, end.SessionID), &row)
+		return t.commit(ctx)
+	})
+	if err != nil {
+		return jig.End{}, err
+	}
+	db.touched(end.Tenant, end.SessionID, last)
+	switch {
+	case ended != nil:
+		return ended.end()
+	case row == nil:
+		return jig.End{}, noSession(end.SessionID)
+	}
+	session, err := row.session() // it ended in another way
+	return jig.End{
+		Tenant: end.Tenant, SessionID: end.SessionID, Pass: end.Pass, Status: session.Status, Reason: session.Reason,
+		Answer: session.Answer, Error: session.Error,
+	}, err
+}
+
+func (r *endedRow) end() (jig.End, error) {
+	var end jig.End
+	if err := decode(r.Body, &end); err != nil {
+		return jig.End{}, err
+	}
+	if r.Answer != nil {
+		end.Answer = string(r.Answer)
+	}
+	return end, nil
+}
+
+// endColumns are how a pass ended, for PassEnd: body, answer's artifact, then status, reason, answer and error of the session.
+func (t *tx) endColumns(end jig.End) ([]any, error) {
+	end.Answer = text(end.Answer)
+	artifact := ""
+	if len(end.Answer) > jig.InlineBytes {
+		artifact = t.keep(end.SessionID, "text/plain; charset=utf-8", []byte(end.Answer))
+		end.Answer = cut(end.Answer, jig.InlineBytes)
+	}
+	body, err := encode(end)
+	if err != nil {
+		return nil, err
+	}
+	var failure []byte
+	if end.Error != nil {
+		if failure, err = encode(end.Error); err != nil {
+			return nil, err
+		}
+	}
+	return []any{body, artifact, end.Status, text(end.Reason), end.Answer, failure}, nil
+}
+
+// endEvents are the events of the end of a pass.
+func endEvents(end jig.End) *log {
+	l := &log{}
+	l.add(jig.Event{Type: jig.EventPassCompleted, Pass: end.Pass, Data: json.RawMessage("{}")})
+	if end.Status.Final() {
+		l.add(sessionEnded(end))
+	}
+	return l
+}
+
+func sessionEnded(end jig.End) jig.Event {
+	kind := jig.EventSessionCompleted
+	switch end.Status {
+	case jig.StatusFailed:
+		kind = jig.EventSessionFailed
+	case jig.StatusCanceled:
+		kind = jig.EventSessionCanceled
+	case jig.StatusCompleted, jig.StatusWorking, jig.StatusInputRequired:
+	}
+	d := details{"reason": end.Reason}
+	if end.Answer != "" {
+		shown := cut(end.Answer, jig.PreviewBytes)
+		d["answer"], d["truncated"] = shown, len(shown) < len(end.Answer)
+	}
+	if end.Error != nil {
+		d["error"] = end.Error
+	}
+	return jig.Event{Type: kind, Pass: end.Pass, Data: d.json()}
+}
+
+// endSession ends a locked session with the events so far and its own: the last statement, then the commit.
+func (t *tx) endSession(ctx context.Context, end jig.End, l *log) error {
+	columns, err := t.endColumns(end)
+	if err != nil {
+		return err
+	}
+	t.queue("PassEndInsert", t.tenant, end.SessionID, end.Pass, columns[0], columns[1])
+	l.add(sessionEnded(end))
+	var last *int64
+	args := []any{t.tenant, end.SessionID, columns[2], columns[3], columns[4], columns[1], columns[5]}
+	value(t.queue("SessionEnd", append(args, l.columns()...)...), &last)
+	if err := t.commit(ctx); err != nil {
+		return err
+	}
+	t.db.touched(t.tenant, end.SessionID, last)
+	return nil
+}

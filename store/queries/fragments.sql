@@ -1,0 +1,14 @@
+-- Lists of columns that several queries share: {{name}} in a query stands for the fragment.
+
+-- fragment: session
+s.tenant_id, s.session_id, s.agent, s.principal, s.input, s.task, s.catalogue, s.status, s.pass, s.writes, s.tokens, s.todo,
+s.answer, s.answer_artifact, s.reason, s.error, s.parent_id, s.depth, s.summary_through, s.summary, s.created_at, s.updated_at
+
+-- fragment: call
+c.tenant_id, c.session_id, c.call_id, c.pass, c.ordinal, c.provider_id, c.tool, c.version, c.write, c.idempotent, c.input,
+c.signature, c.concurrency_key, c.digest, c.policy_version, c.verdict, c.reasons, c.status, c.fence, c.attempt, c.duplicate_of,
+c.result, c.result_artifact, c.created_at, c.started_at, c.finished_at
+
+-- fragment: approval
+a.tenant_id, a.id, a.session_id, a.call_id, a.kind, a.status, a.tool, a.input, a.truncated, a.summary, a.reasons, a.digest,
+a.approved_digest, a.requested_by, a.requested_at, a.expires_at

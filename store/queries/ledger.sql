@@ -1,0 +1,155 @@
+-- name: CallsAfter
+select {{call}} from calls c where c.tenant_id = $1 and c.session_id = $2 and c.pass > $3 order by c.pass, c.ordinal, c.call_id
+
+-- name: CallSignatures
+select distinct on (c.signature) c.signature, c.call_id from calls c
+where c.tenant_id = $1 and c.session_id = $2 and c.pass <> $3 and c.signature = any($4::text[]) and c.signature <> ''
+    and c.status <> 'duplicate'
+order by c.signature, c.pass, c.ordinal, c.call_id
+
+-- name: CallsKnown
+select c.call_id from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[]) limit 1
+
+-- name: CallsInsert
+insert into calls (tenant_id, session_id, call_id, pass, ordinal, provider_id, tool, version, write, idempotent, input,
+    signature, concurrency_key, digest, policy_version, verdict, reasons, status, duplicate_of, result, summary, error, finished_at)
+select $1, $2, q.call_id, q.pass, q.ordinal, q.provider_id, q.tool, q.version, q.write, q.idempotent, q.input,
+    q.signature, q.concurrency_key, q.digest, q.policy_version, q.verdict, nullif(q.reasons, '')::json, q.status, q.duplicate_of,
+    q.result, q.summary, q.error, case when q.result is not null then clock_timestamp() end
+from unnest($3::text[], $4::int[], $5::int[], $6::text[], $7::text[], $8::text[], $9::boolean[], $10::boolean[], $11::bytea[],
+    $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bytea[],
+    $21::text[], $22::bytea[])
+    as q(call_id, pass, ordinal, provider_id, tool, version, write, idempotent, input, signature, concurrency_key, digest,
+        policy_version, verdict, reasons, status, duplicate_of, result, summary, error)
+
+-- name: CallsWindow
+-- Open calls of a pass: up to 100 that wait for a person and up to $4 others, and one of each beyond, to tell that there is more.
+select {{call}} from (
+    select c.*, row_number() over (partition by c.status in ('waiting', 'unknown') order by c.ordinal, c.call_id) as place
+    from calls c
+    where c.tenant_id = $1 and c.session_id = $2 and c.pass = $3 and c.status in ('waiting', 'reserved', 'executing', 'unknown')
+) c
+where c.place <= 1 + case when c.status in ('waiting', 'unknown') then 100 else $4 end
+order by c.ordinal, c.call_id
+
+-- name: CallGet
+select {{call}} from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3
+
+-- name: CallLock
+select {{call}} from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 for no key update
+
+-- name: CallsLockOpen
+select {{call}} from calls c
+where c.tenant_id = $1 and c.session_id = $2 and c.status in ('waiting', 'reserved', 'executing', 'unknown')
+order by c.pass, c.ordinal, c.call_id for no key update
+
+-- name: CallStartFast
+-- Begins the first attempt of a call that nobody had to approve, with its event, in one statement; nothing happens when
+-- anything is not as expected.
+with c as (
+    update calls c set status = 'executing', fence = c.fence + 1, attempt = $6, started_at = clock_timestamp()
+    where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = 'reserved' and c.verdict = 'run'
+        and c.version = $4 and c.digest = $5 and c.fence = 0
+    returning {{call}}
+), n as (
+    update sessions s set last_seq = s.last_seq + 1, updated_at = clock_timestamp()
+    from c where s.tenant_id = $1 and s.session_id = $2
+    returning s.last_seq
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, call_id, tool, data)
+    select $1, $2, n.last_seq, clock_timestamp(), 'tool.started', c.pass, c.call_id, c.tool, '{"attempt":1}' from n, c
+)
+select {{call}}, n.last_seq from c, n
+
+-- name: CallStart
+update calls c set status = 'executing', fence = c.fence + 1, attempt = $4, started_at = clock_timestamp(), finished_at = null
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
+
+-- name: CallFinishFast
+-- Finalises the attempt that holds the fence, with its event, in one statement. $9 is the event's data, an object.
+with c as (
+    update calls c set status = $5, result = $6, summary = $7, error = $8, finished_at = clock_timestamp()
+    where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.fence = $4 and c.status = 'executing'
+    returning {{call}}
+), n as (
+    update sessions s set last_seq = s.last_seq + 1, updated_at = clock_timestamp(),
+        writes = s.writes + case when c.write and c.status = 'succeeded' then 1 else 0 end
+    from c where s.tenant_id = $1 and s.session_id = $2
+    returning s.last_seq
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, call_id, tool, data)
+    select $1, $2, n.last_seq, clock_timestamp(), $10, c.pass, c.call_id, c.tool,
+        ('{"duration_ms":' || round(extract(epoch from c.finished_at - c.started_at) * 1000) || ',' || substr($9, 2))::json
+    from n, c
+)
+select {{call}}, n.last_seq from c, n
+
+-- name: CallSet
+-- Moves a locked call on. A null result leaves it open.
+update calls c set status = $4, result = $5, summary = $6, error = $7, result_artifact = $8,
+    finished_at = case when $5::bytea is null then null else clock_timestamp() end
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
+
+-- name: CallsFinish
+-- Finalises several locked calls.
+update calls c set status = q.status, result = q.result, summary = q.summary, error = q.error, finished_at = clock_timestamp()
+from unnest($3::text[], $4::text[], $5::bytea[], $6::text[], $7::bytea[]) as q(call_id, status, result, summary, error)
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.call_id
+
+-- name: CallEdit
+-- Lets an approved call run, with what its decision changed.
+update calls c set status = 'reserved', input = $4, digest = $5, version = $6, policy_version = $7, reasons = $8,
+    signature = $9, concurrency_key = $10
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
+
+-- name: CallReadmit
+update calls c set version = $4, write = $5, idempotent = $6, digest = $7, policy_version = $8, verdict = $9, reasons = $10,
+    status = $11, result = $12, summary = $13, error = $14, signature = $15, concurrency_key = $16,
+    finished_at = case when $12::bytea is null then null else clock_timestamp() end
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
+
+-- name: SessionCountWrite
+update sessions s set writes = s.writes + 1 where s.tenant_id = $1 and s.session_id = $2
+
+-- name: CallCountsOfPass
+select c.status, count(*) from calls c where c.tenant_id = $1 and c.session_id = $2 and c.pass = $3 group by c.status
+
+-- name: CallCounts
+select c.status, count(*) from calls c where c.tenant_id = $1 and c.session_id = $2 group by c.status
+
+-- name: CallViews
+select c.call_id, c.tool, c.status, c.summary, c.error, c.started_at, c.finished_at from calls c
+where c.tenant_id = $1 and c.session_id = $2 order by c.pass desc, c.ordinal desc, c.call_id desc limit $3
+
+-- name: CallsGet
+select {{call}} from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
+order by c.pass, c.ordinal, c.call_id
+
+-- name: CallsFinishQuick
+-- Records first attempts that have run already, with their events, in one statement: reads that nobody had to approve.
+with q as (
+    select * from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[],
+        $10::timestamptz[], $11::timestamptz[], $12::text[], $13::text[])
+        with ordinality as q(call_id, version, digest, status, result, summary, error, started_at, finished_at, kind, data, place)
+), c as (
+    update calls c set status = q.status, fence = 1, started_at = q.started_at, finished_at = q.finished_at,
+        result = q.result, summary = q.summary, error = q.error
+    from q
+    where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.call_id and c.status = 'reserved' and c.verdict = 'run'
+        and c.version = q.version and c.digest = q.digest and c.fence = 0 and c.idempotent and not c.write
+    returning c.call_id, c.pass, c.tool, q.place, q.started_at, q.finished_at, q.kind, q.data
+), r as (
+    select c.*, row_number() over (order by c.place) as rank, count(*) over () as total from c
+), n as (
+    update sessions s set last_seq = s.last_seq + 2 * (select count(*) from c), updated_at = clock_timestamp()
+    where s.tenant_id = $1 and s.session_id = $2 and exists (select from c)
+    returning s.last_seq
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, call_id, tool, data)
+    select $1, $2, n.last_seq - 2 * r.total + r.rank, r.started_at, 'tool.started', r.pass, r.call_id, r.tool, '{"attempt":1}'::json
+    from n, r
+    union all
+    select $1, $2, n.last_seq - r.total + r.rank, r.finished_at, r.kind, r.pass, r.call_id, r.tool, r.data::json
+    from n, r
+)
+select r.call_id, n.last_seq from r, n

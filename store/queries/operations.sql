@@ -1,0 +1,55 @@
+-- name: TenantSet
+select set_config('jig.tenant', $1, true)
+
+-- name: RoleCheck
+-- Who we are, and whether the tables are there and whose they are.
+select current_user::text as name, r.rolsuper as super, r.rolbypassrls as bypass,
+    to_regclass('jig_schema_version') is not null as migrated,
+    coalesce((select pg_has_role(c.relowner, 'usage') from pg_class c where c.oid = to_regclass('sessions')), false) as owner,
+    coalesce((select has_table_privilege(c.oid, 'select') from pg_class c where c.oid = to_regclass('jig_schema_version')), false) as granted
+from pg_roles r where r.rolname = current_user
+
+-- name: SchemaVersion
+select coalesce(max(version_id), 0) from jig_schema_version where is_applied
+
+-- name: LiveSessions
+select q.tenant_id, q.session_id, q.status, q.updated_at from jig_live_sessions($1) q
+
+-- name: Prune
+select jig_prune($1)
+
+-- name: Erase
+select jig_erase()
+
+-- name: ExportSessions
+select to_json(t)::text from sessions t where t.tenant_id = $1 order by t.session_id
+
+-- name: ExportMessages
+select to_json(t)::text from messages t where t.tenant_id = $1 order by t.session_id, t.n
+
+-- name: ExportTurns
+select to_json(t)::text from turns t where t.tenant_id = $1 order by t.session_id, t.pass
+
+-- name: ExportPassEnds
+select to_json(t)::text from pass_ends t where t.tenant_id = $1 order by t.session_id, t.pass
+
+-- name: ExportCalls
+select to_json(t)::text from calls t where t.tenant_id = $1 order by t.session_id, t.pass, t.ordinal, t.call_id
+
+-- name: ExportApprovals
+select to_json(t)::text from approvals t where t.tenant_id = $1 order by t.id
+
+-- name: ExportDecisions
+select to_json(t)::text from decisions t where t.tenant_id = $1 order by t.session_id, t.created_at, t.key
+
+-- name: ExportEvents
+select to_json(t)::text from events t where t.tenant_id = $1 order by t.session_id, t.seq
+
+-- name: ExportArtifacts
+select to_json(t)::text from artifacts t where t.tenant_id = $1 order by t.artifact_id
+
+-- name: ExportArtifactChunks
+select to_json(t)::text from artifact_chunks t where t.tenant_id = $1 order by t.artifact_id, t.at
+
+-- name: ExportDocuments
+select to_json(t)::text from documents t where t.tenant_id = $1 order by t.kind, t.name, t.created_at

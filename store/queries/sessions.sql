@@ -1,0 +1,132 @@
+-- name: TenantEnsure
+insert into tenants (tenant_id) values ($1) on conflict do nothing
+
+-- name: SessionCreate
+insert into sessions (tenant_id, session_id, agent, agent_name, principal, input, task, catalogue, status, todo, parent_id, depth)
+values ($1, $2, $3, $4, $5, $6, $7, $8, 'working', $9, $10, $11)
+
+-- name: SessionGet
+select {{session}} from sessions s where s.tenant_id = $1 and s.session_id = $2
+
+-- name: SessionStatus
+select s.status from sessions s where s.tenant_id = $1 and s.session_id = $2
+
+-- name: SessionLock
+select {{session}} from sessions s where s.tenant_id = $1 and s.session_id = $2 for no key update
+
+-- name: SessionSetTodo
+update sessions s set todo = $3, updated_at = clock_timestamp() where s.tenant_id = $1 and s.session_id = $2 returning s.session_id
+
+-- name: SessionSetSummary
+update sessions s set summary_through = $3, summary = $4, updated_at = clock_timestamp()
+where s.tenant_id = $1 and s.session_id = $2 and s.summary_through <= $3 returning s.session_id
+
+-- name: PassBegin
+-- Begins a pass that has not begun, with its event.
+with n as (
+    update sessions s set pass = $3, status = 'working', answer = '', answer_artifact = '', reason = '', error = null,
+        last_seq = s.last_seq + 1, updated_at = clock_timestamp()
+    where s.tenant_id = $1 and s.session_id = $2 and s.pass < $3
+    returning s.last_seq
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, data)
+    select $1, $2, n.last_seq, clock_timestamp(), 'pass.started', $3, '{}' from n
+)
+select n.last_seq from n
+
+-- name: TurnInsert
+-- Stores a pass's turn once and counts its tokens once.
+with t as (
+    insert into turns (tenant_id, session_id, pass, body, artifact, tokens) values ($1, $2, $3, $4, $5, $6)
+    on conflict do nothing returning tokens
+)
+update sessions s set tokens = s.tokens + t.tokens, updated_at = clock_timestamp()
+from t where s.tenant_id = $1 and s.session_id = $2
+
+-- name: TurnGet
+select t.pass, coalesce(t.body, (
+    select string_agg(k.data, ''::bytea order by k.at) from artifact_chunks k
+    where k.tenant_id = t.tenant_id and k.artifact_id = t.artifact)) as body
+from turns t where t.tenant_id = $1 and t.session_id = $2 and t.pass = $3
+
+-- name: TurnsAfter
+select t.pass, coalesce(t.body, (
+    select string_agg(k.data, ''::bytea order by k.at) from artifact_chunks k
+    where k.tenant_id = t.tenant_id and k.artifact_id = t.artifact)) as body
+from turns t where t.tenant_id = $1 and t.session_id = $2 and t.pass > $3 order by t.pass
+
+-- name: MessageInsert
+-- The session's row is locked first, so that a message belongs to the pass that has really begun when it is stored.
+with s as (
+    select s.pass from sessions s where s.tenant_id = $1 and s.session_id = $2 for no key update
+), m as (
+    insert into messages (tenant_id, session_id, key, role, body, by, pass, at)
+    select $1, $2, $3, $4, $5, $6, s.pass, coalesce($7, clock_timestamp()) from s
+    on conflict do nothing returning pass
+), n as (
+    update sessions set last_seq = last_seq + 1, updated_at = clock_timestamp()
+    from m where tenant_id = $1 and session_id = $2
+    returning last_seq, m.pass
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, data)
+    select $1, $2, n.last_seq, clock_timestamp(), 'message.added', n.pass, $8::json from n
+)
+select (select n.last_seq from n) as last_seq from s
+
+-- name: MessageFirst
+insert into messages (tenant_id, session_id, key, role, body, by, pass, at)
+values ($1, $2, $3, 'user', $4, $5, 0, clock_timestamp())
+
+-- name: MessagesFrom
+select m.role, m.body, m.by, m.pass, m.at from messages m
+where m.tenant_id = $1 and m.session_id = $2 and m.pass >= $3 order by m.n
+
+-- name: MessagesUnread
+select count(*) from messages m where m.tenant_id = $1 and m.session_id = $2 and m.role = 'user' and m.pass >= $3
+
+-- name: MessageLatestPass
+select m.pass from messages m where m.tenant_id = $1 and m.session_id = $2 and m.role = 'user' order by m.n desc limit 1
+
+-- name: PassEnd
+-- Ends a pass once; with a final status, its session too.
+with s as (
+    select s.session_id from sessions s
+    where s.tenant_id = $1 and s.session_id = $2 and s.status in ('working', 'input_required') for no key update
+), p as (
+    insert into pass_ends (tenant_id, session_id, pass, body, answer) select $1, $2, $3, $4, $5 from s
+    on conflict do nothing returning pass
+), n as (
+    update sessions s set
+        status = $6, reason = $7, answer = $8, answer_artifact = $5, error = $9,
+        last_seq = s.last_seq + cardinality($10::text[]), updated_at = clock_timestamp()
+    from p where s.tenant_id = $1 and s.session_id = $2
+    returning s.last_seq
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, data)
+    select $1, $2, n.last_seq - cardinality($10::text[]) + e.ord, clock_timestamp(), e.type, $3, e.data::json
+    from n, unnest($10::text[], $11::text[]) with ordinality as e(type, data, ord)
+)
+select n.last_seq from n
+
+-- name: PassEndInsert
+insert into pass_ends (tenant_id, session_id, pass, body, answer) values ($1, $2, $3, $4, $5) on conflict do nothing
+
+-- name: PassEndGet
+select p.body, case when p.answer = '' then null else (
+    select string_agg(k.data, ''::bytea order by k.at) from artifact_chunks k
+    where k.tenant_id = p.tenant_id and k.artifact_id = p.answer) end as answer
+from pass_ends p where p.tenant_id = $1 and p.session_id = $2 and p.pass = $3
+
+-- name: SessionEnd
+-- Ends a session with the events of its end: the last statement of its transaction.
+with n as (
+    update sessions s set status = $3, reason = $4, answer = $5, answer_artifact = $6, error = $7,
+        last_seq = s.last_seq + cardinality($8::text[]), updated_at = clock_timestamp()
+    where s.tenant_id = $1 and s.session_id = $2
+    returning s.last_seq
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, call_id, tool, data)
+    select $1, $2, n.last_seq - cardinality($8::text[]) + e.ord, clock_timestamp(), e.type, e.pass, e.call_id, e.tool, nullif(e.data, '')::json
+    from n, unnest($8::text[], $9::int[], $10::text[], $11::text[], $12::text[]) with ordinality as e(type, pass, call_id, tool, data, ord)
+)
+select n.last_seq from n

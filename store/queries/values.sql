@@ -1,0 +1,44 @@
+-- name: ArtifactInsert
+insert into artifacts (tenant_id, artifact_id, session_id, media_type, size, sealed) values ($1, $2, $3, $4, $5, true)
+
+-- name: ArtifactChunks
+insert into artifact_chunks (tenant_id, artifact_id, at, data) select $1, $2, q.at, q.data from unnest($3::bigint[], $4::bytea[]) as q(at, data)
+
+-- name: ArtifactOpen
+insert into artifacts (tenant_id, artifact_id) values ($1, $2) on conflict do nothing
+
+-- name: ArtifactLock
+select a.size, a.sealed from artifacts a where a.tenant_id = $1 and a.artifact_id = $2 for no key update
+
+-- name: ArtifactHas
+select k.data = $4::bytea from artifact_chunks k where k.tenant_id = $1 and k.artifact_id = $2 and k.at = $3
+
+-- name: ArtifactAppend
+with k as (insert into artifact_chunks (tenant_id, artifact_id, at, data) values ($1, $2, $3, $4) returning length(data) as size)
+update artifacts a set size = a.size + k.size from k where a.tenant_id = $1 and a.artifact_id = $2
+
+-- name: ArtifactRead
+-- The pieces of chunks between two offsets. No chunk is longer than 1 MiB.
+select a.size, coalesce((
+    select string_agg(substring(k.data from greatest($3 - k.at, 0)::int + 1
+            for least($3 + $4 - greatest(k.at, $3), length(k.data))::int), ''::bytea order by k.at)
+    from artifact_chunks k
+    where k.tenant_id = a.tenant_id and k.artifact_id = a.artifact_id and k.at > $3 - 1048576 and k.at < $3 + $4
+), ''::bytea) as data
+from artifacts a where a.tenant_id = $1 and a.artifact_id = $2
+
+-- name: DocumentRetire
+update documents d set current = false
+where d.tenant_id = $1 and d.kind = $2 and d.name = $3 and d.current and d.version <> $4
+
+-- name: DocumentPut
+insert into documents (tenant_id, kind, name, version, body, current) values ($1, $2, $3, $4, $5, true)
+on conflict (tenant_id, kind, name, version) do update set current = true
+
+-- name: DocumentGet
+select d.body from documents d
+where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3 and d.current
+order by d.tenant_id = '_global' limit 1
+
+-- name: DocumentNames
+select distinct d.name from documents d where d.tenant_id in ($1, '_global') and d.kind = $2 and d.current order by d.name

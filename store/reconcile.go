@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jig-run/jig"
+)
+
+// Reconcile applies a person's word on an unknown outcome. Idempotent by Key. "happened" ends the call as succeeded with the
+// given result, "not_happened" lets it run (again, under the approval that it had), "give_up" ends it as failed.
+func (db *DB) Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled, error) {
+	w := r.Reconciliation
+	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, w.Call, func(t *tx, s subject, l *log) (jig.Ruled, error) {
+		if why := reconcileObjection(r, s); why != "" {
+			return s.refused(l, w.Call, why, details{"by": w.By, "claimed": r.Claimed, "answer": string(w.Outcome)}), nil
+		}
+		return t.reconcile(ctx, r, s, l)
+	})
+}
+
+func reconcileObjection(r jig.ReconcileRequest, s subject) string {
+	w := r.Reconciliation
+	switch {
+	case r.Refusal != "":
+		return r.Refusal
+	case s.call == nil:
+		return fmt.Sprintf("there is no call %q in this session", w.Call)
+	case w.Outcome != jig.OutcomeHappened && w.Outcome != jig.OutcomeNotHappened && w.Outcome != jig.OutcomeGiveUp:
+		return fmt.Sprintf("%q is not an outcome: happened, not_happened or give_up", w.Outcome)
+	case s.call.status() != jig.CallUnknown || s.approval == nil || jig.PendingKind(s.approval.Kind) != jig.PendingReconcile:
+		return fmt.Sprintf("the call's outcome is not in doubt: it is %s", s.call.Status)
+	case len(w.Result) > 0 && !json.Valid(w.Result):
+		return "the result is not JSON"
+	}
+	return ""
+}
+
+func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l *log) (jig.Ruled, error) {
+	w := r.Reconciliation
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, w.Outcome, text(w.By), r.Claimed, text(w.Note), "", r.Key,
+		s.approval.Digest, nil, nil)
+	l.of(s.call, jig.EventToolReconciled, details{"outcome": string(w.Outcome), "by": w.By, "claimed": r.Claimed, "note": w.Note})
+	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}
+	if w.Outcome == jig.OutcomeNotHappened {
+		t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallReserved, nil, "", nil, "")
+		return ruled, nil
+	}
+	result, kind := jig.ToolResult{Success: true, Data: w.Result, Summary: "confirmed: it happened"}, jig.EventToolCompleted
+	ruled.Status = jig.CallSucceeded
+	if w.Outcome == jig.OutcomeGiveUp {
+		result, kind = jig.Failure(jig.Errorf(jig.CodeOutcomeUnknown, "nobody knows whether the call took effect")), jig.EventToolFailed
+		ruled.Status = jig.CallFailed
+	}
+	artifact := ""
+	d := resultDetails(result)
+	if len(result.Data) > jig.InlineBytes {
+		whole, err := encode(result)
+		if err != nil {
+			return jig.Ruled{}, err
+		}
+		artifact = t.keep(s.session, "application/json", whole)
+		result.Data, _ = preview(result.Data)
+		d["result_artifact"] = artifact
+	}
+	columns, err := columnsOf(result)
+	if err != nil {
+		return jig.Ruled{}, err
+	}
+	t.queue("CallSet", t.tenant, s.session, s.call.CallID, ruled.Status, columns.body, columns.summary, columns.err, artifact)
+	l.of(s.call, kind, d)
+	if s.call.Write && ruled.Status == jig.CallSucceeded {
+		t.queue("SessionCountWrite", t.tenant, s.session)
+	}
+	return ruled, t.flush(ctx)
+}
+
+// Refuse writes decision.refused for a signal that names no call. Idempotent by key.
+func (db *DB) Refuse(ctx context.Context, tenant, id, key, reason string, data json.RawMessage) error {
+	_, err := db.ruling(ctx, tenant, id, key, "", func(_ *tx, s subject, l *log) (jig.Ruled, error) {
+		d := details{}
+		if len(data) > 0 {
+			d["payload"], _ = preview(data)
+		}
+		return s.refused(l, "", reason, d), nil
+	})
+	return err
+}

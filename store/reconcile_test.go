@@ -1,0 +1,130 @@
+package store_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+)
+
+// doubtful is a call whose outcome nobody knows.
+func (w world) doubtful(t *testing.T) jig.Call {
+	t.Helper()
+	c := w.asking(t)
+	w.decide(t, "approve", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"})
+	w.reserve(t, c)
+	require.Equal(t, jig.ReserveUnknown, w.reserve(t, c).Outcome)
+	return c
+}
+
+func (w world) reconcile(t *testing.T, key string, r jig.Reconciliation) jig.Ruled {
+	t.Helper()
+	got, err := w.Reconcile(t.Context(), jig.ReconcileRequest{
+		Tenant: w.tenant, SessionID: w.session, Key: key, Claimed: true, Reconciliation: r,
+	})
+	require.NoError(t, err)
+	return got
+}
+
+var doubt = []string{"tool.needs_approval", "tool.approved", "tool.started", "tool.outcome_unknown"}
+
+func TestReconcileHappened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.doubtful(t)
+	for range 2 {
+		got := w.reconcile(t, "k", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeHappened, Result: []byte(`{"id":7}`), By: "ben"})
+		require.Equal(t, jig.Ruled{Call: c.ID, Outcome: jig.DecisionAccepted, Status: jig.CallSucceeded}, got)
+	}
+	row := w.row(t, c)
+	require.Equal(t, jig.CallSucceeded, row.Status)
+	require.True(t, row.Result.Success)
+	require.JSONEq(t, `{"id":7}`, string(row.Result.Data))
+	w.requireWrites(t, 1)
+	require.Equal(t, append(doubt[:4:4], "tool.reconciled", "tool.completed"), w.types(t))
+	require.Equal(t, map[string]any{"outcome": "happened", "by": "ben", "claimed": true}, w.last(t, jig.EventToolReconciled))
+	_, err := w.Pending(t.Context(), w.tenant, w.session, c.ID)
+	requireCode(t, jig.CodeNotFound, err)
+}
+
+func TestReconcileHappenedWithALargeResult(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.doubtful(t)
+	result := json.RawMessage(`"` + big(jig.InlineBytes) + `"`)
+	w.reconcile(t, "k", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeHappened, Result: result})
+	row := w.row(t, c)
+	require.Less(t, len(row.Result.Data), 4096)
+	kept, _, err := w.ReadArtifact(t.Context(), w.tenant, row.ResultArtifact, 0, 1<<20)
+	require.NoError(t, err)
+	var whole jig.ToolResult
+	require.NoError(t, json.Unmarshal(kept, &whole))
+	require.JSONEq(t, string(result), string(whole.Data))
+}
+
+func TestReconcileNotHappened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.doubtful(t)
+	got := w.reconcile(t, "k", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened, By: "ben"})
+	require.Equal(t, jig.Ruled{Call: c.ID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}, got)
+	r := w.reserve(t, c)
+	require.Equal(t, jig.ReserveRun, r.Outcome, "under the approval that it had")
+	require.Equal(t, 2, r.Fence)
+	require.Equal(t, jig.CallExecuting, w.complete(t, c, 1, jig.CallSucceeded).Status, "the first attempt has no say any more")
+	require.Equal(t, jig.CallSucceeded, w.complete(t, c, 2, jig.CallSucceeded).Status)
+	require.Equal(t, append(doubt[:4:4], "tool.reconciled", "tool.started", "tool.completed"), w.types(t))
+	w.requireWrites(t, 1)
+}
+
+func TestReconcileGiveUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.doubtful(t)
+	got := w.reconcile(t, "k", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeGiveUp, By: "ben"})
+	require.Equal(t, jig.CallFailed, got.Status)
+	require.Equal(t, jig.CodeOutcomeUnknown, w.row(t, c).Result.Error.Code)
+	require.Equal(t, append(doubt[:4:4], "tool.reconciled", "tool.failed"), w.types(t))
+	w.requireWrites(t, 0)
+}
+
+func TestRefusedReconciliationsChangeNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.doubtful(t)
+	ok := jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeHappened, By: "ben"}
+	for why, change := range map[string]func(*jig.ReconcileRequest){
+		"no call":           func(r *jig.ReconcileRequest) { r.Reconciliation.Call = "9.9" },
+		"not an outcome":    func(r *jig.ReconcileRequest) { r.Reconciliation.Outcome = "maybe" },
+		"not JSON":          func(r *jig.ReconcileRequest) { r.Reconciliation.Result = []byte("{") },
+		"could not be read": func(r *jig.ReconcileRequest) { r.Refusal = "it could not be read" },
+	} {
+		before := len(w.log(t))
+		r := jig.ReconcileRequest{Tenant: w.tenant, SessionID: w.session, Key: why, Reconciliation: ok}
+		change(&r)
+		for range 2 {
+			got, err := w.Reconcile(t.Context(), r)
+			require.NoError(t, err)
+			require.Equal(t, jig.DecisionRefused, got.Outcome, why)
+			require.Contains(t, got.Reason, why)
+		}
+		require.Len(t, w.log(t), before+1, "one event")
+		require.Contains(t, w.last(t, jig.EventDecisionRefused)["reason"], why)
+		require.Equal(t, jig.CallUnknown, w.row(t, c).Status)
+	}
+	got := w.decide(t, "approve it", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
+	require.Equal(t, jig.DecisionRefused, got.Outcome)
+	require.Contains(t, got.Reason, "reconcile")
+
+	w.reconcile(t, "yes", ok)
+	again := w.reconcile(t, "again", ok)
+	require.Equal(t, jig.DecisionRefused, again.Outcome)
+	require.Contains(t, again.Reason, "it is succeeded")
+	w.requireWrites(t, 1)
+
+	missing := jig.ReconcileRequest{Tenant: w.tenant, SessionID: "ses_none", Key: "k", Reconciliation: ok}
+	_, err := w.Reconcile(t.Context(), missing)
+	requireCode(t, jig.CodeNotFound, err)
+}

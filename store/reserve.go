@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// startedRow is what the statements that begin or finish an attempt in one go return.
+type startedRow struct {
+	callRow
+	LastSeq int64
+}
+
+// Reserve lets an attempt begin, or says why not.
+//
+//	reserved   begins: the fence is raised; an approval that was needed is consumed in the same transaction
+//	executing  an attempt began and did not report: it begins again when the tool is idempotent and attempts are left, fails
+//	           when none are left, and becomes unknown when the tool is not idempotent
+//	waiting, unknown, final  does not begin
+//
+// What would run must be what was admitted: another version or digest gives ReserveWaiting, and the caller admits the call anew.
+func (db *DB) Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, error) {
+	var begun *startedRow
+	err := db.once(ctx, r.Tenant, func(t *tx) {
+		first(t.queue("CallStartFast", r.Tenant, r.SessionID, r.CallID, r.Version, r.Digest, r.Attempt), &begun)
+	})
+	if err != nil {
+		return jig.Reservation{}, err
+	}
+	if begun != nil {
+		db.touched(r.Tenant, r.SessionID, &begun.LastSeq)
+		return reservation(jig.ReserveRun, &begun.callRow)
+	}
+	var answer jig.Reservation
+	err = db.transact(ctx, r.Tenant, func(t *tx) error {
+		var row *callRow
+		var approval *approvalRow
+		first(t.queue("CallLock", r.Tenant, r.SessionID, r.CallID), &row)
+		first(t.queue("ApprovalLatest", r.Tenant, r.SessionID, r.CallID), &approval)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		if row == nil {
+			return noCall(r.SessionID, r.CallID)
+		}
+		var err error
+		answer, err = t.reserve(ctx, r, row, approval)
+		return err
+	})
+	return answer, err
+}
+
+func reservation(outcome jig.ReserveOutcome, row *callRow) (jig.Reservation, error) {
+	call, err := row.call()
+	return jig.Reservation{Outcome: outcome, Call: call, Fence: row.Fence}, err
+}
+
+// reserve decides on a call whose row is locked.
+func (t *tx) reserve(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow) (jig.Reservation, error) {
+	switch status := row.status(); {
+	case status.Final():
+		return reservation(jig.ReserveFinal, row)
+	case status == jig.CallUnknown:
+		return reservation(jig.ReserveUnknown, row)
+	case status == jig.CallWaiting:
+		return reservation(jig.ReserveWaiting, row)
+	case status == jig.CallExecuting && r.Attempt != "" && r.Attempt == row.Attempt:
+		return reservation(jig.ReserveRun, row) // the same attempt asks again: its first answer was lost
+	case status == jig.CallExecuting && !row.Idempotent:
+		return t.reserveUnknown(ctx, row)
+	case row.Version != r.Version, row.Digest != r.Digest:
+		return reservation(jig.ReserveWaiting, row)
+	case row.Verdict == string(jig.VerdictAsk) && !approved(approval, row.Digest):
+		return reservation(jig.ReserveWaiting, row)
+	case status == jig.CallExecuting && row.Fence >= bound(r.MaxAttempts):
+		return t.reserveNoMore(ctx, row)
+	}
+	return t.reserveRun(ctx, r, row, approval)
+}
+
+func bound(attempts int) int {
+	if attempts <= 0 {
+		return jig.DefaultMaxAttempts
+	}
+	return attempts
+}
+
+// approved reports whether an approval covers exactly what would run: granted, or consumed by an earlier attempt of the call.
+func approved(a *approvalRow, digest string) bool {
+	return a != nil && (a.status() == jig.ApprovalApproved || a.status() == jig.ApprovalConsumed) && a.ApprovedDigest == digest
+}
+
+func (t *tx) reserveRun(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow) (jig.Reservation, error) {
+	if approval != nil && approval.status() == jig.ApprovalApproved {
+		var consumed int64
+		affected(t.queue("ApprovalConsume", t.tenant, approval.ID), &consumed)
+		if err := t.flush(ctx); err != nil {
+			return jig.Reservation{}, err
+		}
+		if consumed != 1 {
+			return reservation(jig.ReserveWaiting, row)
+		}
+	}
+	var begun *callRow
+	first(t.queue("CallStart", t.tenant, row.SessionID, row.CallID, r.Attempt), &begun)
+	l := &log{}
+	l.of(row, jig.EventToolStarted, details{"attempt": row.Fence + 1})
+	if err := t.finish(ctx, l, row.SessionID); err != nil {
+		return jig.Reservation{}, err
+	}
+	return reservation(jig.ReserveRun, begun)
+}
+
+// reserveUnknown stops a call of which nobody knows whether its effect happened, and asks a person.
+func (t *tx) reserveUnknown(ctx context.Context, row *callRow) (jig.Reservation, error) {
+	l := &log{}
+	unknown, err := t.unknown(row, l, "an attempt began and never reported how it ended", nil)
+	if err != nil {
+		return jig.Reservation{}, err
+	}
+	if err := t.finish(ctx, l, row.SessionID); err != nil {
+		return jig.Reservation{}, err
+	}
+	return reservation(jig.ReserveUnknown, *unknown)
+}
+
+// unknown queues what makes a call's outcome unknown: its state, the question to a person, the event. The returned row is
+// there after the flush.
+func (t *tx) unknown(row *callRow, l *log, why string, failure *jig.Error) (**callRow, error) {
+	input, truncated := preview(row.Input)
+	p := jig.Pending{
+		Tenant: t.tenant, SessionID: row.SessionID, Kind: jig.PendingReconcile, Call: row.CallID, Tool: row.Tool, Input: input,
+		Truncated: truncated, Digest: row.Digest, RequestedAt: time.Now().UTC(),
+		Summary: fmt.Sprintf("%s began and nobody knows whether it took effect", row.Tool),
+		Reasons: []string{why},
+	}
+	columns, err := approvalColumns([]jig.Pending{p})
+	if err != nil {
+		return nil, err
+	}
+	var changed *callRow
+	first(t.queue("CallSet", t.tenant, row.SessionID, row.CallID, jig.CallUnknown, nil, "", nil, ""), &changed)
+	t.queue("ApprovalsInsert", append([]any{t.tenant, row.SessionID}, columns...)...)
+	d := details{"attempt": row.Fence, "reason": why, "pending": json.RawMessage(pendingData(p))}
+	if failure != nil {
+		d["error"] = failure
+	}
+	l.of(row, jig.EventToolOutcomeUnknown, d)
+	return &changed, nil
+}
+
+// reserveNoMore fails a call that has used up its attempts.
+func (t *tx) reserveNoMore(ctx context.Context, row *callRow) (jig.Reservation, error) {
+	failure := jig.Errorf(jig.CodeUnavailable, "gave up after %d attempts: the last one never reported how it ended", row.Fence)
+	result := jig.Failure(failure)
+	columns, err := columnsOf(result)
+	if err != nil {
+		return jig.Reservation{}, err
+	}
+	var changed *callRow
+	first(t.queue("CallSet", t.tenant, row.SessionID, row.CallID, jig.CallFailed, columns.body, columns.summary, columns.err, ""), &changed)
+	l := &log{}
+	l.of(row, jig.EventToolFailed, details{"summary": result.Summary, "error": failure, "attempt": row.Fence})
+	if err := t.finish(ctx, l, row.SessionID); err != nil {
+		return jig.Reservation{}, err
+	}
+	return reservation(jig.ReserveFinal, changed)
+}

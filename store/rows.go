@@ -1,0 +1,231 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// sessionRow is a row of sessions.
+type sessionRow struct {
+	TenantID       string
+	SessionID      string
+	Agent          []byte
+	Principal      []byte
+	Input          []byte
+	Task           string
+	Catalogue      []byte
+	Status         string
+	Pass           int
+	Writes         int
+	Tokens         int64
+	Todo           []byte
+	Answer         string
+	AnswerArtifact string
+	Reason         string
+	Error          []byte
+	ParentID       string
+	Depth          int
+	SummaryThrough int
+	Summary        string
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
+func (r *sessionRow) session() (jig.Session, error) {
+	s := jig.Session{
+		Tenant: r.TenantID, ID: r.SessionID, Input: r.Input, Task: r.Task, Status: jig.Status(r.Status), Pass: r.Pass,
+		Writes: r.Writes, Tokens: r.Tokens, Todo: r.Todo, Answer: r.Answer, Reason: r.Reason, ParentID: r.ParentID, Depth: r.Depth,
+		SummaryThrough: r.SummaryThrough, Summary: r.Summary, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+	}
+	for _, part := range []struct {
+		text []byte
+		into any
+	}{{r.Agent, &s.Agent}, {r.Principal, &s.Principal}, {r.Catalogue, &s.Catalogue}, {r.Error, &s.Error}} {
+		if err := decode(part.text, part.into); err != nil {
+			return jig.Session{}, err
+		}
+	}
+	return s, nil
+}
+
+// callRow is a row of calls.
+type callRow struct {
+	TenantID       string
+	SessionID      string
+	CallID         string
+	Pass           int
+	Ordinal        int
+	ProviderID     string
+	Tool           string
+	Version        string
+	Write          bool
+	Idempotent     bool
+	Input          []byte
+	Signature      string
+	ConcurrencyKey string
+	Digest         string
+	PolicyVersion  string
+	Verdict        string
+	Reasons        []byte
+	Status         string
+	Fence          int
+	Attempt        string
+	DuplicateOf    string
+	Result         []byte
+	ResultArtifact string
+	CreatedAt      time.Time
+	StartedAt      *time.Time
+	FinishedAt     *time.Time
+}
+
+func (r *callRow) status() jig.CallStatus { return jig.CallStatus(r.Status) }
+
+func (r *callRow) call() (jig.Call, error) {
+	c := jig.Call{
+		Tenant: r.TenantID, SessionID: r.SessionID, ID: r.CallID, Pass: r.Pass, Ordinal: r.Ordinal, ProviderID: r.ProviderID,
+		Tool: r.Tool, Version: r.Version, Write: r.Write, Idempotent: r.Idempotent, Input: r.Input, Signature: r.Signature,
+		ConcurrencyKey: r.ConcurrencyKey, Digest: r.Digest, PolicyVersion: r.PolicyVersion, Verdict: jig.Verdict(r.Verdict),
+		Status: r.status(), Fence: r.Fence, DuplicateOf: r.DuplicateOf, ResultArtifact: r.ResultArtifact,
+		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
+	}
+	if err := decode(r.Reasons, &c.Reasons); err != nil {
+		return jig.Call{}, err
+	}
+	if err := decode(r.Result, &c.Result); err != nil {
+		return jig.Call{}, err
+	}
+	return c, nil
+}
+
+func calls(rows []callRow) ([]jig.Call, error) {
+	list := make([]jig.Call, len(rows))
+	for i := range rows {
+		var err error
+		if list[i], err = rows[i].call(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// approvalRow is a row of approvals, as far as it is read.
+type approvalRow struct {
+	TenantID       string
+	ID             int64
+	SessionID      string
+	CallID         string
+	Kind           string
+	Status         string
+	Tool           string
+	Input          []byte
+	Truncated      bool
+	Summary        string
+	Reasons        []byte
+	Digest         string
+	ApprovedDigest string
+	RequestedBy    string
+	RequestedAt    time.Time
+	ExpiresAt      *time.Time
+}
+
+func (r *approvalRow) status() jig.ApprovalStatus { return jig.ApprovalStatus(r.Status) }
+
+func (r *approvalRow) pending() (jig.Pending, error) {
+	p := jig.Pending{
+		Tenant: r.TenantID, SessionID: r.SessionID, Kind: jig.PendingKind(r.Kind), Call: r.CallID, Tool: r.Tool, Input: r.Input,
+		Truncated: r.Truncated, Summary: r.Summary, Digest: r.Digest, RequestedBy: r.RequestedBy, RequestedAt: r.RequestedAt.UTC(),
+	}
+	if r.ExpiresAt != nil {
+		p.ExpiresAt = r.ExpiresAt.UTC()
+	}
+	err := decode(r.Reasons, &p.Reasons)
+	return p, err
+}
+
+func pendings(rows []approvalRow) ([]jig.Pending, error) {
+	list := make([]jig.Pending, len(rows))
+	for i := range rows {
+		var err error
+		if list[i], err = rows[i].pending(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// eventRow is a row of events.
+type eventRow struct {
+	SessionID string
+	Seq       int64
+	At        time.Time
+	Type      string
+	Pass      int
+	CallID    string
+	Tool      string
+	Data      []byte
+}
+
+func (r *eventRow) event() jig.Event {
+	return jig.Event{
+		SessionID: r.SessionID, Seq: r.Seq, At: r.At.UTC(), Type: jig.EventType(r.Type), Pass: r.Pass, CallID: r.CallID,
+		Tool: r.Tool, Data: r.Data,
+	}
+}
+
+func events(rows []eventRow) []jig.Event {
+	if len(rows) == 0 {
+		return nil
+	}
+	list := make([]jig.Event, len(rows))
+	for i := range rows {
+		list[i] = rows[i].event()
+	}
+	return list
+}
+
+// turnRow is a turn with its body, wherever that was kept.
+type turnRow struct {
+	Pass int
+	Body []byte
+}
+
+func (r *turnRow) turn() (jig.Turn, error) {
+	var t jig.Turn
+	err := decode(r.Body, &t)
+	return t, err
+}
+
+// countRow is a count of calls by status.
+type countRow struct {
+	Status string
+	Count  int
+}
+
+func counts(rows []countRow) map[jig.CallStatus]int {
+	m := make(map[jig.CallStatus]int, len(rows))
+	for _, r := range rows {
+		m[jig.CallStatus(r.Status)] = r.Count
+	}
+	return m
+}
+
+// decode reads a stored JSON value; an absent one leaves into as it is.
+func decode(text []byte, into any) error {
+	if len(text) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return jig.Errorf(jig.CodeInternal, "a stored value cannot be read: %w", err)
+	}
+	return nil
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := t.UTC()
+	return &u
+}

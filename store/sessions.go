@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+)
+
+// CreateSession stores a new session with its first message (the task, when there is one) and the events session.started
+// and message.added. A session that is already there is returned as it is.
+func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, error) {
+	if err := jig.CheckTenant(s.Tenant); err != nil {
+		return jig.Session{}, err
+	}
+	columns, err := sessionColumns(s)
+	if err != nil {
+		return jig.Session{}, err
+	}
+	var row *sessionRow
+	err = db.transact(ctx, s.Tenant, func(t *tx) error {
+		first(t.queue("SessionGet", s.Tenant, s.ID), &row)
+		if err := t.flush(ctx); err != nil || row != nil {
+			return err
+		}
+		t.queue("TenantEnsure", s.Tenant)
+		t.queue("SessionCreate", columns...)
+		l := &log{}
+		l.add(jig.Event{Type: jig.EventSessionStarted, Data: started(s)})
+		if s.Task != "" {
+			t.queue("MessageFirst", s.Tenant, s.ID, "task", text(s.Task), text(s.Principal.ID))
+			l.add(jig.Event{Type: jig.EventMessageAdded, Data: messageDetails(jig.Message{Role: jig.RoleUser, Text: s.Task, By: s.Principal.ID})})
+		}
+		first(t.queue("SessionGet", s.Tenant, s.ID), &row)
+		return t.finish(ctx, l, s.ID)
+	})
+	if err != nil {
+		return jig.Session{}, err
+	}
+	return row.session()
+}
+
+func sessionColumns(s jig.Session) ([]any, error) {
+	agent, err := encode(s.Agent)
+	if err != nil {
+		return nil, err
+	}
+	principal, err := encode(s.Principal)
+	if err != nil {
+		return nil, err
+	}
+	catalogue, err := encode(s.Catalogue)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		s.Tenant, s.ID, agent, text(s.Agent.Name), principal, []byte(s.Input), text(s.Task), catalogue, optional(s.Todo),
+		text(s.ParentID), s.Depth,
+	}, nil
+}
+
+func started(s jig.Session) []byte {
+	d := details{
+		"agent": s.Agent.Name, "version": s.Agent.Version, "model": s.Agent.Model, "principal": s.Principal.ID,
+		"claimed": s.Principal.Claimed, "parent_id": s.ParentID, "task": cut(s.Task, jig.PreviewBytes),
+	}
+	if len(s.Input) > 0 {
+		d["input"], _ = preview(s.Input)
+	}
+	return d.json()
+}
+
+// Session returns a session; NOT_FOUND when the tenant has none of that id. The answer of one that ended with more than
+// jig.InlineBytes is cut; SessionView names the artifact that holds the whole.
+func (db *DB) Session(ctx context.Context, tenant, id string) (jig.Session, error) {
+	var row *sessionRow
+	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("SessionGet", tenant, id), &row) })
+	if err != nil {
+		return jig.Session{}, err
+	}
+	if row == nil {
+		return jig.Session{}, noSession(id)
+	}
+	return row.session()
+}
+
+// BeginPass sets the session's pass and status working, takes back the answer of an end before, and writes pass.started; a
+// second call for the same pass changes nothing. It returns the session, and the pass's turn when the model has answered already.
+func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *jig.Turn, error) {
+	var last *int64
+	var row *sessionRow
+	var answered *turnRow
+	err := db.once(ctx, tenant, func(t *tx) {
+		value(t.queue("PassBegin", tenant, id, pass), &last)
+		first(t.queue("SessionGet", tenant, id), &row)
+		first(t.queue("TurnGet", tenant, id, pass), &answered)
+	})
+	if err != nil {
+		return jig.Session{}, nil, err
+	}
+	if row == nil {
+		return jig.Session{}, nil, noSession(id)
+	}
+	db.touched(tenant, id, last)
+	session, err := row.session()
+	if err != nil || answered == nil {
+		return session, nil, err
+	}
+	turn, err := answered.turn()
+	return session, &turn, err
+}
+
+// SaveSummary stores the summary that stands for the passes up to through. A later one is not replaced by an earlier one.
+func (db *DB) SaveSummary(ctx context.Context, tenant, id string, through int, summary string) error {
+	var done *string
+	var status *string
+	err := db.once(ctx, tenant, func(t *tx) {
+		value(t.queue("SessionSetSummary", tenant, id, through, text(summary)), &done)
+		value(t.queue("SessionStatus", tenant, id), &status)
+	})
+	if err == nil && status == nil {
+		return noSession(id)
+	}
+	return err
+}
+
+// SetTodo replaces the session's to-do list.
+func (db *DB) SetTodo(ctx context.Context, tenant, id string, items json.RawMessage) error {
+	var done *string
+	err := db.once(ctx, tenant, func(t *tx) {
+		value(t.queue("SessionSetTodo", tenant, id, optional(items)), &done)
+	})
+	if err == nil && done == nil {
+		return noSession(id)
+	}
+	return err
+}

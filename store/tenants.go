@@ -1,0 +1,96 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/jig-run/jig"
+)
+
+// exports are the queries of an export, with the name that each row carries.
+var exports = [...]struct{ query, name string }{
+	{"ExportSessions", "session"},
+	{"ExportMessages", "message"},
+	{"ExportTurns", "turn"},
+	{"ExportPassEnds", "pass_end"},
+	{"ExportCalls", "call"},
+	{"ExportApprovals", "approval"},
+	{"ExportDecisions", "decision"},
+	{"ExportEvents", "event"},
+	{"ExportArtifacts", "artifact"},
+	{"ExportArtifactChunks", "artifact_chunk"},
+	{"ExportDocuments", "document"},
+}
+
+// ExportTenant writes everything that a tenant has as JSON lines, {"kind": …, "row": {…}}, as it stood at one moment. Bytes
+// are in hexadecimal after "\x".
+func (db *DB) ExportTenant(ctx context.Context, tenant string, w io.Writer) error {
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return db.translate(err)
+	}
+	defer conn.Release()
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return db.translate(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() //nolint:errcheck // it only read
+	out := bufio.NewWriter(w)
+	for _, setup := range []string{"set local statement_timeout = 0", "set local row_security = on"} {
+		if _, err := tx.Exec(ctx, setup); err != nil {
+			return db.translate(err)
+		}
+	}
+	if _, err := tx.Exec(ctx, db.queries["TenantSet"], tenant); err != nil {
+		return db.translate(err)
+	}
+	for _, e := range exports {
+		if err := db.exportRows(ctx, tx, e.query, e.name, tenant, out); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return jig.Errorf(jig.CodeInternal, "writing the export: %w", err)
+	}
+	return nil
+}
+
+func (db *DB) exportRows(ctx context.Context, tx pgx.Tx, query, name, tenant string, out *bufio.Writer) error {
+	rows, err := tx.Query(ctx, db.queries[query], tenant)
+	if err != nil {
+		return db.translate(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		row := rows.RawValues()[0]
+		for _, part := range [][]byte{[]byte(`{"kind":"` + name + `","row":`), row, []byte("}\n")} {
+			if _, err := out.Write(part); err != nil {
+				return jig.Errorf(jig.CodeInternal, "writing the export: %w", err)
+			}
+		}
+	}
+	return db.translate(rows.Err())
+}
+
+// EraseTenant deletes everything that a tenant has. It cannot be undone.
+func (db *DB) EraseTenant(ctx context.Context, tenant string) error {
+	if err := jig.CheckTenant(tenant); err != nil {
+		return err
+	}
+	return db.once(ctx, tenant, func(t *tx) { t.queue("Erase") })
+}
+
+// PruneTenant deletes a tenant's ended sessions that nothing happened to since a time, with all that belongs to them, and
+// returns how many.
+func (db *DB) PruneTenant(ctx context.Context, tenant string, before time.Time) (int64, error) {
+	var gone *int64
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("Prune", before), &gone) })
+	if err != nil || gone == nil {
+		return 0, err
+	}
+	return *gone, nil
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// SaveTurn stores the model's answer under (session, pass) and adds its usage to the session; when there is one already,
+// that one is returned and nothing changes. A large one is kept as an artifact.
+func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn jig.Turn) (jig.Turn, error) {
+	body, err := encode(turn)
+	if err != nil {
+		return jig.Turn{}, err
+	}
+	tokens := turn.Usage.InputTokens + turn.Usage.OutputTokens
+	var saved *turnRow
+	if len(body) <= jig.InlineBytes {
+		err = db.once(ctx, tenant, func(t *tx) {
+			t.queue("TurnInsert", tenant, id, pass, body, nil, tokens)
+			first(t.queue("TurnGet", tenant, id, pass), &saved)
+		})
+	} else {
+		err = db.transact(ctx, tenant, func(t *tx) error {
+			t.queue("SessionLock", tenant, id) // two at a time would leave one's artifact over
+			first(t.queue("TurnGet", tenant, id, pass), &saved)
+			if err := t.flush(ctx); err != nil || saved != nil {
+				return err
+			}
+			artifact := t.keep(id, "application/json", body)
+			t.queue("TurnInsert", tenant, id, pass, nil, artifact, tokens)
+			first(t.queue("TurnGet", tenant, id, pass), &saved)
+			return t.commit(ctx)
+		})
+	}
+	if state(err) == stateForeignKeyViolation {
+		return jig.Turn{}, noSession(id)
+	}
+	if err != nil {
+		return jig.Turn{}, err
+	}
+	return saved.turn()
+}
+
+// AddMessage appends a user message once per key, with its event; it reports whether it was new. The message belongs to the
+// pass that is under way while it is stored, and is read by the next one.
+func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m jig.Message) (bool, error) {
+	if m.Role == "" {
+		m.Role = jig.RoleUser
+	}
+	var found []*int64
+	err := db.once(ctx, tenant, func(t *tx) {
+		q := t.queue("MessageInsert", tenant, id, key, m.Role, text(m.Text), text(m.By), moment(m.At), messageDetails(m))
+		column(q, &found)
+	})
+	if err != nil {
+		return false, err
+	}
+	if len(found) == 0 {
+		return false, noSession(id)
+	}
+	db.touched(tenant, id, found[0])
+	return found[0] != nil, nil
+}
+
+func messageDetails(m jig.Message) []byte {
+	shown := cut(m.Text, jig.PreviewBytes)
+	return details{"role": string(m.Role), "by": m.By, "text": shown, "truncated": len(shown) < len(m.Text)}.json()
+}
+
+// messageRow is a row of messages.
+type messageRow struct {
+	Role string
+	Body string
+	By   string
+	Pass int
+	At   time.Time
+}
+
+// Transcript returns the exchanges after pass `after`, oldest first, with calls and results as the rows have them.
+//
+// A message stands before the turn of the pass after the one that was under way when it arrived, so that it is never
+// inserted before a turn that did not see it. Messages that no turn has followed stand in trailing exchanges without a
+// turn: those of the pass under way, and of the one after it.
+func (db *DB) Transcript(ctx context.Context, tenant, id string, after int) ([]jig.Exchange, error) {
+	var turns []turnRow
+	var rows []callRow
+	var messages []messageRow
+	var status *string
+	err := db.once(ctx, tenant, func(t *tx) {
+		value(t.queue("SessionStatus", tenant, id), &status)
+		list(t.queue("TurnsAfter", tenant, id, after), &turns)
+		list(t.queue("CallsAfter", tenant, id, after), &rows)
+		list(t.queue("MessagesFrom", tenant, id, after), &messages)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if status == nil {
+		return nil, noSession(id)
+	}
+	return exchanges(turns, rows, messages)
+}
+
+// exchanges puts turns, calls and messages, each sorted by pass, together.
+func exchanges(turns []turnRow, rows []callRow, messages []messageRow) ([]jig.Exchange, error) {
+	var all []jig.Exchange
+	at := map[int]int{}
+	of := func(pass int) *jig.Exchange {
+		i, ok := at[pass]
+		if !ok {
+			i = len(all)
+			at[pass] = i
+			all = append(all, jig.Exchange{Pass: pass})
+		}
+		return &all[i]
+	}
+	for _, r := range turns {
+		turn, err := r.turn()
+		if err != nil {
+			return nil, err
+		}
+		of(r.Pass).Turn = &turn
+	}
+	for i := range rows {
+		call, err := rows[i].call()
+		if err != nil {
+			return nil, err
+		}
+		x := of(call.Pass)
+		x.Calls = append(x.Calls, call)
+	}
+	for _, m := range messages {
+		x := of(m.Pass + 1)
+		x.Messages = append(x.Messages, jig.Message{
+			Role: jig.Role(m.Role), Text: m.Body, By: m.By, Pass: m.Pass, At: m.At.UTC(),
+		})
+	}
+	slices.SortStableFunc(all, func(a, b jig.Exchange) int { return a.Pass - b.Pass })
+	return all, nil
+}

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// maxViewCalls and maxViewPending bound what a view of a session shows.
+const (
+	maxViewCalls   = 500
+	maxViewPending = 500
+)
+
+// callViewRow is a row of the query CallViews.
+type callViewRow struct {
+	CallID     string
+	Tool       string
+	Status     string
+	Summary    string
+	Error      []byte
+	StartedAt  *time.Time
+	FinishedAt *time.Time
+}
+
+func (r *callViewRow) view() (jig.CallView, error) {
+	v := jig.CallView{Call: r.CallID, Tool: r.Tool, Status: jig.CallStatus(r.Status), Summary: r.Summary}
+	v.DurationMS = jig.Call{StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}.Duration().Milliseconds()
+	err := decode(r.Error, &v.Error)
+	return v, err
+}
+
+// SessionView returns a session with its pending approvals and its latest calls (at most 500 of each, in the order asked).
+// Its status is input_required when nothing is left to do but what waits for a person.
+func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionView, error) {
+	var row *sessionRow
+	var open []approvalRow
+	var latest []callViewRow
+	var tally []countRow
+	err := db.once(ctx, tenant, func(t *tx) {
+		first(t.queue("SessionGet", tenant, id), &row)
+		list(t.queue("ApprovalsOpenOfSession", tenant, id, maxViewPending), &open)
+		list(t.queue("CallViews", tenant, id, maxViewCalls), &latest)
+		list(t.queue("CallCounts", tenant, id), &tally)
+	})
+	if err != nil {
+		return jig.SessionView{}, err
+	}
+	if row == nil {
+		return jig.SessionView{}, noSession(id)
+	}
+	s, err := row.session()
+	if err != nil {
+		return jig.SessionView{}, err
+	}
+	v := jig.SessionView{
+		SessionID: s.ID, Agent: s.Agent.Name, Status: s.Status, Pass: s.Pass, Calls: make([]jig.CallView, len(latest)),
+		Answer: s.Answer, AnswerArtifact: row.AnswerArtifact, Reason: s.Reason, Error: s.Error, Counts: counts(tally),
+		Tokens: s.Tokens, Todo: s.Todo,
+	}
+	if v.Pending, err = pendings(open); err != nil {
+		return jig.SessionView{}, err
+	}
+	slices.Reverse(latest)
+	for i := range latest {
+		if v.Calls[i], err = latest[i].view(); err != nil {
+			return jig.SessionView{}, err
+		}
+	}
+	if v.Status == jig.StatusWorking && waitsForPeople(v.Counts) {
+		v.Status = jig.StatusInputRequired
+	}
+	return v, nil
+}
+
+// waitsForPeople reports whether calls wait for a person and nothing else is open.
+func waitsForPeople(c jig.CallCounts) bool {
+	return c[jig.CallWaiting]+c[jig.CallUnknown] > 0 && c[jig.CallReserved]+c[jig.CallExecuting] == 0
+}
+
+// cursor is where a page of pending approvals ended.
+type cursor struct {
+	At time.Time `json:"at"`
+	ID int64     `json:"id"`
+}
+
+// PendingApprovals lists what waits in a tenant, oldest first, after a cursor ("" to begin); next is "" at the end. A page
+// has limit entries at most (100 when limit is not positive, 1,000 when it is more).
+func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit int) (waiting []jig.Pending, next string, err error) {
+	if limit <= 0 {
+		limit = 100
+	}
+	limit = min(limit, maxPage)
+	from, err := parseCursor(after)
+	if err != nil {
+		return nil, "", err
+	}
+	var rows []approvalRow
+	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("ApprovalsOpen", tenant, from.At, from.ID, limit+1), &rows) })
+	if err != nil {
+		return nil, "", err
+	}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		b, err := json.Marshal(cursor{rows[limit-1].RequestedAt, rows[limit-1].ID})
+		if err != nil {
+			return nil, "", jig.Errorf(jig.CodeInternal, "writing a cursor: %w", err)
+		}
+		next = base64.RawURLEncoding.EncodeToString(b)
+	}
+	waiting, err = pendings(rows)
+	return waiting, next, err
+}
+
+func parseCursor(s string) (cursor, error) {
+	var c cursor
+	if s == "" {
+		return c, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil {
+		return c, jig.Errorf(jig.CodeInvalidInput, "the cursor is not one that was given out").WithField("cursor")
+	}
+	return c, nil
+}
+
+// liveRow is a row of the query LiveSessions.
+type liveRow struct {
+	TenantID  string
+	SessionID string
+	Status    string
+	UpdatedAt time.Time
+}
+
+// LiveSessions lists tenant, id, status and time of sessions that are not final and were not updated for a minute, for the
+// sweeper, over all tenants. Those that were listed longest ago come first, so that repeated calls reach all of them.
+func (db *DB) LiveSessions(ctx context.Context, limit int) ([]jig.Session, error) {
+	var rows []liveRow
+	if err := db.once(ctx, "", func(t *tx) { list(t.queue("LiveSessions", limit), &rows) }); err != nil {
+		return nil, err
+	}
+	sessions := make([]jig.Session, len(rows))
+	for i, r := range rows {
+		sessions[i] = jig.Session{Tenant: r.TenantID, ID: r.SessionID, Status: jig.Status(r.Status), UpdatedAt: r.UpdatedAt.UTC()}
+	}
+	return sessions, nil
+}
