@@ -1,0 +1,102 @@
+// Package artifact holds the tool artifact.read, with which a model looks into values that are too large for its prompt. It
+// reads them in pieces over a port and must not know where they are kept.
+package artifact
+
+import (
+	"context"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// The limits of the family.
+const (
+	// MaxContent is the longest content returned, in bytes.
+	MaxContent = 32 << 10
+	// MaxScan is the largest artifact that is searched, or read by lines from its beginning, in bytes.
+	MaxScan = 64 << 20
+	// MaxTree is the largest artifact that a JSONPath with filters, slices or .. works on, in bytes: it needs the whole value in memory.
+	MaxTree = 16 << 20
+
+	// chunk is how much is read at once.
+	chunk = 256 << 10
+	// maxLine is how much of a line is searched and shown.
+	maxLine = 64 << 10
+	// maxShown cuts a matching line.
+	maxShown = 2000
+	// maxDepth is how deep the JSON in an artifact may be nested.
+	maxDepth = 512
+)
+
+// Store reads what is kept aside.
+type Store interface {
+	// ReadArtifact returns at most limit bytes from offset, and the whole size; NOT_FOUND when the tenant has no such artifact.
+	ReadArtifact(ctx context.Context, tenant, id string, offset int64, limit int) (chunk []byte, size int64, err error)
+}
+
+// Options are the settings of the family.
+type Options struct {
+	// Store reads artifacts; required.
+	Store Store
+}
+
+// Tools returns the family.
+func Tools(options Options) []tools.Tool {
+	f := family{store: options.Store}
+	return []tools.Tool{tools.New(jig.Tool{
+		Name: "artifact.read",
+		Description: "Reads a part of an artifact: a large result that was kept aside and is referred to by id. Use it when a result names an artifact and " +
+			"its summary is not enough. Choose the part: head or tail count lines, grep (RE2) gives matching lines as number:line, jsonpath selects from JSON, one value a " +
+			"line; head and tail also cut what grep and jsonpath found. Without any of them you get the beginning. At most 32 KiB come back (truncated says that there is more).",
+		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"results"},
+	}, f.read)}
+}
+
+// family holds what the tool needs.
+type family struct{ store Store }
+
+type input struct {
+	ID       string `json:"id"                 jsonschema:"id of the artifact"                                       minLength:"1" maxLength:"200"`
+	Head     int    `json:"head,omitempty"     jsonschema:"the first so many lines"                                  minimum:"1"   maximum:"100000"`
+	Tail     int    `json:"tail,omitempty"     jsonschema:"the last so many lines; not together with head"           minimum:"1"   maximum:"100000"`
+	Grep     string `json:"grep,omitempty"     jsonschema:"lines that match this regular expression (RE2)"           maxLength:"1000"`
+	JSONPath string `json:"jsonpath,omitempty" jsonschema:"values at this JSONPath, e.g. $.items[*].id; not together with grep" maxLength:"1000"`
+}
+
+type output struct {
+	Content   string `json:"content"   jsonschema:"the text that was asked for"`
+	Truncated bool   `json:"truncated" jsonschema:"there is more than the content shows"`
+}
+
+// Summary implements tools.Summarizer.
+func (o output) Summary() string {
+	if o.Truncated {
+		return "a part of the artifact"
+	}
+	return "all that was asked for"
+}
+
+func (f family) read(ctx context.Context, inv jig.Invocation, in input) (output, error) {
+	switch {
+	case in.Head > 0 && in.Tail > 0:
+		return output{}, jig.Errorf(jig.CodeInvalidInput, "head and tail exclude each other").WithField("/tail")
+	case in.Grep != "" && in.JSONPath != "":
+		return output{}, jig.Errorf(jig.CodeInvalidInput, "grep and jsonpath exclude each other").WithField("/jsonpath")
+	}
+	source := &reader{ctx: ctx, store: f.store, tenant: inv.Tenant, id: in.ID}
+	if err := source.open(); err != nil {
+		return output{}, err
+	}
+	switch {
+	case in.JSONPath != "":
+		return query(source, in)
+	case in.Grep != "":
+		return search(source, in)
+	case in.Tail > 0:
+		return tail(source, in.Tail)
+	case in.Head > 0:
+		return lines(source, in)
+	}
+	return beginning(source)
+}

@@ -1,0 +1,147 @@
+package artifact
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+)
+
+// reader reads an artifact from its beginning, chunk by chunk.
+type reader struct {
+	ctx    context.Context //nolint:containedctx // io.Reader has no room for it, and the reader lives for one call
+	store  Store
+	tenant string
+	id     string
+	size   int64
+	offset int64
+	buffer []byte
+}
+
+// open reads the first chunk, and with it the size.
+func (r *reader) open() error {
+	b, size, err := r.store.ReadArtifact(r.ctx, r.tenant, r.id, 0, chunk)
+	if err != nil {
+		return fmt.Errorf("read artifact: %w", err)
+	}
+	r.size, r.buffer, r.offset = size, b, int64(len(b))
+	return nil
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (int, error) {
+	if len(r.buffer) == 0 {
+		if r.offset >= r.size {
+			return 0, io.EOF
+		}
+		b, err := r.at(r.offset, chunk)
+		if err != nil {
+			return 0, err
+		}
+		if len(b) == 0 {
+			return 0, io.ErrUnexpectedEOF
+		}
+		r.buffer = b
+		r.offset += int64(len(b))
+	}
+	n := copy(p, r.buffer)
+	r.buffer = r.buffer[n:]
+	return n, nil
+}
+
+func (r *reader) at(offset int64, limit int) ([]byte, error) {
+	if err := r.ctx.Err(); err != nil {
+		return nil, fmt.Errorf("read artifact: %w", err)
+	}
+	b, _, err := r.store.ReadArtifact(r.ctx, r.tenant, r.id, offset, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read artifact: %w", err)
+	}
+	return b, nil
+}
+
+// within refuses an artifact that is larger than what a way of reading can take.
+func (r *reader) within(limit int64) error {
+	if r.size <= limit {
+		return nil
+	}
+	return jig.Errorf(jig.CodeInvalidInput, "the artifact has %d bytes, at most %d can be searched like this", r.size, limit).
+		WithField("/id").WithReason("artifact_too_large").WithHint("read its beginning, or its end with tail")
+}
+
+func notText() error {
+	return jig.Errorf(jig.CodeInvalidInput, "the artifact is not text").WithField("/id").WithReason("binary_artifact").
+		WithHint("only text can be read")
+}
+
+// isText reports whether b is UTF-8 without NUL bytes.
+func isText(b []byte) bool { return bytes.IndexByte(b, 0) < 0 && utf8.Valid(b) }
+
+// wholeRunes drops a rune that is cut at the end.
+func wholeRunes(b []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
+}
+
+// beginning returns as much as fits.
+func beginning(r *reader) (output, error) {
+	b := make([]byte, min(r.size, MaxContent))
+	if _, err := io.ReadFull(r, b); err != nil {
+		return output{}, fmt.Errorf("read artifact: %w", err)
+	}
+	more := r.size > MaxContent
+	if more {
+		b = wholeRunes(b)
+	}
+	if !isText(b) {
+		return output{}, notText()
+	}
+	return output{Content: string(b), Truncated: more}, nil
+}
+
+// tail returns the last lines, reading no more than what can be returned.
+func tail(r *reader, count int) (output, error) {
+	start := max(0, r.size-MaxContent)
+	var b []byte
+	for offset := start; offset < r.size; {
+		piece, err := r.at(offset, int(r.size-offset))
+		if err != nil {
+			return output{}, err
+		}
+		if len(piece) == 0 {
+			return output{}, fmt.Errorf("read artifact: %w", io.ErrUnexpectedEOF)
+		}
+		b = append(b, piece...)
+		offset += int64(len(piece))
+	}
+	if start > 0 {
+		for len(b) > 0 && !utf8.RuneStart(b[0]) {
+			b = b[1:]
+		}
+	}
+	if !isText(b) {
+		return output{}, notText()
+	}
+	end := len(b)
+	if end > 0 && b[end-1] == '\n' {
+		end--
+	}
+	for ; count > 0; count-- {
+		at := bytes.LastIndexByte(b[:end], '\n')
+		if at < 0 { // fewer lines than asked for, or the first one is cut
+			return output{Content: string(b), Truncated: start > 0}, nil
+		}
+		end = at
+	}
+	return output{Content: string(b[end+1:]), Truncated: false}, nil
+}

@@ -1,0 +1,40 @@
+package tools
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// checkContract refuses a contract that contradicts itself or lacks what a caller needs.
+func checkContract(t Tool) error {
+	c := t.contract
+	bad := func(field, format string, args ...any) error {
+		return unfit(c, field, jig.Errorf(jig.CodeInvalidInput, format, args...))
+	}
+	switch {
+	case t.handler == nil:
+		return bad("implementation", "there is no function behind it")
+	case strings.TrimSpace(c.Description) == "":
+		return bad("description", "say when to use the tool and what it gives back")
+	case !slices.Contains([]jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive}, c.Permission):
+		return bad("permission", "%q is none of read, draft, write, destructive", c.Permission)
+	case !slices.Contains([]jig.Risk{jig.RiskSafe, jig.RiskModerate, jig.RiskHigh}, c.Risk):
+		return bad("risk", "%q is none of safe, moderate, high", c.Risk)
+	case !slices.Contains([]jig.ApprovalPolicy{jig.ApprovalAuto, jig.ApprovalAlwaysAsk}, c.Approval):
+		return bad("approval", "%q is none of auto, always_ask", c.Approval)
+	case !slices.Contains([]jig.Execution{jig.ExecutionActivity, jig.ExecutionLocal}, c.Execution):
+		return bad("execution", "%q is none of activity, local", c.Execution)
+	case c.Execution == jig.ExecutionLocal && (c.Permission != jig.PermissionRead || !c.Idempotent):
+		return bad("execution", "local is for tools that only read and are idempotent")
+	case c.Timeout < 0:
+		return bad("timeout", "it is negative")
+	case c.MaxAttempts < 0:
+		return bad("max_attempts", "it is negative")
+	case c.OutputSections != nil && !json.Valid(c.OutputSections):
+		return bad("output_sections", "it is not JSON")
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+// Package deps holds the tools deps.list and deps.license: the modules of a Go module and the licences they come under. It
+// reads go.mod files of the working directory and the module cache, and never the network.
+package deps
+
+import (
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// Options are the settings of the family.
+type Options struct {
+	// Dir is the working directory; default: the worker's current folder.
+	Dir string
+	// ModCache is the Go module cache; default: GOMODCACHE, else what `go env GOMODCACHE` says, else pkg/mod of GOPATH, else go/pkg/mod
+	// of the home folder.
+	ModCache string
+}
+
+// Tools returns the family.
+func Tools(options Options) []tools.Tool {
+	f := &family{dir: options.Dir, cache: cache{set: options.ModCache}, forms: newForms()}
+	return []tools.Tool{
+		tools.New(jig.Tool{
+			Name: "deps.list",
+			Description: "Lists the modules that a Go module requires, from its go.mod. Use it to find out what a project depends on; it does not " +
+				"look for licences (deps.license does) nor for newer versions. Returns the module, its Go version and each required module with version and " +
+				"whether it is indirect, sorted by path. A module replaced by another appears as that one; one replaced by a local folder has version \"\".",
+			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Execution: jig.ExecutionLocal, Timeout: 10 * time.Second,
+			Tags: []string{"go", "dependencies"},
+		}, f.list),
+		tools.New(jig.Tool{
+			Name: "deps.license",
+			Description: "Names the licences of one version of a Go module, from the licence files in the module cache. Use it for each module that " +
+				"deps.list gave; it does not read the network and says NOT_FOUND for a module that was not downloaded. Returns each SPDX id with its file and how " +
+				"much of the file it covers (percent), and the strictest risk: low (permissive), medium (weak copyleft), high (strong copyleft), unknown.",
+			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Tags: []string{"go", "dependencies", "licences"},
+			Timeout: 2 * time.Minute, // the first call compiles what every licence looks like: 2 s, far more on a busy machine
+		}, f.license),
+	}
+}
+
+// family holds what the tools share.
+type family struct {
+	dir   string
+	cache cache
+	forms forms
+}

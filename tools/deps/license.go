@@ -1,0 +1,186 @@
+package deps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/licensecheck"
+	"golang.org/x/mod/module"
+
+	"github.com/jig-run/jig"
+)
+
+const (
+	// maxLicenseFile is how much of a licence file is read, in bytes.
+	maxLicenseFile = 1 << 20
+	// minCoverage is the share of a file, in percent, that known licences must cover before it counts as recognised.
+	minCoverage = 75
+	// unrecognised stands for a licence file that is none of the known ones.
+	unrecognised = "UNKNOWN"
+)
+
+type licenseInput struct {
+	Module  string `json:"module"  jsonschema:"module path, e.g. github.com/jackc/pgx/v5"   minLength:"1" maxLength:"1000"`
+	Version string `json:"version" jsonschema:"the version as in go.mod, e.g. v5.12.0"      maxLength:"200"`
+}
+
+type licenseOutput struct {
+	Module   string    `json:"module"`
+	Version  string    `json:"version"`
+	Licenses []license `json:"licenses" jsonschema:"empty when the module has no licence file"`
+	Risk     string    `json:"risk"     jsonschema:"the strictest of its licences: low permissive, medium weak copyleft, high strong copyleft, unknown" enum:"low,medium,high,unknown"`
+}
+
+type license struct {
+	SPDX     string  `json:"spdx"     jsonschema:"SPDX id, UNKNOWN when the file is none of the known licences"`
+	Coverage float64 `json:"coverage" jsonschema:"percent of the file that known licences cover"`
+	File     string  `json:"file"     jsonschema:"file at the module's root"`
+}
+
+// Summary implements tools.Summarizer.
+func (o licenseOutput) Summary() string {
+	var names []string
+	for _, l := range o.Licenses {
+		if !slices.Contains(names, l.SPDX) {
+			names = append(names, l.SPDX)
+		}
+	}
+	if len(names) == 0 {
+		names = []string{"no licence file"}
+	}
+	return fmt.Sprintf("%s %s: %s, risk %s", o.Module, o.Version, strings.Join(names, " and "), o.Risk)
+}
+
+func (f *family) license(ctx context.Context, _ jig.Invocation, in licenseInput) (licenseOutput, error) {
+	if in.Version == "" {
+		return licenseOutput{}, jig.Errorf(jig.CodeInvalidInput, "%s has no version: a local folder replaces it", in.Module).WithField("/version").
+			WithReason("local_replacement").WithHint("look for its licence in that folder with file.list and file.read")
+	}
+	root, err := f.open(ctx, in.Module, in.Version)
+	if err != nil {
+		return licenseOutput{}, err
+	}
+	defer root.Close()
+	out := licenseOutput{Module: in.Module, Version: in.Version, Risk: riskUnknown}
+	if out.Licenses, err = f.forms.scan(ctx, root); err != nil {
+		return licenseOutput{}, err
+	}
+	for i, l := range out.Licenses {
+		if risk := riskOf(l.SPDX); i == 0 || strictness(risk) > strictness(out.Risk) {
+			out.Risk = risk
+		}
+	}
+	return out, nil
+}
+
+// open opens a module's folder in the cache.
+func (f *family) open(ctx context.Context, path, version string) (*os.Root, error) {
+	escapedPath, err := module.EscapePath(path)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a module path", path).WithField("/module")
+	}
+	escapedVersion, err := module.EscapeVersion(version)
+	if err != nil || module.CanonicalVersion(version) == "" {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a version", version).WithField("/version").WithHint("give it as in go.mod, e.g. v1.2.3")
+	}
+	folder, err := f.cache.folder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(filepath.Join(folder, filepath.FromSlash(escapedPath)+"@"+escapedVersion))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, jig.Errorf(jig.CodeNotFound, "%s %s is not in the module cache", path, version).WithField("/module").
+			WithReason("not_in_module_cache").WithHint("run `go mod download`")
+	}
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeUnavailable, "the module cache cannot be read: %w", err)
+	}
+	return root, nil
+}
+
+// forms are the patterns that the family needs, compiled once.
+type forms struct {
+	file, notice, address *regexp.Regexp
+}
+
+func newForms() forms {
+	return forms{
+		// file matches the names that licences go by.
+		file: regexp.MustCompile(`(?i)^((un)?licen[cs]es?|copying|copyright|notice|` +
+			`(mit|bsd|apache|mpl|lgpl|gpl|agpl|isc)[-._]?(v?[0-9.]+[-._]?)?licen[cs]e)([-._].*)?$`),
+		// notice matches those that name people and the licences of parts, but hold no terms.
+		notice: regexp.MustCompile(`(?i)^(notice|copyright)`),
+		// address matches how the Open Source Initiative spells its pages; the library knows www and the old way alone.
+		address: regexp.MustCompile(`(?i)(www\.)?opensource\.org/licenses?/([a-z0-9.-]+)`),
+	}
+}
+
+func (f forms) isLicense(name string) bool {
+	return f.file.MatchString(name) && !strings.HasSuffix(strings.ToLower(name), ".go")
+}
+
+// scan names the licences of the files at a module's root. A notice adds those that no licence file has.
+func (f forms) scan(ctx context.Context, root *os.Root) ([]license, error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeUnavailable, "the module cache cannot be read: %w", err)
+	}
+	var found, noticed []license
+	for _, entry := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("scan: %w", err)
+		}
+		name := entry.Name()
+		if !entry.Type().IsRegular() || !f.isLicense(name) {
+			continue
+		}
+		text, err := readStart(root, name)
+		if err != nil {
+			return nil, jig.Errorf(jig.CodeUnavailable, "%s cannot be read: %w", name, err)
+		}
+		if f.notice.MatchString(name) {
+			noticed = append(noticed, f.recognise(name, text)...)
+		} else {
+			found = append(found, f.recognise(name, text)...)
+		}
+	}
+	for _, l := range noticed {
+		if !slices.ContainsFunc(found, func(other license) bool { return other.SPDX == l.SPDX }) {
+			found = append(found, l)
+		}
+	}
+	return found, nil
+}
+
+func readStart(root *os.Root, name string) ([]byte, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // worded by the caller
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxLicenseFile)) //nolint:wrapcheck // worded by the caller
+}
+
+// recognise names the licences in one file, each once, in the order they stand there.
+func (f forms) recognise(name string, text []byte) (list []license) {
+	coverage := licensecheck.Scan(f.address.ReplaceAll(text, []byte("www.opensource.org/licenses/$2")))
+	percent := math.Round(coverage.Percent*10) / 10
+	for _, match := range coverage.Match {
+		if !slices.ContainsFunc(list, func(l license) bool { return l.SPDX == match.ID }) {
+			list = append(list, license{SPDX: match.ID, Coverage: percent, File: name})
+		}
+	}
+	if percent < minCoverage && !f.notice.MatchString(name) {
+		list = append(list, license{SPDX: unrecognised, Coverage: percent, File: name})
+	}
+	return list
+}

@@ -1,0 +1,51 @@
+package deps
+
+import "strings"
+
+// The risk classes.
+const (
+	riskLow     = "low"
+	riskMedium  = "medium"
+	riskUnknown = "unknown"
+	riskHigh    = "high"
+)
+
+// The SPDX ids of each class, by their beginnings; the longest that fits decides. Whatever is not here is unknown, and a
+// person has to look.
+const (
+	// permissive licences ask for notices at most.
+	permissive = "MIT Apache- BSD- ISC 0BSD Unlicense CC0- Zlib zlib- BSL-1.0 PostgreSQL PSF- Python- CNRI- X11 NCSA BlueOak- UPL- Unicode- " +
+		"Libpng libpng- FTL curl W3C bzip2- NTP ICU HPND AFL- ECL- OpenSSL ZPL- OLDAP- Beerware MulanPSL- PHP- Info-ZIP IJG CC-BY- CC-PDDC " +
+		"PDDL- TCL Fair blessing SMLNJ Spencer- Qhull CDLA-Permissive- WTFPL SSH- eGenix Xnet XFree86- MirOS"
+	// weakCopyleft licences ask that changes to the code itself are shared.
+	weakCopyleft = "LGPL MPL- EPL- CDDL- CPL- IPL- APSL- MS-RL CECILL-C ErlPL- SISSL NPL- SPL- CC-BY-SA- CDLA-Sharing- ODbL- Artistic- ClArtistic"
+	// strongCopyleft licences ask that the whole program is shared, or restrict who may use it and for what.
+	strongCopyleft = "GPL- AGPL- SSPL- OSL- NPOSL- EUPL- CECILL- CPAL- RPL- Sleepycat copyleft-next- QPL- Parity- GFDL- CAL- BSD-Protection " +
+		"CC-BY-NC- CC-BY-ND- PolyForm- Prosperity- CommonsClause Hippocratic- Aladdin Anti996 ADSL"
+)
+
+// riskOf classes a licence by its SPDX id.
+func riskOf(spdx string) string {
+	risk, longest := riskUnknown, 0
+	for class, list := range map[string]string{riskLow: permissive, riskMedium: weakCopyleft, riskHigh: strongCopyleft} {
+		for beginning := range strings.FieldsSeq(list) {
+			if strings.HasPrefix(spdx, beginning) && len(beginning) > longest {
+				risk, longest = class, len(beginning)
+			}
+		}
+	}
+	return risk
+}
+
+// strictness orders the classes: what is unknown may be anything but is not known to be worst.
+func strictness(risk string) int {
+	switch risk {
+	case riskLow:
+		return 0
+	case riskMedium:
+		return 1
+	case riskHigh:
+		return 3
+	}
+	return 2
+}

@@ -1,0 +1,194 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// schemaOf derives a type's schema and the defaults of its own fields; no defaults give nil.
+func schemaOf(t reflect.Type, adjust func(*jsonschema.Schema)) (defaults, raw []byte, err error) {
+	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[[]byte]():          {Type: "string", ContentEncoding: "base64"},
+	}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("derive schema: %w", err)
+	}
+	if err := tag(s, t, ""); err != nil {
+		return nil, nil, err
+	}
+	notNull(s)
+	if s.Type != "object" {
+		return nil, nil, errors.New("want a struct or a map with string keys, so that the schema is an object")
+	}
+	if adjust != nil {
+		adjust(s)
+	}
+	if raw, err = json.Marshal(s); err != nil {
+		return nil, nil, fmt.Errorf("write schema: %w", err)
+	}
+	values := map[string]json.RawMessage{}
+	for name, property := range s.Properties {
+		if property.Default != nil {
+			values[name] = property.Default
+		}
+	}
+	if len(values) == 0 {
+		return nil, raw, nil
+	}
+	if defaults, err = json.Marshal(values); err != nil {
+		return nil, nil, fmt.Errorf("write defaults: %w", err)
+	}
+	if err := json.Unmarshal(defaults, reflect.New(t).Interface()); err != nil {
+		return nil, nil, fmt.Errorf("defaults do not fit their fields: %w", err)
+	}
+	return defaults, raw, nil
+}
+
+// notNull takes null out of the unions that the derivation makes of slices and pointers.
+func notNull(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	s.Types = slices.DeleteFunc(s.Types, func(name string) bool { return name == "null" })
+	switch len(s.Types) {
+	case 0:
+		s.Types = nil
+	case 1:
+		s.Type, s.Types = s.Types[0], nil
+	}
+	notNull(s.Items)
+	notNull(s.AdditionalProperties)
+	for _, property := range s.Properties {
+		notNull(property)
+	}
+}
+
+// tag applies the struct tags of New to the schema of t, at every depth. path names the place for errors.
+func tag(s *jsonschema.Schema, t reflect.Type, path string) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() { //nolint:exhaustive // the others have no fields
+	case reflect.Slice, reflect.Array, reflect.Map:
+		inner := s.Items
+		if t.Kind() == reflect.Map {
+			inner = s.AdditionalProperties
+		}
+		if inner == nil {
+			return nil
+		}
+		return tag(inner, t.Elem(), path+"[]")
+	case reflect.Struct:
+	default:
+		return nil
+	}
+	if s.Properties == nil {
+		return nil
+	}
+	for _, field := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "" {
+			name = field.Name
+		}
+		property := s.Properties[name]
+		if property == nil || field.Anonymous {
+			continue
+		}
+		at := strings.TrimPrefix(path+"."+name, ".")
+		if err := tagField(property, field.Tag); err != nil {
+			return fmt.Errorf("field %s: %w", at, err)
+		}
+		if err := tag(property, field.Type, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tagField applies one field's tags.
+func tagField(s *jsonschema.Schema, tags reflect.StructTag) error {
+	var problems []error
+	integer := func(key string) *int {
+		text, ok := tags.Lookup(key)
+		if !ok {
+			return nil
+		}
+		n, err := strconv.Atoi(text)
+		problems = append(problems, wrapTag(key, err))
+		return &n
+	}
+	float := func(key string) *float64 {
+		text, ok := tags.Lookup(key)
+		if !ok {
+			return nil
+		}
+		f, err := strconv.ParseFloat(text, 64)
+		problems = append(problems, wrapTag(key, err))
+		return &f
+	}
+	set(&s.MinItems, integer("minItems"))
+	set(&s.MaxItems, integer("maxItems"))
+	value := s
+	if s.Items != nil {
+		value = s.Items
+	}
+	set(&value.Minimum, float("minimum"))
+	set(&value.Maximum, float("maximum"))
+	set(&value.MinLength, integer("minLength"))
+	set(&value.MaxLength, integer("maxLength"))
+	if pattern, ok := tags.Lookup("pattern"); ok {
+		value.Pattern = pattern
+	}
+	if format, ok := tags.Lookup("format"); ok {
+		value.Format = format
+	}
+	if enum, ok := tags.Lookup("enum"); ok {
+		for word := range strings.SplitSeq(enum, ",") {
+			v, err := literal(value, strings.TrimSpace(word))
+			problems = append(problems, wrapTag("enum", err))
+			value.Enum = append(value.Enum, v)
+		}
+	}
+	if text, ok := tags.Lookup("default"); ok {
+		v, err := literal(s, text)
+		problems = append(problems, wrapTag("default", err))
+		s.Default = v
+	}
+	return errors.Join(problems...)
+}
+
+func wrapTag(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("tag %s: %w", key, err)
+}
+
+func set[T any](p **T, v *T) {
+	if v != nil {
+		*p = v
+	}
+}
+
+// literal reads a tag's value: a string where the schema has strings, JSON elsewhere.
+func literal(s *jsonschema.Schema, text string) (json.RawMessage, error) {
+	if s.Type == "string" || slices.Contains(s.Types, "string") {
+		b, err := json.Marshal(text)
+		if err != nil {
+			return nil, fmt.Errorf("write %q: %w", text, err)
+		}
+		return b, nil
+	}
+	if !json.Valid([]byte(text)) {
+		return nil, fmt.Errorf("%q is not a %s", text, s.Type)
+	}
+	return json.RawMessage(text), nil
+}

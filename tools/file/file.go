@@ -1,0 +1,64 @@
+// Package file holds the tools file.read, file.list, file.grep and file.write. They see one folder, the working
+// directory, and nothing above it: neither .. nor a symbolic link leads out. They must not know who calls.
+package file
+
+import (
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// The limits of the family.
+const (
+	// MaxReadBytes is the largest file that file.read and file.grep open.
+	MaxReadBytes = 64 << 20
+	// DefaultWindow and MaxWindow bound what one file.read returns, in bytes.
+	DefaultWindow = 256 << 10
+	MaxWindow     = 1 << 20
+	// MaxWriteBytes is the longest content of file.write.
+	MaxWriteBytes = 10 << 20
+	// MaxEntries is how many entries file.list returns.
+	MaxEntries = 1000
+	// MaxMatches and MaxLineBytes bound what file.grep returns.
+	MaxMatches   = 200
+	MaxLineBytes = 500
+	// maxVisited bounds the entries that a recursive walk looks at.
+	maxVisited = 200_000
+)
+
+// Options are the settings of the family.
+type Options struct {
+	// Dir is the working directory; default: the worker's current folder.
+	Dir string
+}
+
+// Tools returns the family.
+func Tools(options Options) []tools.Tool {
+	f := family{dir: options.Dir}
+	read := jig.Tool{Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Category: "file", Timeout: 30 * time.Second}
+	with := func(name, description string, tags ...string) jig.Tool {
+		t := read
+		t.Name, t.Description, t.Tags = name, description, tags
+		return t
+	}
+	write := with("file.write", "Writes a whole text file in the working directory, creating it and its folders or replacing what it "+
+		"held; the change appears at once or not at all. Use it to save a result for people. Not for appending or for changing a part: "+
+		"read the file first and give its whole new content. Returns the path, the bytes written and whether the file is new.", "files", "write")
+	write.Permission, write.Risk = jig.PermissionWrite, jig.RiskModerate
+	return []tools.Tool{
+		tools.New(with("file.read", "Reads a text file in the working directory. Use it when you know the path; to find files use file.list, to find "+
+			"text in many files use file.grep. offset and limit are bytes; without them you get the first 256 KiB. Returns the content, the file's "+
+			"whole size and whether there is more (truncated): then go on at offset plus the bytes you got. Binary files are refused.", "files"), f.read),
+		tools.New(with("file.list", "Lists files and folders in the working directory, sorted by path, with type and size in bytes. Use it to find out "+
+			"what is there; it does not read contents. glob filters by the path relative to `path`: *.go is this level, **/*.go any level. "+
+			"Returns at most 1,000 entries (truncated says that there are more); .git is left out of recursive listings.", "files"), f.list),
+		tools.New(with("file.grep", "Searches text files in the working directory for a regular expression (RE2: no look-around, no back-references), line "+
+			"by line. Use it to find where something is said; to read around a match use file.read. Returns path, line number and line of at most 200 "+
+			"matches, lines cut after 500 bytes; binary files, files over 64 MiB and .git are skipped.", "files", "search"), f.grep),
+		tools.New(write, f.write),
+	}
+}
+
+// family holds what the tools share.
+type family struct{ dir string }

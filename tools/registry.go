@@ -1,0 +1,195 @@
+package tools
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools/nearest"
+	"github.com/jig-run/jig/tools/schema"
+)
+
+// Caps on what goes into a tool and comes out of it.
+const (
+	// MaxInputBytes is the largest input a tool takes; it has room for 10 MiB of text in its worst escaping.
+	MaxInputBytes = 64 << 20
+	// MaxOutputBytes is the largest output a tool gives.
+	MaxOutputBytes = 64 << 20
+)
+
+// Registry is a set of tools by name. Its zero value is not usable; NewRegistry makes one. It is safe for concurrent use.
+type Registry struct {
+	inputs, outputs *schema.Compiler
+
+	mu    sync.RWMutex
+	tools map[string]*registered
+}
+
+// registered is a tool with its compiled schemas.
+type registered struct {
+	Tool
+	input, output *schema.Schema
+}
+
+// NewRegistry returns a registry with the tools registered.
+func NewRegistry(tools ...Tool) (*Registry, error) {
+	r := &Registry{
+		inputs:  schema.NewCompiler(schema.Options{MaxInstanceBytes: MaxInputBytes, ExactNumbers: true}),
+		outputs: schema.NewCompiler(schema.Options{MaxInstanceBytes: MaxOutputBytes}),
+		tools:   map[string]*registered{},
+	}
+	if err := r.Register(tools...); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Register adds tools, all of them or none. The error joins one *jig.Error for each tool that is not fit: CONFLICT for a
+// name that is taken, INVALID_INPUT for anything else, the field naming what is wrong.
+func (r *Registry) Register(tools ...Tool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	added := map[string]*registered{}
+	var problems []error
+	for _, t := range tools {
+		name := t.contract.Name
+		_, taken := r.tools[name]
+		if _, twice := added[name]; taken || twice {
+			problems = append(problems, jig.Errorf(jig.CodeConflict, "tool %s is registered already", name).WithField("name"))
+			continue
+		}
+		ready, err := r.prepare(t)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		added[name] = ready
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	maps.Copy(r.tools, added)
+	return nil
+}
+
+// prepare checks a tool and compiles its schemas.
+func (r *Registry) prepare(t Tool) (*registered, error) {
+	c := t.contract
+	if err := jig.CheckToolName(c.Name); err != nil {
+		return nil, err
+	}
+	if t.err != nil {
+		return nil, unfit(c, "", jig.Errorf(jig.CodeInvalidInput, "%w", t.err))
+	}
+	if err := checkContract(t); err != nil {
+		return nil, err
+	}
+	input, err := compile(r.inputs, c, "input_schema", c.InputSchema)
+	if err != nil {
+		return nil, err
+	}
+	output, err := compile(r.outputs, c, "output_schema", c.OutputSchema)
+	if err != nil {
+		return nil, err
+	}
+	return &registered{Tool: t, input: input, output: output}, nil
+}
+
+func compile(compiler *schema.Compiler, c jig.Tool, field string, raw json.RawMessage) (*schema.Schema, error) {
+	if len(raw) == 0 {
+		return nil, unfit(c, field, jig.Errorf(jig.CodeInvalidInput, "there is no %s", field))
+	}
+	s, err := compiler.Compile(raw)
+	if err != nil {
+		return nil, unfit(c, field, jig.AsError(err))
+	}
+	if !s.Object() {
+		return nil, unfit(c, field, jig.Errorf(jig.CodeInvalidInput, "the top is not an object").
+			WithHint(`the schema wants "type": "object" at its top`))
+	}
+	return s, nil
+}
+
+// unfit says which tool and which part of it is wrong.
+func unfit(c jig.Tool, field string, e *jig.Error) error {
+	out := *e
+	out.Code = jig.CodeInvalidInput
+	out.Message = strings.TrimSuffix("tool "+c.Name+", "+field, ", ") + ": " + e.Message
+	out.Field = field + e.Field
+	return &out
+}
+
+// Tool returns a sealed contract; false when there is none of that name.
+func (r *Registry) Tool(name string) (jig.Tool, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	t, ok := r.tools[name]
+	if !ok {
+		return jig.Tool{}, false
+	}
+	return t.contract, true
+}
+
+// Tools returns all contracts sorted by name.
+func (r *Registry) Tools() []jig.Tool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	list := make([]jig.Tool, 0, len(r.tools))
+	for _, t := range r.tools {
+		list = append(list, t.contract)
+	}
+	slices.SortFunc(list, func(a, b jig.Tool) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Filter returns a registry with the tools that match at least one pattern: a tool's name, a group as in "deps.*", or "*".
+// A pattern that matches nothing is TOOL_NOT_FOUND with the nearest names as hint. No patterns give an empty registry.
+func (r *Registry) Filter(patterns ...string) (*Registry, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	chosen := &Registry{inputs: r.inputs, outputs: r.outputs, tools: map[string]*registered{}}
+	for _, pattern := range patterns {
+		found := pattern == "*"
+		for name, t := range r.tools {
+			if matches(pattern, name) {
+				chosen.tools[name] = t
+				found = true
+			}
+		}
+		if !found {
+			return nil, r.notFound(pattern)
+		}
+	}
+	return chosen, nil
+}
+
+func matches(pattern, name string) bool {
+	if group, ok := strings.CutSuffix(pattern, "*"); ok && (group == "" || strings.HasSuffix(group, ".")) {
+		return strings.HasPrefix(name, group)
+	}
+	return pattern == name
+}
+
+// notFound wants the lock held for reading.
+func (r *Registry) notFound(name string) *jig.Error {
+	known := slices.Sorted(maps.Keys(r.tools))
+	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", cut(name, 80)).
+		WithHint(nearest.Hint(name, known, "see the catalogue for the tools there are"))
+	e.NotExecuted = true
+	return e
+}
+
+// find returns a tool or why there is none.
+func (r *Registry) find(name string) (*registered, *jig.Error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if t, ok := r.tools[name]; ok {
+		return t, nil
+	}
+	return nil, r.notFound(name)
+}

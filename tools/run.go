@@ -1,0 +1,189 @@
+package tools
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+)
+
+// MaxSummaryBytes is the longest summary of a result; a longer one is cut.
+const MaxSummaryBytes = 200
+
+// Validate checks an input against the tool's schema. The error is one *jig.Error with every violation: TOOL_NOT_FOUND,
+// MISSING_PARAM when only required parameters are missing, else INVALID_INPUT; nil when the input fits. An empty input
+// stands for {}.
+func (r *Registry) Validate(name string, input []byte) error {
+	t, missing := r.find(name)
+	if missing != nil {
+		return missing
+	}
+	return t.validate(input)
+}
+
+func (t *registered) validate(input []byte) error {
+	err := t.input.Validate(orEmpty(input))
+	if err == nil {
+		return nil
+	}
+	e := *jig.AsError(err)
+	e.Message = t.contract.Name + ": " + e.Message
+	e.NotExecuted = true
+	return &e
+}
+
+func orEmpty(input []byte) []byte {
+	if len(bytes.TrimSpace(input)) == 0 {
+		return []byte("{}")
+	}
+	return input
+}
+
+// Run runs the tool once: look-up, input check, the handler within the tool's time-out, output check. It never panics. The
+// result always has a summary of one line; when it is a failure, its error says why, with NotExecuted set if the handler was not called.
+func (r *Registry) Run(ctx context.Context, name string, input []byte, inv jig.Invocation) jig.ToolResult {
+	t, missing := r.find(name)
+	if missing != nil {
+		return finish(name, failure(missing))
+	}
+	if err := t.validate(input); err != nil {
+		return finish(name, failure(err))
+	}
+	if err := ctx.Err(); err != nil {
+		e := stopped(err, t.contract)
+		e.NotExecuted = true
+		return finish(name, failure(e))
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(t.contract.Timeout, jig.DefaultToolTimeout))
+	defer cancel()
+	result := t.call(ctx, orEmpty(input), complete(inv))
+	return finish(name, t.checkOutput(t.explain(ctx, result)))
+}
+
+// complete gives the handler a logger and a progress function, whoever calls.
+func complete(inv jig.Invocation) jig.Invocation {
+	if inv.Logger == nil {
+		inv.Logger = slog.New(slog.DiscardHandler)
+	}
+	if inv.Progress == nil {
+		inv.Progress = func(string) {}
+	}
+	return inv
+}
+
+// call runs the handler and turns a panic into a result. The stack goes to the log alone.
+func (t *registered) call(ctx context.Context, input json.RawMessage, inv jig.Invocation) (result jig.ToolResult) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			inv.Logger.ErrorContext(ctx, "tool panicked", slog.String("tool", t.contract.Name),
+				slog.String("panic", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
+			result = failure(jig.Errorf(jig.CodeInternal, "%s failed inside; the worker's log has the details", t.contract.Name).
+				WithReason("panic"))
+		}
+	}()
+	return t.handler(ctx, inv, input)
+}
+
+// explain makes a failure with a code of its time: an error that only says that the context ended is TIMEOUT or CANCELED.
+func (t *registered) explain(ctx context.Context, result jig.ToolResult) jig.ToolResult {
+	e := result.Error
+	if e == nil || e.Code != jig.CodeInternal || e.Reason != "" {
+		return result
+	}
+	ended := context.Cause(ctx)
+	switch {
+	case errors.Is(e, context.DeadlineExceeded):
+		ended = context.DeadlineExceeded
+	case errors.Is(e, context.Canceled) && ended != nil:
+	case ctx.Err() != nil:
+	default:
+		return result
+	}
+	why := stopped(ended, t.contract)
+	why.Cause, why.NotExecuted, why.Hint = e, e.NotExecuted, cmp.Or(e.Hint, why.Hint)
+	result.Error, result.Summary = why, why.Message
+	return result
+}
+
+// stopped words the end of a context.
+func stopped(err error, c jig.Tool) *jig.Error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return jig.Errorf(jig.CodeTimeout, "%s did not finish in time (%s)", c.Name, cmp.Or(c.Timeout, jig.DefaultToolTimeout).Round(time.Millisecond))
+	}
+	return jig.Errorf(jig.CodeCanceled, "%s was cancelled", c.Name)
+}
+
+// checkOutput holds a handler to its own contract.
+func (t *registered) checkOutput(result jig.ToolResult) jig.ToolResult {
+	name := t.contract.Name
+	if !result.Success {
+		if result.Error == nil {
+			return failure(jig.Errorf(jig.CodeInternal, "%s failed and did not say why", name))
+		}
+		e := *result.Error
+		if !slices.Contains(jig.Codes(), e.Code) {
+			e.Reason = cmp.Or(e.Reason, string(e.Code))
+			e.Code = jig.CodeInternal
+		}
+		e.Message = cmp.Or(e.Message, name+" failed")
+		result.Error = &e
+		if !json.Valid(result.Data) {
+			result.Data = nil
+		}
+		return result
+	}
+	if result.Error != nil {
+		return failure(jig.Errorf(jig.CodeInvalidOutput, "%s reported success and an error at once: %s", name, result.Error.Message))
+	}
+	if err := t.output.Validate(result.Data); err != nil {
+		e := *jig.AsError(err)
+		e.Code = jig.CodeInvalidOutput
+		e.Message = name + " gave back what its output schema does not allow: " + e.Message
+		e.Hint = "the tool has to be put right; its input is not at fault"
+		return failure(&e)
+	}
+	return result
+}
+
+// finish gives every result a summary of one line and texts that are valid UTF-8.
+func finish(name string, result jig.ToolResult) jig.ToolResult {
+	if result.Summary == "" {
+		result.Summary = name + " succeeded"
+		if result.Error != nil {
+			result.Summary = result.Error.Message
+		}
+	}
+	result.Summary = cut(oneLine(result.Summary), MaxSummaryBytes)
+	result.Markdown = strings.ToValidUTF8(result.Markdown, "\uFFFD")
+	return result
+}
+
+// oneLine replaces runs of white space and control characters by one space.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r)
+	}), " ")
+}
+
+// cut shortens s to at most limit bytes, between runes, and shows that it did.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	end := limit - len("…")
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}

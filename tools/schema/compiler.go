@@ -1,0 +1,168 @@
+package schema
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/jig-run/jig"
+)
+
+// base is the address schemas without an $id resolve their references against. Nothing can be loaded from it.
+const base = "jig:///schema.json"
+
+// Options are the settings of a Compiler. The zero value refuses every reference that leaves the schema.
+type Options struct {
+	// MaxSchemaBytes and MaxSchemaDepth cap a schema; default 1 MiB and 64 levels.
+	MaxSchemaBytes, MaxSchemaDepth int
+	// MaxInstanceBytes and MaxInstanceDepth cap a value that is checked; default 64 MiB and 128 levels.
+	MaxInstanceBytes, MaxInstanceDepth int
+	// ExactNumbers refuses integers beyond 2^53, and larger numbers with more than 15 digits: two of them can be the
+	// same double, so two inputs would share a digest. Default: any number is accepted.
+	ExactNumbers bool
+	// AssertFormats checks `format` (date-time, email, uri …). Default: an annotation, as draft 2020-12 has it.
+	AssertFormats bool
+	// Load gives the schema behind an absolute reference. Default: every remote and file reference is refused.
+	Load func(url string) ([]byte, error)
+	// CacheSize is how many compiled schemas are kept, the least recently used going first; default 1,024.
+	CacheSize int
+}
+
+func (o Options) withDefaults() Options {
+	o.MaxSchemaBytes = orDefault(o.MaxSchemaBytes, 1<<20)
+	o.MaxSchemaDepth = orDefault(o.MaxSchemaDepth, 64)
+	o.MaxInstanceBytes = orDefault(o.MaxInstanceBytes, 64<<20)
+	o.MaxInstanceDepth = orDefault(o.MaxInstanceDepth, 128)
+	o.CacheSize = orDefault(o.CacheSize, 1024)
+	return o
+}
+
+func orDefault(v, d int) int {
+	if v <= 0 {
+		return d
+	}
+	return v
+}
+
+// Compiler compiles schemas, each once per content hash, and keeps them in a bounded cache. It is safe for concurrent use.
+type Compiler struct {
+	options Options
+
+	mu     sync.Mutex
+	byHash map[[sha256.Size]byte]*list.Element
+	recent *list.List // of *entry, the most recently used first
+}
+
+type entry struct {
+	hash   [sha256.Size]byte
+	once   sync.Once
+	schema *Schema
+	err    error
+}
+
+// NewCompiler returns a compiler with an empty cache.
+func NewCompiler(options Options) *Compiler {
+	return &Compiler{options: options.withDefaults(), byHash: map[[sha256.Size]byte]*list.Element{}, recent: list.New()}
+}
+
+// Compile returns the schema ready for use. The error is an INVALID_INPUT with every violation of the metaschema, their
+// pointers going into the schema.
+func (c *Compiler) Compile(raw []byte) (*Schema, error) {
+	if len(raw) > c.options.MaxSchemaBytes {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the schema has %d bytes, at most %d are allowed", len(raw), c.options.MaxSchemaBytes)
+	}
+	e := c.entry(sha256.Sum256(raw))
+	e.once.Do(func() { e.schema, e.err = c.compile(raw) })
+	return e.schema, e.err
+}
+
+// entry finds or makes the cache's place for a hash.
+func (c *Compiler) entry(hash [sha256.Size]byte) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found, ok := c.byHash[hash]; ok {
+		c.recent.MoveToFront(found)
+		return found.Value.(*entry) //nolint:errcheck // the list holds nothing else
+	}
+	e := &entry{hash: hash}
+	c.byHash[hash] = c.recent.PushFront(e)
+	if c.recent.Len() > c.options.CacheSize {
+		last := c.recent.Remove(c.recent.Back()).(*entry) //nolint:errcheck // the list holds nothing else
+		delete(c.byHash, last.hash)
+	}
+	return e
+}
+
+func (c *Compiler) compile(raw []byte) (*Schema, error) {
+	document, err := decode(raw, c.options.MaxSchemaDepth, false)
+	if err != nil {
+		return nil, notJSON("the schema", err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.UseLoader(loader{options: c.options})
+	if c.options.AssertFormats {
+		compiler.AssertFormat()
+	}
+	if err := compiler.AddResource(base, document); err != nil {
+		return nil, refused(err)
+	}
+	compiled, err := compiler.Compile(base)
+	if err != nil {
+		return nil, refused(err)
+	}
+	return &Schema{compiled: compiled, document: document, options: c.options}, nil
+}
+
+// refused translates what the library says of a schema that does not compile.
+func refused(err error) error {
+	var violation *jsonschema.ValidationError
+	if errors.As(err, &violation) {
+		return report("the schema", violation, nil)
+	}
+	var mismatch *jsonschema.SchemaValidationError
+	if errors.As(err, &mismatch) && errors.As(mismatch.Err, &violation) {
+		return report("the schema", violation, nil)
+	}
+	var load *jsonschema.LoadURLError
+	if errors.As(err, &load) {
+		return jig.Errorf(jig.CodeInvalidInput, "the schema refers to %s: %w", clip(load.URL), load.Err).
+			WithHint("put the referenced schema under $defs").WithReason("reference_refused")
+	}
+	return jig.Errorf(jig.CodeInvalidInput, "the schema does not compile: %w", err)
+}
+
+// notJSON translates an error of decode; what names the text, as in "the input".
+func notJSON(what string, err error) *jig.Error {
+	e := jig.Errorf(jig.CodeInvalidInput, "%s cannot be read: %w", what, err)
+	var s *syntaxError
+	if errors.As(err, &s) {
+		e.Field = s.pointer
+		e.Violations = []jig.Violation{{Pointer: s.pointer, Message: s.message}}
+	}
+	return e
+}
+
+var errRemote = errors.New("references to other documents are not followed")
+
+// loader reads referenced schemas through the caller's option alone.
+type loader struct{ options Options }
+
+// Load implements jsonschema.URLLoader.
+func (l loader) Load(url string) (any, error) {
+	if l.options.Load == nil {
+		return nil, errRemote
+	}
+	raw, err := l.options.Load(url)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > l.options.MaxSchemaBytes {
+		return nil, fmt.Errorf("the referenced schema has %d bytes, at most %d are allowed", len(raw), l.options.MaxSchemaBytes)
+	}
+	return decode(raw, l.options.MaxSchemaDepth, false)
+}

@@ -1,0 +1,144 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// types is the set of JSON types that a schema allows; nil when it says nothing of them.
+func (c converter) types(node any, depth int) map[string]bool {
+	object, ok := c.resolve(node).(map[string]any)
+	if !ok || depth > 8 {
+		return nil
+	}
+	set := map[string]bool{}
+	switch t := object["type"].(type) {
+	case string:
+		set[t] = true
+	case []any:
+		for _, one := range t {
+			if name, ok := one.(string); ok {
+				set[name] = true
+			}
+		}
+	}
+	if len(set) > 0 {
+		return set
+	}
+	if allowed, ok := object["enum"].([]any); ok {
+		for _, v := range allowed {
+			set[typeName(v)] = true
+		}
+		return set
+	}
+	if only, ok := object["const"]; ok {
+		return map[string]bool{typeName(only): true}
+	}
+	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
+		branches, ok := object[keyword].([]any)
+		if !ok {
+			continue
+		}
+		for _, branch := range branches {
+			for name := range c.types(branch, depth+1) {
+				set[name] = true
+			}
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	return set
+}
+
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case json.Number:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	default:
+		return "object"
+	}
+}
+
+// convert reads one value as the schema wants it.
+func (c converter) convert(node any, value string) (any, error) {
+	types := c.types(node, 0)
+	v, err := decode([]byte(value), 64, false)
+	isJSON := err == nil
+	if types == nil {
+		if isJSON {
+			return v, nil
+		}
+		return value, nil
+	}
+	// What is written as JSON of a wanted type is that, strings apart: those are taken as they stand.
+	if name := typeName(v); isJSON && name != "string" && (types[name] || (name == "number" && types["integer"])) {
+		if name == "number" && !types["number"] && !isInteger(value) {
+			return nil, errors.New("must be an integer")
+		}
+		return v, nil
+	}
+	switch {
+	case types["string"]:
+		return value, nil
+	case types["array"] && !startsLike(value, '['):
+		return c.items(node, value)
+	}
+	return nil, errors.New("must be " + wanted(types))
+}
+
+// items splits a list at its commas and converts each item.
+func (c converter) items(node any, value string) (any, error) {
+	list := []any{}
+	if strings.TrimSpace(value) == "" {
+		return list, nil
+	}
+	var item any
+	if object, ok := c.resolve(node).(map[string]any); ok {
+		item = object["items"]
+	}
+	for part := range strings.SplitSeq(value, ",") {
+		v, err := c.convert(item, strings.TrimSpace(part))
+		if err != nil {
+			return nil, errors.New("has an item that " + err.Error())
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func startsLike(value string, c byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace([]byte(value)), []byte{c})
+}
+
+// isInteger reports whether a JSON number has no fraction, as JSON Schema sees it: 1.0 and 1e3 are integers.
+func isInteger(literal string) bool {
+	_, ok := integer(strings.TrimSpace(literal))
+	return ok
+}
+
+// wanted words a set of types, with an example where people get them wrong.
+func wanted(types map[string]bool) string {
+	words := map[string]string{
+		"integer": "an integer", "number": "a number", "boolean": "true or false", "null": "null",
+		"array": "a list: a,b,c or a JSON array", "object": "a JSON object, or pairs name.property=value",
+	}
+	var list []string
+	for _, name := range sortedKeys(types) {
+		if word, ok := words[name]; ok && !slices.Contains(list, word) {
+			list = append(list, word)
+		}
+	}
+	return strings.Join(list, " or ")
+}

@@ -1,0 +1,278 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// The caps on numbers. A literal beyond them would cost the validator's exact arithmetic memory without bound.
+const (
+	maxNumberLength   = 512
+	maxNumberExponent = 400
+)
+
+// syntaxError is a text that is not acceptable JSON, with the JSON pointer of the value it was found in.
+type syntaxError struct {
+	pointer string
+	offset  int
+	message string
+}
+
+func (e *syntaxError) Error() string { return e.message + " at byte " + strconv.Itoa(e.offset) }
+
+// decoder reads one JSON value in a single pass. Unlike encoding/json it refuses duplicate keys, invalid UTF-8, lone
+// surrogates and too deep nesting, all of which would let two readers see different values in the same text.
+type decoder struct {
+	text     string
+	pos      int
+	depth    int
+	maxDepth int
+	exact    bool
+	path     []string
+}
+
+// decode returns the value with numbers as json.Number. With exact, integers beyond 2^53 are refused.
+func decode(text []byte, maxDepth int, exact bool) (any, error) {
+	d := decoder{text: string(text), maxDepth: maxDepth, exact: exact}
+	v, err := d.value()
+	if err != nil {
+		return nil, err
+	}
+	if d.space(); d.pos < len(d.text) {
+		return nil, d.fail("there is text after the JSON value")
+	}
+	return v, nil
+}
+
+func (d *decoder) fail(format string, args ...any) error {
+	return &syntaxError{pointer: Pointer(d.path...), offset: d.pos, message: fmt.Sprintf(format, args...)}
+}
+
+func (d *decoder) space() {
+	for d.pos < len(d.text) {
+		switch d.text[d.pos] {
+		case ' ', '\t', '\r', '\n':
+			d.pos++
+		default:
+			return
+		}
+	}
+}
+
+// next skips white space and returns the next byte, 0 at the end.
+func (d *decoder) next() byte {
+	d.space()
+	if d.pos >= len(d.text) {
+		return 0
+	}
+	return d.text[d.pos]
+}
+
+func (d *decoder) value() (any, error) {
+	switch c := d.next(); {
+	case c == '{':
+		return d.object()
+	case c == '[':
+		return d.array()
+	case c == '"':
+		return d.str()
+	case c == '-' || (c >= '0' && c <= '9'):
+		return d.number()
+	case c == 't':
+		return true, d.word("true")
+	case c == 'f':
+		return false, d.word("false")
+	case c == 'n':
+		return nil, d.word("null")
+	case c == 0 && d.pos >= len(d.text):
+		return nil, d.fail("the JSON text ends too early")
+	default:
+		return nil, d.fail("a JSON value cannot begin with %q", c)
+	}
+}
+
+func (d *decoder) word(word string) error {
+	if len(d.text)-d.pos < len(word) || d.text[d.pos:d.pos+len(word)] != word {
+		return d.fail("want %s", word)
+	}
+	d.pos += len(word)
+	return nil
+}
+
+func (d *decoder) enter() error {
+	if d.depth++; d.depth > d.maxDepth {
+		return d.fail("nested more than %d levels deep", d.maxDepth)
+	}
+	d.pos++
+	return nil
+}
+
+func (d *decoder) object() (any, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	members := map[string]any{}
+	for first := true; ; first = false {
+		c := d.next()
+		if c == '}' && first {
+			break
+		}
+		if c != '"' {
+			return nil, d.fail("want a property name in quotes")
+		}
+		key, err := d.str()
+		if err != nil {
+			return nil, err
+		}
+		d.path = append(d.path, key)
+		if _, twice := members[key]; twice {
+			return nil, d.fail("the property %q is there twice", clip(key))
+		}
+		if d.next() != ':' {
+			return nil, d.fail("want a colon after the property name")
+		}
+		d.pos++
+		if members[key], err = d.value(); err != nil {
+			return nil, err
+		}
+		d.path = d.path[:len(d.path)-1]
+		if c = d.next(); c == '}' {
+			break
+		}
+		if c != ',' {
+			return nil, d.fail("want a comma or a closing brace")
+		}
+		d.pos++
+	}
+	d.pos++
+	d.depth--
+	return members, nil
+}
+
+func (d *decoder) array() (any, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	items := []any{}
+	for first := true; ; first = false {
+		if d.next() == ']' && first {
+			break
+		}
+		// The index is written out only when something is wrong below it.
+		at := len(d.path)
+		d.path = append(d.path, "")
+		v, err := d.value()
+		if err != nil {
+			return nil, d.indexed(err, at, len(items))
+		}
+		d.path = d.path[:at]
+		items = append(items, v)
+		c := d.next()
+		if c == ']' {
+			break
+		}
+		if c != ',' {
+			return nil, d.fail("want a comma or a closing bracket")
+		}
+		d.pos++
+	}
+	d.pos++
+	d.depth--
+	return items, nil
+}
+
+// indexed puts an array's index into the pointer of an error from below it.
+func (d *decoder) indexed(err error, at, index int) error {
+	if s, ok := err.(*syntaxError); ok { //nolint:errorlint // made in this file, never wrapped
+		d.path[at] = strconv.Itoa(index)
+		s.pointer = Pointer(d.path...)
+	}
+	return err
+}
+
+func (d *decoder) str() (string, error) {
+	start := d.pos + 1
+	ascii := true
+	for i := start; i < len(d.text); i++ {
+		switch c := d.text[i]; {
+		case c == '"':
+			s := d.text[start:i]
+			if !ascii && !utf8.ValidString(s) {
+				return "", d.fail("a string is not valid UTF-8")
+			}
+			d.pos = i + 1
+			return s, nil
+		case c == '\\':
+			return d.escaped(start)
+		case c < ' ':
+			d.pos = i
+			return "", d.fail("a string holds a control character; write it as an escape")
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	return "", d.fail("a string is not closed")
+}
+
+// escaped reads a string with escapes; start is the position after its opening quote.
+func (d *decoder) escaped(start int) (string, error) {
+	for i := start; i < len(d.text); i++ {
+		switch c := d.text[i]; {
+		case c == '\\':
+			if i+5 < len(d.text) && d.text[i+1] == 'u' {
+				width, ok := surrogate(d.text[i:])
+				if !ok {
+					return "", d.fail("a string holds half a surrogate pair")
+				}
+				i += width - 1
+				continue
+			}
+			i++
+		case c < ' ':
+			d.pos = i
+			return "", d.fail("a string holds a control character; write it as an escape")
+		case c == '"':
+			literal := d.text[start-1 : i+1]
+			if !utf8.ValidString(literal) {
+				return "", d.fail("a string is not valid UTF-8")
+			}
+			var s string
+			if err := json.Unmarshal([]byte(literal), &s); err != nil {
+				return "", d.fail("a string has an escape that JSON does not know")
+			}
+			d.pos = i + 1
+			return s, nil
+		}
+	}
+	return "", d.fail("a string is not closed")
+}
+
+// surrogate returns the width of the \u escape at the start of s, a pair counting as one; false for half a pair.
+func surrogate(s string) (int, bool) {
+	high, err := strconv.ParseUint(s[2:6], 16, 32)
+	switch {
+	case err != nil: // refused later as an unknown escape
+		return 2, true
+	case high >= 0xDC00 && high <= 0xDFFF:
+		return 0, false
+	case high < 0xD800 || high > 0xDBFF:
+		return 6, true
+	case len(s) < 12 || s[6] != '\\' || s[7] != 'u':
+		return 0, false
+	}
+	low, err := strconv.ParseUint(s[8:12], 16, 32)
+	return 12, err == nil && low >= 0xDC00 && low <= 0xDFFF
+}
+
+func clip(s string) string {
+	if len(s) <= 64 {
+		return s
+	}
+	cut := 64
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}

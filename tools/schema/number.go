@@ -1,0 +1,138 @@
+package schema
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// maxExactInteger is the last integer up to which every one has its own double (2^53).
+const maxExactInteger = 1 << 53
+
+// maxExactDigits is how many significant decimal digits a double always keeps apart.
+const maxExactDigits = 15
+
+func (d *decoder) number() (any, error) {
+	start := d.pos
+	d.accept('-')
+	if !d.accept('0') && d.digits() == 0 {
+		return nil, d.fail("a number lacks its digits")
+	}
+	if d.accept('.') && d.digits() == 0 {
+		return nil, d.fail("a number lacks its digits after the point")
+	}
+	exponent := ""
+	if d.accept('e') || d.accept('E') {
+		from := d.pos
+		if !d.accept('-') {
+			d.accept('+')
+		}
+		if d.digits() == 0 {
+			return nil, d.fail("a number lacks its exponent")
+		}
+		exponent = d.text[from:d.pos]
+	}
+	literal := d.text[start:d.pos]
+	if err := d.checkNumber(literal, exponent); err != nil {
+		return nil, err
+	}
+	return json.Number(literal), nil
+}
+
+func (d *decoder) accept(c byte) bool {
+	if d.pos < len(d.text) && d.text[d.pos] == c {
+		d.pos++
+		return true
+	}
+	return false
+}
+
+func (d *decoder) digits() int {
+	from := d.pos
+	for d.pos < len(d.text) && d.text[d.pos] >= '0' && d.text[d.pos] <= '9' {
+		d.pos++
+	}
+	return d.pos - from
+}
+
+func (d *decoder) checkNumber(literal, exponent string) error {
+	if len(literal) <= maxExactDigits && exponent == "" {
+		return nil
+	}
+	if len(literal) > maxNumberLength {
+		return d.fail("a number is written with more than %d characters", maxNumberLength)
+	}
+	if exponent != "" {
+		e, err := strconv.Atoi(exponent)
+		if err != nil || e > maxNumberExponent || e < -maxNumberExponent {
+			return d.fail("a number has an exponent beyond %d", maxNumberExponent)
+		}
+	}
+	if d.exact && !exactNumber(literal) {
+		return d.fail("a number is beyond 2^53 and would lose digits; write it as a string")
+	}
+	return nil
+}
+
+// exactNumber reports whether no other literal of the same kind shares the double that the literal stands for: integers
+// up to 2^53, and larger values written with a fraction or an exponent in no more digits than a double keeps apart.
+func exactNumber(literal string) bool {
+	f, err := strconv.ParseFloat(literal, 64)
+	if err != nil {
+		return false
+	}
+	if !strings.ContainsAny(literal, ".eE") {
+		n, err := strconv.ParseInt(literal, 10, 64)
+		return err == nil && n <= maxExactInteger && n >= -maxExactInteger
+	}
+	if math.Abs(f) < maxExactInteger {
+		return true
+	}
+	mantissa, _, _ := strings.Cut(strings.ToLower(literal), "e")
+	mantissa = strings.NewReplacer("-", "", ".", "").Replace(mantissa)
+	return len(strings.Trim(mantissa, "0")) <= maxExactDigits
+}
+
+// integer writes a JSON number without fraction and exponent, when it is an integer up to 2^53: 1.0 and 1e3 are.
+func integer(literal string) (string, bool) {
+	f, err := strconv.ParseFloat(literal, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > maxExactInteger || !exactNumber(literal) {
+		return "", false
+	}
+	return strconv.FormatInt(int64(f), 10), true
+}
+
+// RewriteIntegers writes a JSON text's integers without fraction and exponent (1.0 and 1e3 as 1 and 1000), so that they
+// decode into Go's integer types. Everything else keeps its value.
+func RewriteIntegers(text []byte) ([]byte, error) {
+	v, err := decode(text, 128, false)
+	if err != nil {
+		return nil, notJSON("the value", err)
+	}
+	b, err := json.Marshal(whole(v))
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the value cannot be written as JSON: %w", err)
+	}
+	return b, nil
+}
+
+func whole(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, child := range v {
+			v[name] = whole(child)
+		}
+	case []any:
+		for i, child := range v {
+			v[i] = whole(child)
+		}
+	case json.Number:
+		if n, ok := integer(v.String()); ok {
+			return json.Number(n)
+		}
+	}
+	return v
+}

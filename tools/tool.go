@@ -1,0 +1,182 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools/schema"
+)
+
+// Tool is a contract and the Go function behind it. New and Raw make one; what is wrong with it is reported when it is
+// registered, so that lists of tools need no error handling of their own.
+type Tool struct {
+	contract jig.Tool
+	handler  Handler
+	err      error
+}
+
+// Contract returns the sealed contract. Its schemas must not be modified.
+func (t Tool) Contract() jig.Tool { return t.contract }
+
+// Handler runs a tool on an input that fits its input schema. It must honour ctx, which ends at the tool's time-out: an
+// attempt is over only when its handler has returned.
+type Handler func(ctx context.Context, inv jig.Invocation, input json.RawMessage) jig.ToolResult
+
+// Summarizer is an output that says in one line what was done. Its own word wins over the default summary.
+type Summarizer interface{ Summary() string }
+
+// Markdowner is an output that has a form of its own for the next prompt.
+type Markdowner interface{ Markdown() string }
+
+// Artifacter is an output that names values which the tool kept aside.
+type Artifacter interface{ Artifacts() []string }
+
+// Option adjusts what New derives.
+type Option func(*derivation)
+
+type derivation struct {
+	adjustInput, adjustOutput func(*jsonschema.Schema)
+}
+
+// AdjustInput changes the input schema after it was derived from the type, for what tags cannot say.
+func AdjustInput(adjust func(*jsonschema.Schema)) Option {
+	return func(d *derivation) { d.adjustInput = adjust }
+}
+
+// AdjustOutput changes the output schema after it was derived from the type.
+func AdjustOutput(adjust func(*jsonschema.Schema)) Option {
+	return func(d *derivation) { d.adjustOutput = adjust }
+}
+
+// New makes a tool of a typed function. Input and output schema come from In and Out, which are structs (or maps with
+// string keys), unless spec gives them. A field is required unless its json tag says omitempty or omitzero; nothing beside
+// the fields is allowed. Tags say the rest:
+//
+//	jsonschema:"…"                description, for the model
+//	enum:"a,b,c"                  the allowed values
+//	minimum, maximum              of a number
+//	minLength, maxLength, pattern, format   of a string
+//	minItems, maxItems            of a slice; the tags above then go to its items
+//	default:"…"                   decoded into the field when the input lacks it (fields of In itself alone)
+//
+// Slices and pointers are not nullable: a nil slice or map in Out is written as [] or {}, a pointer of Out needs omitempty.
+//
+// The function's error becomes the result's: a *jig.Error as it is, any other as INTERNAL. Out may be a Summarizer, a
+// Markdowner and an Artifacter.
+func New[In, Out any](spec jig.Tool, fn func(ctx context.Context, inv jig.Invocation, in In) (Out, error), options ...Option) Tool {
+	var d derivation
+	for _, option := range options {
+		option(&d)
+	}
+	t := Tool{contract: spec}
+	defaults, err := t.derive(reflect.TypeFor[In](), reflect.TypeFor[Out](), d)
+	if err != nil {
+		t.err = err
+		return t
+	}
+	t.handler = typed(fn, defaults)
+	t.contract = t.contract.Seal()
+	return t
+}
+
+// Raw makes a tool of a function on JSON. spec gives both schemas.
+func Raw(spec jig.Tool, fn Handler) Tool {
+	return Tool{contract: spec.Seal(), handler: fn}
+}
+
+// derive fills in the schemas that spec leaves out and returns the defaults of the input's fields as a JSON object.
+func (t *Tool) derive(in, out reflect.Type, d derivation) ([]byte, error) {
+	defaults, derived, err := schemaOf(in, d.adjustInput)
+	if err != nil {
+		return nil, fmt.Errorf("input type %s: %w", in, err)
+	}
+	if t.contract.InputSchema == nil {
+		t.contract.InputSchema = derived
+	}
+	if t.contract.OutputSchema != nil {
+		return defaults, nil
+	}
+	if field := nullable(out, nil); field != "" {
+		return nil, fmt.Errorf("output type %s: the pointer %s needs omitempty, it would be written as null", out, field)
+	}
+	if _, t.contract.OutputSchema, err = schemaOf(out, d.adjustOutput); err != nil {
+		return nil, fmt.Errorf("output type %s: %w", out, err)
+	}
+	return defaults, nil
+}
+
+// typed wraps a typed function as a Handler.
+func typed[In, Out any](fn func(context.Context, jig.Invocation, In) (Out, error), defaults []byte) Handler {
+	fill := hasNil(reflect.TypeFor[Out](), nil)
+	return func(ctx context.Context, inv jig.Invocation, input json.RawMessage) jig.ToolResult {
+		in, err := decode[In](input, defaults)
+		if err != nil {
+			return failure(err)
+		}
+		out, err := fn(ctx, inv, in)
+		if e := jig.AsError(err); e != nil { // a nil *jig.Error in an error is no failure
+			return jig.Failure(e)
+		}
+		return success(out, fill)
+	}
+}
+
+func decode[In any](input, defaults []byte) (In, error) {
+	var in In
+	if defaults != nil {
+		if err := json.Unmarshal(defaults, &in); err != nil {
+			return in, fmt.Errorf("defaults: %w", err)
+		}
+	}
+	err := json.Unmarshal(input, &in)
+	if err == nil {
+		return in, nil
+	}
+	// The schema takes 1.0 and 1e3 for integers, encoding/json does not.
+	if whole, again := schema.RewriteIntegers(input); again == nil {
+		err = json.Unmarshal(whole, &in)
+	}
+	if err != nil {
+		e := jig.Errorf(jig.CodeInvalidInput, "the input does not fit the tool: %w", err)
+		e.NotExecuted = true
+		return in, e
+	}
+	return in, nil
+}
+
+func success[Out any](out Out, fill bool) jig.ToolResult {
+	if fill {
+		fillNil(reflect.ValueOf(&out).Elem())
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return failure(jig.Errorf(jig.CodeInvalidOutput, "the output cannot be written as JSON: %w", err))
+	}
+	r := jig.ToolResult{Success: true, Data: data}
+	for _, v := range []any{out, &out} { // methods may have either receiver
+		if s, ok := v.(Summarizer); ok {
+			r.Summary = s.Summary()
+		}
+		if m, ok := v.(Markdowner); ok {
+			r.Markdown = m.Markdown()
+		}
+		if a, ok := v.(Artifacter); ok {
+			r.Artifacts = a.Artifacts()
+		}
+	}
+	return r
+}
+
+// failure is jig.Failure that keeps clear of typed nils.
+func failure(err error) jig.ToolResult {
+	e := jig.AsError(err)
+	if e == nil {
+		e = &jig.Error{Code: jig.CodeInternal, Message: "the tool failed and did not say why"}
+	}
+	return jig.Failure(e)
+}

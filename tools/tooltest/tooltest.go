@@ -1,0 +1,138 @@
+// Package tooltest is for authors of tools: it runs a tool as the engine would, over the registry's one path, with an
+// invocation that records what the tool reports. It must not need a server, a database or a clock.
+package tooltest
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// Kit holds a registry and the invocation that its runs get.
+type Kit struct {
+	// Registry holds the tools under test.
+	Registry *tools.Registry
+	// Invocation is what every run gets; change it before a run.
+	Invocation jig.Invocation
+
+	tb       testing.TB
+	mu       sync.Mutex
+	progress []string
+}
+
+// New returns a kit for the tools; tools that cannot be registered fail the test.
+func New(tb testing.TB, list ...tools.Tool) *Kit {
+	tb.Helper()
+	registry, err := tools.NewRegistry(list...)
+	if err != nil {
+		tb.Fatalf("register: %v", err)
+	}
+	k := &Kit{tb: tb, Registry: registry}
+	k.Invocation = jig.Invocation{
+		Tenant: "default", Principal: jig.Principal{ID: "ana"}, SessionID: "ses_test", CallID: "1.1", Agent: "test",
+		IdempotencyKey: "ses_test/1.1", Attempt: 1, Logger: slog.New(slog.DiscardHandler),
+		Progress: func(text string) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.progress = append(k.progress, text)
+		},
+	}
+	return k
+}
+
+// Progress returns what the tools reported so far.
+func (k *Kit) Progress() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.progress)
+}
+
+// Run runs a tool once. input is JSON (json.RawMessage, []byte) or a value that is written as JSON.
+func (k *Kit) Run(ctx context.Context, name string, input any) jig.ToolResult {
+	k.tb.Helper()
+	raw, ok := input.(json.RawMessage)
+	if text, isBytes := input.([]byte); isBytes {
+		raw, ok = text, true
+	}
+	if !ok {
+		var err error
+		if raw, err = json.Marshal(input); err != nil {
+			k.tb.Fatalf("%s: input: %v", name, err)
+		}
+	}
+	return k.Registry.Run(ctx, name, raw, k.Invocation)
+}
+
+// Succeed runs a tool, fails the test unless it succeeds, and decodes its data into data when that is not nil.
+func (k *Kit) Succeed(name string, input, data any) jig.ToolResult {
+	k.tb.Helper()
+	result := k.Run(k.tb.Context(), name, input)
+	if !result.Success {
+		k.tb.Fatalf("%s: %v", name, result.Error)
+	}
+	if data != nil {
+		if err := json.Unmarshal(result.Data, data); err != nil {
+			k.tb.Fatalf("%s: data: %v", name, err)
+		}
+	}
+	return result
+}
+
+// Fail runs a tool, fails the test if it succeeds, and returns its error.
+func (k *Kit) Fail(name string, input any) *jig.Error {
+	k.tb.Helper()
+	result := k.Run(k.tb.Context(), name, input)
+	if result.Success {
+		k.tb.Fatalf("%s succeeded: %s", name, result.Data)
+	}
+	return result.Error
+}
+
+// Captured is what a fake tool was called with.
+type Captured struct {
+	mu    sync.Mutex
+	calls []Call
+}
+
+// Call is one call of a fake tool.
+type Call struct {
+	Invocation jig.Invocation
+	Input      json.RawMessage
+}
+
+// Calls returns the calls so far, in the order they came.
+func (c *Captured) Calls() []Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.calls)
+}
+
+// Fake returns a tool that takes any object, gives result, and remembers its calls. spec needs a name; the zero values of
+// the rest get sensible ones. A result without data has {}.
+func Fake(spec jig.Tool, result jig.ToolResult) (tools.Tool, *Captured) {
+	captured := &Captured{}
+	if spec.Description == "" {
+		spec.Description = "A fake for tests."
+	}
+	if spec.InputSchema == nil {
+		spec.InputSchema = json.RawMessage(`{"type":"object"}`)
+	}
+	if spec.OutputSchema == nil {
+		spec.OutputSchema = json.RawMessage(`{"type":"object"}`)
+	}
+	if result.Success && result.Data == nil {
+		result.Data = json.RawMessage(`{}`)
+	}
+	return tools.Raw(spec, func(_ context.Context, inv jig.Invocation, input json.RawMessage) jig.ToolResult {
+		captured.mu.Lock()
+		defer captured.mu.Unlock()
+		captured.calls = append(captured.calls, Call{Invocation: inv, Input: slices.Clone(input)})
+		return result
+	}), captured
+}

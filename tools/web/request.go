@@ -1,0 +1,144 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/jig-run/jig"
+)
+
+type getInput struct {
+	URL     string            `json:"url"               jsonschema:"address to fetch, http or https" minLength:"1" maxLength:"8192"`
+	Headers map[string]string `json:"headers,omitempty" jsonschema:"request headers by name"`
+}
+
+type postInput struct {
+	URL     string            `json:"url"               jsonschema:"address to send to, http or https" minLength:"1" maxLength:"8192"`
+	Headers map[string]string `json:"headers,omitempty" jsonschema:"request headers by name; Content-Type replaces the default"`
+	Body    json.RawMessage   `json:"body"              jsonschema:"a string is sent as text, anything else as JSON"`
+}
+
+func (f family) get(ctx context.Context, _ jig.Invocation, in getInput) (output, error) {
+	request, err := f.request(ctx, http.MethodGet, in.URL, in.Headers, nil)
+	if err != nil {
+		return output{}, err
+	}
+	sent := &trace{}
+	response, err := f.getter.Do(sent.watch(request))
+	if err != nil {
+		return output{}, failed(ctx, err, sent)
+	}
+	defer response.Body.Close()
+	out := head(response)
+	text, err := body(response)
+	out.Body, out.Truncated = text.content, text.more
+	switch {
+	case err != nil:
+		return output{}, failed(ctx, err, sent)
+	case text.binary:
+		return output{}, jig.Errorf(jig.CodeInvalidInput, "the answer (status %d, %s) is not text", out.Status, contentType(response)).
+			WithField("/url").WithReason("binary_body").WithHint("only text can be fetched")
+	}
+	return out, nil
+}
+
+// post reports a failure only when there was no answer: an answer whose body cannot be shown is one, without it.
+func (f family) post(ctx context.Context, inv jig.Invocation, in postInput) (output, error) {
+	content, media := payload(in.Body)
+	if len(content) > MaxRequestBody {
+		return output{}, unsent(jig.Errorf(jig.CodeInvalidInput, "the body has %d bytes, at most %d are sent", len(content), MaxRequestBody).WithField("/body"))
+	}
+	request, err := f.request(ctx, http.MethodPost, in.URL, in.Headers, content)
+	if err != nil {
+		return output{}, unsent(err)
+	}
+	if request.Header.Get("Content-Type") == "" {
+		request.Header.Set("Content-Type", media)
+	}
+	if inv.IdempotencyKey != "" {
+		request.Header.Set("Idempotency-Key", inv.IdempotencyKey)
+	}
+	request.GetBody = nil // nobody may send it a second time
+	sent := &trace{}
+	response, err := f.poster.Do(sent.watch(request))
+	if err != nil {
+		return output{}, failed(ctx, err, sent)
+	}
+	defer response.Body.Close()
+	out := head(response)
+	text, err := body(response)
+	out.Body, out.Truncated = text.content, text.more
+	if err != nil || text.binary {
+		out.Truncated = true
+	}
+	if text.binary {
+		out.Body = ""
+	}
+	return out, nil
+}
+
+// payload is what a body goes over the wire as, with its media type.
+func payload(raw json.RawMessage) ([]byte, string) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil && !bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
+		return []byte(text), "text/plain; charset=utf-8"
+	}
+	return raw, "application/json"
+}
+
+// request checks everything that can be checked before anybody is called.
+func (f family) request(ctx context.Context, method, address string, headers map[string]string, content []byte) (*http.Request, error) {
+	if len(address) > maxURL {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the address is longer than %d bytes", maxURL).WithField("/url")
+	}
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the address cannot be read").WithField("/url").WithHint("give it as https://host/path")
+	}
+	if err := checkURL(u); err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%w", err).WithField("/url").WithHint("give it as https://host/path")
+	}
+	request, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(content))
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the request cannot be made: %w", err).WithField("/url")
+	}
+	request.Header.Set("User-Agent", f.userAgent)
+	if len(headers) > maxHeaders {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "at most %d headers are sent", maxHeaders).WithField("/headers")
+	}
+	for name, value := range headers {
+		if why := checkHeader(name, value); why != "" {
+			return nil, jig.Errorf(jig.CodeInvalidInput, "the header %q %s", name, why).WithField("/headers/" + name).WithReason("header_refused")
+		}
+		request.Header.Set(name, value)
+	}
+	return request, nil
+}
+
+// checkHeader says why a header cannot be sent; "" when it can. Headers that steer the connection are not the caller's.
+func checkHeader(name, value string) string {
+	refused := []string{
+		"Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Expect", "Idempotency-Key",
+		"X-Idempotency-Key", "Accept-Encoding", "Http2-Settings",
+	}
+	canonical := http.CanonicalHeaderKey(name)
+	switch {
+	case !httpguts.ValidHeaderFieldName(name):
+		return "has no valid name"
+	case slices.Contains(refused, canonical) || strings.HasPrefix(canonical, "Proxy-"):
+		return "is set by jig alone"
+	case !httpguts.ValidHeaderFieldValue(value):
+		return "has no valid value"
+	case len(value) > maxHeaderValue:
+		return fmt.Sprintf("is longer than %d bytes", maxHeaderValue)
+	}
+	return ""
+}

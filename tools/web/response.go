@@ -1,0 +1,154 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"code.dny.dev/ssrf"
+	"golang.org/x/net/html/charset"
+
+	"github.com/jig-run/jig"
+)
+
+type output struct {
+	Status    int               `json:"status"    jsonschema:"HTTP status code"`
+	Headers   map[string]string `json:"headers"   jsonschema:"response headers by name, cookies left out"`
+	Body      string            `json:"body"      jsonschema:"the text, at most 1 MiB of it"`
+	Truncated bool              `json:"truncated" jsonschema:"there is more of the body than this"`
+}
+
+// Summary implements tools.Summarizer.
+func (o output) Summary() string {
+	return strings.TrimSpace(fmt.Sprintf("status %d %s", o.Status, http.StatusText(o.Status))) + fmt.Sprintf(", %d bytes", len(o.Body))
+}
+
+// head is a response without its body.
+func head(response *http.Response) output {
+	out := output{Status: response.StatusCode, Headers: map[string]string{}}
+	var names []string
+	for name := range response.Header {
+		if name != "Set-Cookie" && name != "Set-Cookie2" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names[:min(maxHeaders, len(names))] {
+		value := strings.ToValidUTF8(strings.Join(response.Header[name], ", "), "\uFFFD")
+		out.Headers[name] = string(wholeRunes([]byte(value[:min(maxShownHeader, len(value))])))
+	}
+	return out
+}
+
+// text is a body as far as it was read.
+type text struct {
+	content      string
+	more, binary bool
+}
+
+// body reads at most MaxBody bytes, as UTF-8 whatever the declared character set.
+func body(response *http.Response) (text, error) {
+	reader := io.Reader(response.Body)
+	if _, parameters, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil {
+		if label := parameters["charset"]; label != "" && !strings.EqualFold(label, "utf-8") {
+			if converted, err := charset.NewReaderLabel(label, reader); err == nil {
+				reader = converted
+			}
+		}
+	}
+	b, err := io.ReadAll(io.LimitReader(reader, MaxBody+1))
+	t := text{more: len(b) > MaxBody}
+	if t.more || err != nil {
+		b = wholeRunes(b[:min(MaxBody, len(b))])
+	}
+	t.binary = bytes.IndexByte(b, 0) >= 0 || !utf8.Valid(b)
+	t.content = string(b)
+	if err != nil {
+		return t, fmt.Errorf("read body: %w", err)
+	}
+	return t, nil
+}
+
+// wholeRunes drops a rune that was cut at the end.
+func wholeRunes(b []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
+}
+
+func contentType(response *http.Response) string {
+	if t, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil {
+		return t
+	}
+	return "of unknown type"
+}
+
+// trace remembers whether a connection was had: before that nothing can have been sent.
+type trace struct{ connected atomic.Bool }
+
+func (t *trace) watch(request *http.Request) *http.Request {
+	return request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { t.connected.Store(true) },
+	}))
+}
+
+func unsent(err error) error {
+	e := *jig.AsError(err)
+	e.NotExecuted = true
+	return &e
+}
+
+// failed translates an error of the client.
+func failed(ctx context.Context, err error, sent *trace) error {
+	e := explain(ctx, err)
+	e.NotExecuted = !sent.connected.Load()
+	return e
+}
+
+func explain(ctx context.Context, err error) *jig.Error {
+	var dns *net.DNSError
+	var network net.Error
+	switch {
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrProhibitedPort):
+		return jig.Errorf(jig.CodeNotPermitted, "the address belongs to the inside network").WithField("/url").
+			WithReason("address_not_allowed").WithHint("only public addresses can be reached; the operator can open others")
+	case errors.Is(err, errRedirects):
+		return jig.Errorf(jig.CodeUnavailable, "there are more than %d redirects", MaxRedirects).WithField("/url").WithReason("too_many_redirects")
+	case errors.Is(err, errRefused):
+		return jig.Errorf(jig.CodeNotPermitted, "the server redirects to an address that is not followed: %w", cause(err)).WithField("/url").
+			WithReason("redirect_refused")
+	case errors.Is(ctx.Err(), context.Canceled):
+		return jig.Errorf(jig.CodeCanceled, "the request was cancelled")
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return jig.Errorf(jig.CodeUnavailable, "there is no host %q", dns.Name).WithField("/url").WithReason("host_not_found")
+	case ctx.Err() != nil, errors.As(err, &network) && network.Timeout():
+		return jig.Errorf(jig.CodeTimeout, "the server did not answer in time").WithField("/url")
+	}
+	return jig.Errorf(jig.CodeUnavailable, "the request failed: %w", cause(err)).WithField("/url")
+}
+
+// cause drops the address that net/http puts before its errors: it may hold a key.
+func cause(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+// Package web holds the tools http.get and http.post. Addresses of the inside network are out of reach unless the operator
+// opens them, and a redirect is checked like the first address. It must not know who calls or why.
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// The limits of the family.
+const (
+	// Timeout bounds a request with its redirects and its body.
+	Timeout = 30 * time.Second
+	// MaxBody is how much of a response body is returned, in bytes after decompression.
+	MaxBody = 1 << 20
+	// MaxRequestBody is the largest body that http.post sends, in bytes.
+	MaxRequestBody = 1 << 20
+	// MaxRedirects is how many redirects http.get follows; http.post follows none.
+	MaxRedirects = 5
+
+	maxURL          = 8 << 10
+	maxHeaders      = 50
+	maxHeaderValue  = 8 << 10
+	maxShownHeader  = 1 << 10
+	dialTimeout     = 10 * time.Second
+	maxHeaderBytes  = 256 << 10
+	idleConnections = 32
+)
+
+// Options are the settings of the family. The zero value reaches public addresses alone.
+type Options struct {
+	// AllowLoopback opens 127.0.0.0/8 and ::1.
+	AllowLoopback bool
+	// AllowHosts are names or addresses that are reached wherever they lead, as host or host:port: services of the
+	// inside network. Default: none.
+	AllowHosts []string
+	// UserAgent is sent unless a call sets its own; default: "jig".
+	UserAgent string
+}
+
+// Tools returns the family.
+func Tools(options Options) []tools.Tool {
+	if options.UserAgent == "" {
+		options.UserAgent = "jig"
+	}
+	f := family{userAgent: options.UserAgent}
+	f.getter = &http.Client{Transport: transport(options, true), CheckRedirect: checkRedirect}
+	f.poster = &http.Client{Transport: transport(options, false), CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // what was approved is this address and no other
+	}}
+	return []tools.Tool{
+		tools.New(jig.Tool{
+			Name: "http.get", Category: "http",
+			Description: "Fetches a web address (http or https) and returns status, headers and the body as text. Use it to read a page or an API; not to " +
+				"change anything, and not for files of the working directory. An answer like 404 is a result, not a failure: look at status. At most 1 MiB of the " +
+				"body (truncated says that there is more); binary bodies are refused; addresses of the inside network are not reachable.",
+			Permission: jig.PermissionRead, Risk: jig.RiskModerate, Idempotent: true, Timeout: Timeout, Tags: []string{"web"},
+		}, f.get),
+		tools.New(jig.Tool{
+			Name: "http.post", Category: "http",
+			Description: "Sends a body to a web address (http or https) by POST and returns status, headers and the body as text. Use it to make another " +
+				"system do something; to read use http.get. A person has to approve it. A string body is sent as it stands, anything else as JSON. An answer like " +
+				"500 is a result, not a failure: look at status. Redirects are not followed.",
+			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Timeout: Timeout, Tags: []string{"web", "write"},
+		}, f.post),
+	}
+}
+
+// family holds what the tools share.
+type family struct {
+	getter, poster *http.Client
+	userAgent      string
+}
