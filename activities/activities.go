@@ -1,0 +1,120 @@
+package activities
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+)
+
+// Store is what the activities need of the database; one value usually serves all of it.
+type Store interface {
+	Sessions
+	Passes
+	Ledger
+	Approvals
+	Events
+	Artifacts
+	Views
+	Documents
+}
+
+// Deps are what the activities work with. All are required but Runs (the sweeper is off without it) and Logger.
+type Deps struct {
+	Store       Store
+	Catalogue   Catalogue
+	Policy      Policy
+	Model       Model
+	Expressions Expressions
+	Agents      Agents
+	Schemas     Schemas
+	Runs        Runs
+	// Logger gets one line for each failure that no event tells of; default slog.Default.
+	Logger *slog.Logger
+	// Now is the clock; default time.Now.
+	Now func() time.Time
+}
+
+// Activities are the engine's activities; register it with a worker, and RunTool once more under each tool's name.
+type Activities struct {
+	store       Store
+	catalogue   Catalogue
+	policy      Policy
+	model       Model
+	expressions Expressions
+	agents      Agents
+	schemas     Schemas
+	runs        Runs
+	logger      *slog.Logger
+	now         func() time.Time
+}
+
+// New returns activities over their dependencies.
+func New(d Deps) *Activities {
+	if d.Logger == nil {
+		d.Logger = slog.Default()
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	return &Activities{
+		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
+		agents: d.Agents, schemas: d.Schemas, runs: d.Runs, logger: d.Logger, now: d.Now,
+	}
+}
+
+// SessionRef names a session.
+type SessionRef struct {
+	Tenant    string `json:"tenant"`
+	SessionID string `json:"session_id"`
+}
+
+// PassRef names a pass.
+type PassRef struct {
+	SessionRef
+	Pass int `json:"pass"`
+}
+
+// temporalError turns an error into one that Temporal retries or not by its code; the jig.Error travels in its details.
+func temporalError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var already *temporal.ApplicationError
+	if errors.As(err, &already) {
+		return err
+	}
+	e := jig.AsError(err)
+	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
+		NonRetryable:   !e.Code.Retryable(),
+		NextRetryDelay: e.RetryAfter,
+		Details:        []any{e},
+		Cause:          e.Cause,
+	})
+}
+
+// ErrorFrom finds the jig.Error that an activity failed with; what carries none becomes INTERNAL, or TIMEOUT and CANCELED for Temporal's own.
+func ErrorFrom(err error) *jig.Error {
+	if err == nil {
+		return nil
+	}
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		var e jig.Error
+		if app.HasDetails() && app.Details(&e) == nil && e.Code != "" {
+			return &e
+		}
+		return &jig.Error{Code: jig.CodeInternal, Message: app.Message()}
+	}
+	var timeout *temporal.TimeoutError
+	switch {
+	case errors.As(err, &timeout):
+		return &jig.Error{Code: jig.CodeTimeout, Message: timeout.Error()}
+	case temporal.IsCanceledError(err):
+		return &jig.Error{Code: jig.CodeCanceled, Message: "canceled"}
+	}
+	return jig.AsError(err)
+}

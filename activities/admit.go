@@ -1,0 +1,291 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// AdmitInput asks for a pass's calls to be admitted, and for those to take in hand now.
+type AdmitInput struct {
+	PassRef
+	// Limit bounds the calls that are returned beside those that wait for a person.
+	Limit int `json:"limit"`
+}
+
+// Admitted is the part of a pass that a workflow run takes in hand.
+type Admitted struct {
+	Calls []CallRef `json:"calls,omitempty"`
+	// More says that the pass has open calls beyond these.
+	More bool `json:"more,omitempty"`
+}
+
+// CallRef is what a workflow keeps of a call: enough to run it, wait for it and show it.
+type CallRef struct {
+	ID   string `json:"id"`
+	Tool string `json:"tool"`
+	// State is where the call stands: waiting, reserved, executing or unknown.
+	State jig.CallStatus `json:"state"`
+	// Title is a few words of input for the Web UI.
+	Title string `json:"title,omitempty"`
+	// Local says that the tool runs as a local activity.
+	Local bool `json:"local,omitempty"`
+	// Timeout bounds an attempt, in whole seconds.
+	Timeout int `json:"timeout"`
+	// Key is a hash of the concurrency key.
+	Key string `json:"key,omitempty"`
+	// Ask is set while the call waits for a person.
+	Ask *jig.Pending `json:"ask,omitempty"`
+}
+
+// Admit decides on every call of a pass, once, and returns those that are open. A second run returns what the first one decided.
+func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error) {
+	state, err := a.store.PassState(ctx, in.Tenant, in.SessionID, in.Pass)
+	if err != nil {
+		return Admitted{}, temporalError(err)
+	}
+	if len(state.Counts) == 0 {
+		admission, err := a.admission(ctx, state.Session, in.Pass, state.Turn.Calls)
+		if err != nil {
+			return Admitted{}, temporalError(err)
+		}
+		if err := a.store.Admit(ctx, admission); err != nil {
+			return Admitted{}, temporalError(err)
+		}
+		if len(admission.Calls) <= in.Limit {
+			return a.admitted(jig.Window{Calls: open(admission.Calls), Approvals: byCall(admission.Approvals)}), nil
+		}
+	}
+	window, err := a.store.Window(ctx, in.Tenant, in.SessionID, in.Pass, in.Limit)
+	if err != nil {
+		return Admitted{}, temporalError(err)
+	}
+	return a.admitted(window), nil
+}
+
+func open(calls []jig.Call) []jig.Call {
+	var list []jig.Call
+	for _, c := range calls {
+		if !c.Status.Final() {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func byCall(list []jig.Pending) map[string]jig.Pending {
+	m := make(map[string]jig.Pending, len(list))
+	for _, p := range list {
+		m[p.Call] = p
+	}
+	return m
+}
+
+// shownBytes bounds the previews of one pass together, so that many approvals do not fill a history.
+const shownBytes = 48 << 10
+
+func (a *Activities) admitted(w jig.Window) Admitted {
+	out := Admitted{More: w.More, Calls: make([]CallRef, len(w.Calls))}
+	room := shownBytes / max(1, len(w.Approvals))
+	for i, c := range w.Calls {
+		out.Calls[i] = a.ref(c)
+		if p, ok := w.Approvals[c.ID]; ok {
+			out.Calls[i].Ask = shorten(p, room)
+		}
+	}
+	return out
+}
+
+// ref makes the reference of a call. A tool that this worker lacks still gets one: whoever runs it says so.
+func (a *Activities) ref(c jig.Call) CallRef {
+	tool, ok := a.catalogue.Tool(c.Tool)
+	if !ok {
+		tool = jig.Tool{Name: c.Tool}.Seal()
+	}
+	ref := CallRef{
+		ID: c.ID, Tool: c.Tool, State: c.Status, Title: title(c.Input),
+		Local:   localTool(tool),
+		Timeout: int((tool.Timeout + time.Second - 1) / time.Second),
+	}
+	if c.ConcurrencyKey != "" {
+		ref.Key = shortHash(c.Tool + "\x00" + c.ConcurrencyKey)
+	}
+	return ref
+}
+
+// title is the input in a few words: the values of its members, shortest form first come first served.
+func title(input []byte) string {
+	var members map[string]any
+	if json.Unmarshal(input, &members) != nil {
+		return ""
+	}
+	s := strings.NewReplacer("\n", " ", "{", "", "}", "", `"`, "").Replace(string(input))
+	return cut(s, 60)
+}
+
+// shorten cuts an approval's preview down to what fits a workflow's history; the whole is in the store.
+func shorten(p jig.Pending, room int) *jig.Pending {
+	p.Tenant, p.SessionID = "", ""
+	if len(p.Input) > room {
+		p.Input, p.Truncated = jsonPreview(p.Input, room), true
+	}
+	p.Summary = cut(p.Summary, 200)
+	return &p
+}
+
+// jsonPreview is the first n bytes of a document, as a JSON string.
+func jsonPreview(doc []byte, n int) json.RawMessage {
+	b, err := json.Marshal(cut(string(doc), n))
+	if err != nil {
+		return json.RawMessage(`""`)
+	}
+	return b
+}
+
+func (a *Activities) admission(ctx context.Context, session jig.Session, pass int, asked []jig.ToolCall) (jig.Admission, error) {
+	out := jig.Admission{Tenant: session.Tenant, SessionID: session.ID, Pass: pass, Calls: make([]jig.Call, len(asked))}
+	tools := make([]jig.Tool, len(asked))
+	signatures := make([]string, 0, len(asked))
+	for i, one := range asked {
+		call := jig.Call{
+			Tenant: session.Tenant, SessionID: session.ID, ID: jig.CallID(pass, i+1), Pass: pass, Ordinal: i + 1,
+			ProviderID: one.ProviderID, Tool: one.Name,
+		}
+		var err *jig.Error
+		if tools[i], err = a.resolve(session, one, &call); err != nil {
+			refuse(&call, err)
+		} else {
+			call.Signature = signature(tools[i], call.Input, session.Writes)
+			signatures = append(signatures, call.Signature)
+		}
+		out.Calls[i] = call
+	}
+	seen, err := a.store.Signatures(ctx, session.Tenant, session.ID, pass, signatures)
+	if err != nil {
+		return out, err
+	}
+	for i := range out.Calls {
+		call := &out.Calls[i]
+		if call.Status != "" {
+			continue
+		}
+		if earlier, ok := seen[call.Signature]; ok {
+			duplicate(call, earlier)
+			continue
+		}
+		if seen == nil {
+			seen = map[string]string{}
+		}
+		seen[call.Signature] = call.ID
+		if err := a.rule(ctx, session, tools[i], call); err != nil {
+			return out, err
+		}
+		if call.Status == jig.CallWaiting {
+			out.Approvals = append(out.Approvals, a.pending(session, tools[i], *call))
+		}
+	}
+	return out, nil
+}
+
+// resolve finds the tool, checks that the session may use it, and sets the call's input, canonical and with defaults.
+func (a *Activities) resolve(session jig.Session, asked jig.ToolCall, call *jig.Call) (jig.Tool, *jig.Error) {
+	call.Input = asked.Input
+	if asked.Malformed != "" {
+		call.Input = []byte(cut(asked.Malformed, jig.InlineBytes))
+	}
+	tool, ok := a.catalogue.Tool(asked.Name)
+	if !ok {
+		return tool, jig.AsError(a.catalogue.Validate(asked.Name, nil))
+	}
+	if err := allowed(tool, session); err != nil {
+		return tool, err
+	}
+	if _, pinned := session.Catalogue[tool.Name]; !pinned {
+		return tool, jig.Errorf(jig.CodeNotPermitted, "%s was not there when the session started", tool.Name).WithHint("start a new session to use it")
+	}
+	if asked.Malformed != "" {
+		return tool, jig.Errorf(jig.CodeInvalidInput, "the arguments are not JSON").
+			WithHint("send one JSON object that fits the input schema; a cut-off answer needs fewer or shorter arguments")
+	}
+	return tool, a.normalize(tool, asked.Input, call)
+}
+
+// normalize sets the call's tool version and its input: defaults filled in, validated, canonical.
+func (a *Activities) normalize(tool jig.Tool, input json.RawMessage, call *jig.Call) *jig.Error {
+	if len(input) == 0 {
+		input = json.RawMessage(`{}`)
+	}
+	input = withDefaults(tool.InputSchema, input)
+	if err := a.catalogue.Validate(tool.Name, input); err != nil {
+		return jig.AsError(err)
+	}
+	normal, err := canonical(input)
+	if err != nil {
+		return jig.AsError(err)
+	}
+	call.Input = normal
+	call.Version = tool.Version
+	call.Idempotent = tool.Idempotent
+	call.Write = tool.Permission == jig.PermissionWrite || tool.Permission == jig.PermissionDestructive
+	return nil
+}
+
+// rule puts a call through policy and sets its verdict, digest, state and, when it is denied, its result.
+func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call) error {
+	ruling := a.policy.Rule(tool, *call, session)
+	call.Verdict, call.Reasons, call.PolicyVersion = ruling.Verdict, ruling.Reasons, ruling.PolicyVersion
+	if tool.ConcurrencyKey != "" {
+		key, err := a.expressions.ConcurrencyKey(ctx, tool.ConcurrencyKey, call.Input)
+		if err != nil {
+			refuse(call, jig.AsError(err))
+			return nil
+		}
+		call.ConcurrencyKey = key
+	}
+	var err error
+	if call.Digest, err = digest(*call); err != nil {
+		return err
+	}
+	switch ruling.Verdict {
+	case jig.VerdictRun:
+		call.Status = jig.CallReserved
+	case jig.VerdictDeny, jig.VerdictRefuse:
+		r := jig.Failure(jig.Errorf(jig.CodeDenied, "policy does not allow this call: %s", strings.Join(ruling.Reasons, "; ")))
+		call.Status, call.Result = jig.CallDenied, &r
+	case jig.VerdictAsk:
+		call.Status = jig.CallWaiting
+	default:
+		call.Verdict, call.Status = jig.VerdictAsk, jig.CallWaiting
+	}
+	return nil
+}
+
+// pending is the call as it is shown to the person who decides.
+func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call) jig.Pending {
+	now := a.now().UTC()
+	p := jig.Pending{
+		Tenant: session.Tenant, SessionID: session.ID, Kind: jig.PendingApproval, Call: call.ID, Tool: call.Tool,
+		Input: json.RawMessage(call.Input), Summary: firstSentence(tool.Description), Reasons: call.Reasons, Digest: call.Digest,
+		RequestedBy: session.Principal.ID, RequestedAt: now,
+		ExpiresAt: now.Add(session.Agent.Limits.WithDefaults().ApprovalExpires),
+	}
+	if len(p.Input) > jig.PreviewBytes {
+		p.Input, p.Truncated = jsonPreview(p.Input, jig.PreviewBytes), true
+	}
+	return p
+}
+
+func refuse(call *jig.Call, err *jig.Error) {
+	r := jig.Failure(err)
+	call.Verdict, call.Status, call.Result, call.Signature = jig.VerdictRefuse, jig.CallFailed, &r, ""
+}
+
+func duplicate(call *jig.Call, earlier string) {
+	r := jig.Failure(jig.Errorf(jig.CodeDuplicate, "the same call was made already, as %s; it is not run again", earlier).
+		WithHint("use the earlier result, or call with other arguments"))
+	call.Verdict, call.Status, call.Result, call.DuplicateOf = jig.VerdictRefuse, jig.CallDuplicate, &r, earlier
+	call.Signature = ""
+}

@@ -1,0 +1,108 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+func TestSignature(t *testing.T) {
+	t.Parallel()
+	read := jig.Tool{Name: "data.get", Permission: jig.PermissionRead}
+	write := jig.Tool{Name: "data.put", Permission: jig.PermissionWrite}
+	in := []byte(`{"a":1}`)
+	one, again := activities.Signature(read, in, 0), activities.Signature(read, in, 0)
+	require.Equal(t, one, again)
+	require.NotEqual(t, activities.Signature(read, in, 0), activities.Signature(read, in, 1), "a read may look again after a write")
+	require.Equal(t, activities.Signature(write, in, 0), activities.Signature(write, in, 1), "a write never runs twice")
+	require.NotEqual(t, activities.Signature(write, in, 0), activities.Signature(write, []byte(`{"a":2}`), 0))
+	require.NotEqual(t, activities.Signature(read, in, 0), activities.Signature(jig.Tool{Name: "data.get2", Permission: jig.PermissionRead}, in, 0))
+}
+
+func TestDigestCoversEverythingShown(t *testing.T) {
+	t.Parallel()
+	base := jig.Call{Tenant: "t", SessionID: "s", ID: "1.1", Tool: "a.b", Version: "v", Input: []byte(`{"x":1}`), PolicyVersion: "p"}
+	same, err := activities.Digest(base)
+	require.NoError(t, err)
+	for name, change := range map[string]func(*jig.Call){
+		"tenant":  func(c *jig.Call) { c.Tenant = "u" },
+		"session": func(c *jig.Call) { c.SessionID = "r" },
+		"call":    func(c *jig.Call) { c.ID = "1.2" },
+		"tool":    func(c *jig.Call) { c.Tool = "a.c" },
+		"version": func(c *jig.Call) { c.Version = "w" },
+		"input":   func(c *jig.Call) { c.Input = []byte(`{"x":2}`) },
+		"policy":  func(c *jig.Call) { c.PolicyVersion = "q" },
+	} {
+		changed := base
+		change(&changed)
+		other, err := activities.Digest(changed)
+		require.NoError(t, err)
+		require.NotEqual(t, same, other, name)
+	}
+	reordered := base
+	reordered.Input = []byte(` { "x" : 1.0 } `)
+	other, err := activities.Digest(reordered)
+	require.NoError(t, err)
+	require.Equal(t, same, other, "RFC 8785: white space and number form do not matter")
+}
+
+func TestListed(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		whitelist []string
+		name      string
+		want      bool
+	}{
+		{[]string{"*"}, "a.b", true},
+		{[]string{"a.b"}, "a.b", true},
+		{[]string{"a.*"}, "a.b", true},
+		{[]string{"a.*"}, "ab.c", false},
+		{[]string{"a.b"}, "a.bc", false},
+		{[]string{"a*"}, "a.b", false},
+		{nil, "a.b", false},
+	} {
+		require.Equal(t, row.want, activities.Listed(row.whitelist, row.name), "%v %s", row.whitelist, row.name)
+	}
+}
+
+func TestWithDefaults(t *testing.T) {
+	t.Parallel()
+	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","default":3},"o":{"type":"object","properties":{"p":{"default":"x"}}},"s":{"type":"string"}}}`)
+	for in, want := range map[string]string{
+		`{}`:               `{"n":3}`,
+		`{"n":4}`:          `{"n":4}`,
+		`{"o":{}}`:         `{"n":3,"o":{"p":"x"}}`,
+		`{"n":null}`:       `{"n":null}`,
+		`[1]`:              `[1]`,
+		`"text"`:           `"text"`,
+		`{"n":1,"s":"hi"}`: `{"n":1,"s":"hi"}`,
+	} {
+		require.JSONEq(t, want, string(activities.WithDefaults(schema, json.RawMessage(in))), in)
+	}
+	require.Equal(t, `null`, string(activities.WithDefaults(schema, json.RawMessage(`null`))))
+}
+
+func TestStrictJSON(t *testing.T) {
+	t.Parallel()
+	for in, message := range map[string]string{
+		``:                                "empty",
+		`{"call":"1.1","bye":"ana"}`:      `unknown field "bye"`,
+		`{"call":"1.1"} {"call":"1.2"}`:   "more than one",
+		`{"call":3}`:                      "call",
+		`"1.1"`:                           "string",
+		`{"call":"1.1","by":"ana"`:        "unexpected",
+		`{"decisions":[{"cal":"1.1"}]}`:   `unknown field "cal"`,
+		`{"call":"1.1","input":{"a":1}]}`: "invalid character",
+	} {
+		var d activities.Decisions
+		require.ErrorContains(t, activities.StrictJSON([]byte(in), &d), message, in)
+	}
+	var d activities.Decisions
+	require.NoError(t, activities.StrictJSON([]byte(`{"by":"ana","decisions":[{"call":"1.1"},{"call":"1.2","by":"bo"}]}`), &d))
+	all := d.All()
+	require.Equal(t, []string{"ana", "bo"}, []string{all[0].By, all[1].By})
+}

@@ -1,0 +1,64 @@
+package activities
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+
+	"github.com/gowebpki/jcs"
+
+	"github.com/jig-run/jig"
+)
+
+// canonical returns the RFC 8785 form of a JSON document.
+func canonical(raw []byte) ([]byte, error) {
+	out, err := jcs.Transform(raw)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the input is not JSON: %w", err)
+	}
+	return out, nil
+}
+
+// digest binds what a person is shown to what runs: SHA-256 over the RFC 8785 form of tenant, session, call id, tool name
+// and version, input and policy version. The input is canonical already.
+func digest(c jig.Call) (string, error) {
+	doc, err := json.Marshal(struct {
+		Tenant  string          `json:"tenant"`
+		Session string          `json:"session"`
+		Call    string          `json:"call"`
+		Tool    string          `json:"tool"`
+		Version string          `json:"version"`
+		Input   json.RawMessage `json:"input"`
+		Policy  string          `json:"policy_version"`
+	}{c.Tenant, c.SessionID, c.ID, c.Tool, c.Version, json.RawMessage(c.Input), c.PolicyVersion})
+	if err != nil {
+		return "", jig.Errorf(jig.CodeInvalidInput, "the input is not JSON: %w", err)
+	}
+	doc, err = canonical(doc)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(doc)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// signature tells calls apart for the rule that nothing runs twice: SHA-256 over name and canonical input; a read's also
+// over the session's successful writes, so that it may look again after something changed.
+func signature(tool jig.Tool, input []byte, writes int) string {
+	h := sha256.New()
+	h.Write([]byte(tool.Name))
+	h.Write([]byte{0})
+	h.Write(input)
+	if tool.Permission == jig.PermissionRead {
+		h.Write([]byte{0})
+		h.Write([]byte(strconv.Itoa(writes)))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// shortHash keeps a concurrency key short in a workflow's history.
+func shortHash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:6])
+}

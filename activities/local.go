@@ -1,0 +1,97 @@
+package activities
+
+import (
+	"context"
+	"sync"
+
+	"github.com/jig-run/jig"
+)
+
+// RunLocalInput names the calls to run beside the workflow.
+type RunLocalInput struct {
+	SessionRef
+	Calls []string `json:"calls"`
+}
+
+// RunLocal runs calls of quick, read-only, idempotent tools together: one read, all tools at once, one record. A call that
+// is not as simple as that (another attempt had begun, the tool changed, the result is large, the failure is worth another
+// try) takes the way of RunTool. It answers in the order of the input.
+func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, error) {
+	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, in.Calls)
+	if err != nil {
+		return nil, temporalError(err)
+	}
+	quick := a.runQuick(ctx, session, calls)
+	finished := map[string]Ran{}
+	if len(quick) > 0 {
+		ids, err := a.store.FinishQuick(ctx, in.Tenant, in.SessionID, quick)
+		if err != nil {
+			return nil, temporalError(err)
+		}
+		for _, id := range ids {
+			finished[id] = Ran{}
+		}
+		for _, done := range quick {
+			if _, ok := finished[done.CallID]; ok {
+				finished[done.CallID] = Ran{State: done.Status, Summary: cut(done.Result.Summary, 120)}
+			}
+		}
+	}
+	list := make([]Ran, len(in.Calls))
+	for i, id := range in.Calls {
+		ran, ok := finished[id]
+		if !ok {
+			if ran, err = a.RunTool(ctx, RunInput{SessionRef: in.SessionRef, Call: id}); err != nil {
+				return nil, err
+			}
+		}
+		list[i] = ran
+	}
+	return list, nil
+}
+
+// runQuick runs the calls that are fresh, all at once, and returns the records of those that need no more than one.
+func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []jig.Call) []jig.QuickCompletion {
+	records := make([]*jig.QuickCompletion, len(calls))
+	var running sync.WaitGroup
+	for i, call := range calls {
+		tool, ok := a.catalogue.Tool(call.Tool)
+		if !ok || call.Status != jig.CallReserved || call.Verdict != jig.VerdictRun || call.Fence != 0 || !localTool(tool) {
+			continue
+		}
+		fresh := call
+		fresh.Version = tool.Version
+		if digested, err := digest(fresh); err != nil || digested != call.Digest || fresh.Version != call.Version {
+			continue
+		}
+		running.Go(func() { records[i] = a.quickly(ctx, session, tool, call) })
+	}
+	running.Wait()
+	list := make([]jig.QuickCompletion, 0, len(records))
+	for _, record := range records {
+		if record != nil {
+			list = append(list, *record)
+		}
+	}
+	return list
+}
+
+// quickly runs one call; nil when its record needs more than a row.
+func (a *Activities) quickly(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) *jig.QuickCompletion {
+	progress, flush := a.progress(ctx, call)
+	started := a.now()
+	outcome := a.catalogue.Run(ctx, tool.Name, call.Input, a.invocation(session, call, 1, progress))
+	flush()
+	status := verdictOn(ctx, tool, outcome, 1)
+	if len(outcome.Data)+len(outcome.Markdown) > jig.InlineBytes || (status != jig.CallSucceeded && status != jig.CallFailed) {
+		return nil
+	}
+	return &jig.QuickCompletion{
+		CallID: call.ID, Version: call.Version, Digest: call.Digest, Status: status, Result: outcome, Started: started, Finished: a.now(),
+	}
+}
+
+// localTool reports whether a tool may run beside the workflow.
+func localTool(t jig.Tool) bool {
+	return t.Execution == jig.ExecutionLocal && t.Idempotent && t.Permission == jig.PermissionRead
+}

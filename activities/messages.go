@@ -1,0 +1,135 @@
+package activities
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// StartSession is what a session is started with. Document and Input may be kept aside first, when they are large.
+type StartSession struct {
+	// Agent names a registered agent; empty when Document is given.
+	Agent string `json:"agent,omitempty"`
+	// Document is an agent document (Markdown with front matter), DocumentArtifact one that was uploaded; DocumentName is
+	// its file name, for error messages.
+	Document         string          `json:"document,omitempty"`
+	DocumentArtifact string          `json:"document_artifact,omitempty"`
+	DocumentName     string          `json:"document_name,omitempty"`
+	Task             string          `json:"task,omitempty"`
+	Input            json.RawMessage `json:"input,omitempty"`
+	InputArtifact    string          `json:"input_artifact,omitempty"`
+	// Pairs are key=value inputs, converted by the agent's input schema.
+	Pairs     map[string]string `json:"pairs,omitempty"`
+	Model     string            `json:"model,omitempty"`
+	Principal jig.Principal     `json:"principal"`
+	ParentID  string            `json:"parent_id,omitempty"`
+	Depth     int               `json:"depth,omitempty"`
+}
+
+// Decisions is the payload of the signals approve and deny and of the update decide: one decision, or several. In a
+// signal the answer is the signal's name; in the update each decision carries its own (default approve).
+type Decisions struct {
+	jig.Decision
+	Decisions []jig.Decision `json:"decisions,omitempty"`
+}
+
+// All returns the decisions as a list.
+func (d Decisions) All() []jig.Decision {
+	if len(d.Decisions) == 0 {
+		return []jig.Decision{d.Decision}
+	}
+	list := make([]jig.Decision, len(d.Decisions))
+	for i, one := range d.Decisions {
+		if one.By == "" {
+			one.By = d.By
+		}
+		if one.Answer == "" {
+			one.Answer = d.Answer
+		}
+		list[i] = one
+	}
+	return list
+}
+
+// DecideResult is the answer of the updates decide and reconcile.
+type DecideResult struct {
+	SessionID string      `json:"session_id"`
+	Decisions []jig.Ruled `json:"decisions"`
+}
+
+// Message is the payload of the signal message.
+type Message struct {
+	Text string `json:"text"`
+	By   string `json:"by,omitempty"`
+}
+
+// StatusRequest asks for a session's status.
+type StatusRequest struct {
+	Tenant    string `json:"tenant"`
+	SessionID string `json:"session_id"`
+}
+
+// ApprovalsRequest asks for a page of what waits in a tenant; SessionID narrows it.
+type ApprovalsRequest struct {
+	Tenant    string `json:"tenant"`
+	SessionID string `json:"session_id,omitempty"`
+	Cursor    string `json:"cursor,omitempty"`
+	Limit     int    `json:"limit,omitempty"`
+}
+
+// ApprovalsPage is a page of what waits.
+type ApprovalsPage struct {
+	Approvals []jig.Pending `json:"approvals"`
+	Next      string        `json:"next,omitempty"`
+}
+
+// EventsRequest asks for the events after a sequence number, waiting up to Wait for the first.
+type EventsRequest struct {
+	Tenant    string        `json:"tenant"`
+	SessionID string        `json:"session_id"`
+	After     int64         `json:"after"`
+	Limit     int           `json:"limit,omitempty"`
+	Wait      time.Duration `json:"wait,omitempty"`
+}
+
+// EventsPage is a page of events, at most 128 KiB of them.
+type EventsPage struct {
+	Events []jig.Event `json:"events"`
+	// Status is the session's, so that a follower knows when to stop.
+	Status jig.Status `json:"status"`
+}
+
+// CatalogRequest asks for the tools that a tenant sees, a page at a time (After is the last name of the page before).
+type CatalogRequest struct {
+	Tenant string `json:"tenant"`
+	After  string `json:"after,omitempty"`
+}
+
+// CatalogPage is a page of tools sorted by name.
+type CatalogPage struct {
+	Tools  []jig.Tool `json:"tools"`
+	Agents []string   `json:"agents,omitempty"`
+	More   bool       `json:"more,omitempty"`
+}
+
+// ArtifactRequest asks for a piece of an artifact.
+type ArtifactRequest struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	Offset int64  `json:"offset"`
+}
+
+// ArtifactChunk is a piece of an artifact, at most 128 KiB.
+type ArtifactChunk struct {
+	Data []byte `json:"data"`
+	Size int64  `json:"size"`
+}
+
+// UploadRequest writes a piece (at most 128 KiB) of an artifact whose id the client made.
+type UploadRequest struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	Offset int64  `json:"offset"`
+	Data   []byte `json:"data"`
+}

@@ -1,0 +1,215 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// maxDocument bounds what is assembled from an upload: agent documents and inputs.
+const maxDocument = 16 << 20
+
+// OpenInput asks for a session to be opened: a new one when Start is set, else one that has ended.
+type OpenInput struct {
+	SessionRef
+	Start *StartSession `json:"start,omitempty"`
+}
+
+// Opened is what the workflow keeps of a session.
+type Opened struct {
+	Agent  string     `json:"agent"`
+	Limits jig.Limits `json:"limits"`
+	// Pass is the number of the pass to begin with.
+	Pass     int       `json:"pass"`
+	Deadline time.Time `json:"deadline,omitzero"`
+}
+
+// Open stores a new session, with everything that must not change during it pinned, or finds one that has ended. It is
+// idempotent: a session that is there already is used as it is.
+func (a *Activities) Open(ctx context.Context, in OpenInput) (Opened, error) {
+	session, err := a.open(ctx, in)
+	if err != nil {
+		return Opened{}, temporalError(err)
+	}
+	limits := session.Agent.Limits.WithDefaults()
+	opened := Opened{Agent: session.Agent.Name, Limits: limits, Pass: session.Pass + 1}
+	if in.Start != nil {
+		opened.Pass = 1
+	}
+	if limits.Deadline > 0 {
+		opened.Deadline = session.CreatedAt.Add(limits.Deadline)
+	}
+	return opened, nil
+}
+
+func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error) {
+	if err := jig.CheckTenant(in.Tenant); err != nil {
+		return jig.Session{}, err
+	}
+	if in.Start == nil {
+		return a.store.Session(ctx, in.Tenant, in.SessionID)
+	}
+	agent, err := a.agentOf(ctx, in.Tenant, *in.Start)
+	if err != nil {
+		return jig.Session{}, err
+	}
+	input, err := a.inputOf(ctx, in.Tenant, *in.Start, agent)
+	if err != nil {
+		return jig.Session{}, err
+	}
+	session := jig.Session{
+		Tenant: in.Tenant, ID: in.SessionID, Agent: agent, Principal: in.Start.Principal, Input: input, Task: in.Start.Task,
+		Status: jig.StatusWorking, ParentID: in.Start.ParentID, Depth: in.Start.Depth,
+	}
+	session.Principal.Claimed = true
+	session.Catalogue = a.pin(session)
+	return a.store.CreateSession(ctx, session)
+}
+
+func (a *Activities) agentOf(ctx context.Context, tenant string, start StartSession) (jig.Agent, error) {
+	name, body := start.DocumentName, []byte(start.Document)
+	var err error
+	switch {
+	case start.DocumentArtifact != "":
+		body, err = a.readWhole(ctx, tenant, start.DocumentArtifact)
+	case start.Document == "" && start.Agent == "":
+		err = jig.Errorf(jig.CodeInvalidInput, "no agent was named").WithField("agent").WithHint("give an agent's name or its document")
+	case start.Document == "":
+		name = start.Agent
+		body, err = a.store.Document(ctx, tenant, "agent", start.Agent)
+	}
+	if err != nil {
+		return jig.Agent{}, err
+	}
+	agent, err := a.agents.ParseAgent(name, body)
+	if err != nil {
+		return jig.Agent{}, err
+	}
+	if start.Model != "" {
+		agent.Model = start.Model
+	}
+	return agent, a.model.Check(agent.Model)
+}
+
+func (a *Activities) inputOf(ctx context.Context, tenant string, start StartSession, agent jig.Agent) (json.RawMessage, error) {
+	input := start.Input
+	if start.InputArtifact != "" {
+		whole, err := a.readWhole(ctx, tenant, start.InputArtifact)
+		if err != nil {
+			return nil, err
+		}
+		input = whole
+	}
+	return a.checkedInput(agent.InputSchema, input, start.Pairs)
+}
+
+// checkedInput puts pairs over a document, fills in defaults and validates.
+func (a *Activities) checkedInput(schema, input json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
+	if len(input) == 0 {
+		input = json.RawMessage(`{}`)
+	}
+	if len(pairs) > 0 {
+		converted, err := a.schemas.FromPairs(schema, pairs)
+		if err != nil {
+			return nil, err
+		}
+		if input, err = overlay(input, converted); err != nil {
+			return nil, err
+		}
+	}
+	input = withDefaults(schema, input)
+	if len(schema) == 0 {
+		return input, nil
+	}
+	return input, a.schemas.Validate(schema, input)
+}
+
+// overlay puts the members of top over those of base; both are JSON objects.
+func overlay(base, top json.RawMessage) (json.RawMessage, error) {
+	var under, over map[string]json.RawMessage
+	if err := json.Unmarshal(base, &under); err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the input is not a JSON object: %w", err).WithField("input")
+	}
+	if err := json.Unmarshal(top, &over); err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the input is not a JSON object: %w", err).WithField("input")
+	}
+	if under == nil {
+		under = map[string]json.RawMessage{}
+	}
+	for k, v := range over {
+		under[k] = v
+	}
+	out, err := json.Marshal(under)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInternal, "encoding the input: %w", err)
+	}
+	return out, nil
+}
+
+// pin returns the tools that the session may use, with their versions.
+func (a *Activities) pin(s jig.Session) map[string]string {
+	pinned := map[string]string{}
+	for _, tool := range a.catalogue.Tools() {
+		if allowed(tool, s) == nil {
+			pinned[tool.Name] = tool.Version
+		}
+	}
+	return pinned
+}
+
+// allowed says why a session may not use a tool; nil when it may. A tool that is not allowed is not in the menu, and is
+// refused when it is asked for all the same.
+func allowed(tool jig.Tool, s jig.Session) *jig.Error {
+	switch {
+	case len(tool.Tenants) > 0 && !slices.Contains(tool.Tenants, s.Tenant):
+		// As if it were not there: a tenant must not learn of tools that are not its own.
+		return jig.Errorf(jig.CodeToolNotFound, "there is no tool %s", tool.Name).WithField("name")
+	case !listed(s.Agent.Tools, tool.Name):
+		return jig.Errorf(jig.CodeNotPermitted, "agent %s may not use %s", s.Agent.Name, tool.Name).
+			WithHint("use a tool of the menu, or add the tool to the agent's `tools`")
+	case !s.Principal.Holds(tool.RequiredPermission):
+		return jig.Errorf(jig.CodeNotPermitted, "%s needs the permission %s, which %s does not hold", tool.Name, tool.RequiredPermission, s.Principal.ID).
+			WithHint("ask somebody who holds it to start the session")
+	}
+	return nil
+}
+
+// listed reports whether a whitelist of names, "category.*" and "*" holds a tool.
+func listed(whitelist []string, name string) bool {
+	for _, entry := range whitelist {
+		if entry == "*" || entry == name {
+			return true
+		}
+		if prefix, ok := strings.CutSuffix(entry, "*"); ok && strings.HasSuffix(prefix, ".") && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// readWhole assembles an artifact that may be as large as maxDocument.
+func (a *Activities) readWhole(ctx context.Context, tenant, id string) ([]byte, error) {
+	return readArtifact(ctx, a.store, tenant, id, maxDocument)
+}
+
+func readArtifact(ctx context.Context, store Artifacts, tenant, id string, limit int64) ([]byte, error) {
+	const step = 1 << 20
+	var whole []byte
+	for {
+		chunk, size, err := store.ReadArtifact(ctx, tenant, id, int64(len(whole)), step)
+		if err != nil {
+			return nil, err
+		}
+		if size > limit {
+			return nil, jig.Errorf(jig.CodeInvalidInput, "artifact %s has %d bytes; at most %d fit here", id, size, limit)
+		}
+		whole = append(whole, chunk...)
+		if int64(len(whole)) >= size || len(chunk) == 0 {
+			return whole, nil
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// Sessions keeps sessions and their transcripts.
+type Sessions interface {
+	// CreateSession stores a new session with its first message (the task, when there is one) and the event
+	// session.started. A session that is already there is returned as it is.
+	CreateSession(ctx context.Context, s jig.Session) (jig.Session, error)
+	// Session returns a session; NOT_FOUND when the tenant has none of that id.
+	Session(ctx context.Context, tenant, id string) (jig.Session, error)
+	// BeginPass sets the session's pass and status working and writes pass.started; a second call for the same pass
+	// changes nothing. It returns the session, and the pass's turn when the model has answered already.
+	BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *jig.Turn, error)
+	// Transcript returns the exchanges after pass `after`, oldest first, with calls and results as the rows have them.
+	Transcript(ctx context.Context, tenant, id string, after int) ([]jig.Exchange, error)
+	// SaveTurn stores the model's answer under (session, pass) and adds its usage to the session; when there is one
+	// already, that one is returned and nothing changes.
+	SaveTurn(ctx context.Context, tenant, id string, pass int, turn jig.Turn) (jig.Turn, error)
+	// SaveSummary stores the summary that stands for the passes up to through.
+	SaveSummary(ctx context.Context, tenant, id string, through int, summary string) error
+	// AddMessage appends a user message once per key, with its event; it reports whether it was new.
+	AddMessage(ctx context.Context, tenant, id, key string, m jig.Message) (bool, error)
+}
+
+// Passes ends passes and sessions.
+type Passes interface {
+	// PassState returns what settling needs to know.
+	PassState(ctx context.Context, tenant, id string, pass int) (jig.PassState, error)
+	// EndPass writes pass.completed and, unless End.Status is working, ends the session with its event, answer and error.
+	// Idempotent by (session, pass): a second call returns the first one's End.
+	EndPass(ctx context.Context, end jig.End) (jig.End, error)
+	// CancelSession cancels whatever is open (waiting and reserved calls, open approvals), with their events, and ends the
+	// session as canceled, failed (End.Status) with session's event. Calls that are executing and not idempotent fail with OUTCOME_UNKNOWN.
+	// A session that has ended already is left alone.
+	CancelSession(ctx context.Context, end jig.End) error
+}
+
+// Ledger keeps calls and the effects they have.
+type Ledger interface {
+	// Signatures returns, of the given signatures, those that a call of an earlier pass of the session has, with that call's id.
+	Signatures(ctx context.Context, tenant, id string, pass int, signatures []string) (map[string]string, error)
+	// Admit stores a pass's calls, approvals and events in one transaction. When the pass was admitted already, nothing changes.
+	Admit(ctx context.Context, a jig.Admission) error
+	// Window returns the pass's open calls: all that wait for a person (at most 100) and at most limit others.
+	Window(ctx context.Context, tenant, id string, pass, limit int) (jig.Window, error)
+	// Call returns one call; NOT_FOUND when there is none.
+	Call(ctx context.Context, tenant, id, callID string) (jig.Call, error)
+	// CallsOf returns a session with some of its calls, in the order asked.
+	CallsOf(ctx context.Context, tenant, id string, ids []string) (jig.Session, []jig.Call, error)
+	// FinishQuick records first attempts of read-only, idempotent calls that have run already, in one transaction; it
+	// returns the ids of those that were still as they had been admitted. The others are left as they are.
+	FinishQuick(ctx context.Context, tenant, id string, done []jig.QuickCompletion) ([]string, error)
+	// Reserve lets an attempt begin, or says why not; see section "ledger" of the documentation.
+	Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, error)
+	// Complete finalises an attempt with its events, in one transaction that matches the fence. A completion with an old fence
+	// changes nothing; the row as it stands is returned either way.
+	Complete(ctx context.Context, c jig.Completion) (jig.Call, error)
+}
+
+// Approvals keeps what waits for a person.
+type Approvals interface {
+	// Decide applies a decision: one compare-and-set on the approval's row, with its events. Idempotent by Key. A refused
+	// decision leaves decision.refused and changes nothing else.
+	Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, error)
+	// Reconcile applies a person's word on an unknown outcome. Idempotent by Key.
+	Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled, error)
+	// Refuse writes decision.refused for a signal that names no call. Idempotent by key.
+	Refuse(ctx context.Context, tenant, id, key, reason string, data json.RawMessage) error
+	// ExpireApproval expires an open approval whose time has come by now; it returns where the call stands.
+	ExpireApproval(ctx context.Context, tenant, id, callID string, now time.Time) (jig.CallStatus, error)
+	// Readmit replaces a waiting or reserved call's admission (version, digest, ruling) because the tool changed since; an open approval
+	// expires and a new one opens. It returns the call as it stands.
+	Readmit(ctx context.Context, call jig.Call, approval *jig.Pending) (jig.Call, error)
+	// Pending returns one call's open approval; NOT_FOUND when there is none.
+	Pending(ctx context.Context, tenant, id, callID string) (jig.Pending, error)
+}
+
+// Events is the append-only log of each session.
+type Events interface {
+	// AppendEvents appends in one transaction; seq and time are set by the store.
+	AppendEvents(ctx context.Context, tenant, id string, events ...jig.Event) error
+	// Events returns at most limit events with seq greater than after, oldest first.
+	Events(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
+	// WaitEvents returns as Events does, waiting until there is one or ctx ends (then it returns none and no error).
+	WaitEvents(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
+}
+
+// Artifacts keeps large values.
+type Artifacts interface {
+	// PutArtifact stores a value and returns its id.
+	PutArtifact(ctx context.Context, tenant, sessionID, mediaType string, value []byte) (string, error)
+	// AppendArtifact writes a chunk at an offset of an artifact whose id the caller made; a chunk that is there already
+	// is left as it is, one beyond the end is a CONFLICT.
+	AppendArtifact(ctx context.Context, tenant, id string, offset int64, chunk []byte) error
+	// ReadArtifact returns at most limit bytes from offset, and the whole size.
+	ReadArtifact(ctx context.Context, tenant, id string, offset int64, limit int) (chunk []byte, size int64, err error)
+}
+
+// Views answers the questions of the command line.
+type Views interface {
+	// SessionView returns a session with its pending approvals and its latest calls (at most 500).
+	SessionView(ctx context.Context, tenant, id string) (jig.SessionView, error)
+	// PendingApprovals lists what waits in a tenant, oldest first, after a cursor ("" to begin); next is "" at the end.
+	PendingApprovals(ctx context.Context, tenant, cursor string, limit int) (list []jig.Pending, next string, err error)
+	// LiveSessions lists (tenant, id) of sessions that are not final and were not updated for a minute, for the sweeper, over all tenants.
+	LiveSessions(ctx context.Context, limit int) ([]jig.Session, error)
+}
+
+// Documents keeps specs by kind and name; a version is the content hash of the body.
+type Documents interface {
+	// PutDocument stores a document's version and makes it the current one.
+	PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
+	// Document returns the current body: the tenant's, else the one of the tenant _global; NOT_FOUND with the nearest names as hint.
+	Document(ctx context.Context, tenant, kind, name string) (body []byte, err error)
+	// DocumentNames lists what a tenant sees of a kind, sorted.
+	DocumentNames(ctx context.Context, tenant, kind string) ([]string, error)
+}
+
+// Catalogue is the tools that this worker can run.
+type Catalogue interface {
+	// Tool returns a sealed contract; false when there is none of that name.
+	Tool(name string) (jig.Tool, bool)
+	// Tools returns all contracts sorted by name.
+	Tools() []jig.Tool
+	// Validate checks an input against the tool's schema and returns every violation as one Error (MISSING_PARAM when only
+	// required parameters are missing, else INVALID_INPUT), nil when it fits.
+	Validate(name string, input []byte) error
+	// Run runs the tool once: the one execution path. It never panics; a tool's panic is an INTERNAL result.
+	Run(ctx context.Context, name string, input []byte, inv jig.Invocation) jig.ToolResult
+}
+
+// Policy rules on calls.
+type Policy interface {
+	// Rule gives the verdict on a call that is well-formed and permitted.
+	Rule(tool jig.Tool, call jig.Call, session jig.Session) jig.Ruling
+}
+
+// Model answers prompts.
+type Model interface {
+	// Answer asks the model once. progress is called as text streams in. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE
+	// (with RetryAfter when known) may be retried, others not.
+	Answer(ctx context.Context, request jig.ModelRequest, progress func(text string)) (jig.Turn, error)
+	// Check refuses a model name that no provider serves or that lacks its settings, before a session starts.
+	Check(model string) error
+}
+
+// Schemas checks inputs that no tool owns.
+type Schemas interface {
+	// Validate checks a document against a JSON Schema; every violation in one Error, nil when it fits.
+	Validate(schema json.RawMessage, document []byte) error
+	// FromPairs converts key=value pairs to a document by a schema; errors name the field.
+	FromPairs(schema json.RawMessage, pairs map[string]string) (json.RawMessage, error)
+}
+
+// Runs tells about workflow runs.
+type Runs interface {
+	// Open reports whether a workflow of that id is running.
+	Open(ctx context.Context, workflowID string) (bool, error)
+}
+
+// Expressions evaluates CEL; only the engine's own uses stand here.
+type Expressions interface {
+	// ConcurrencyKey evaluates a tool's concurrency key over an input.
+	ConcurrencyKey(ctx context.Context, source string, input json.RawMessage) (string, error)
+}
+
+// Agents parses agent documents.
+type Agents interface {
+	// ParseAgent reads an agent document; its errors carry line, path and hint.
+	ParseAgent(document string, body []byte) (jig.Agent, error)
+}

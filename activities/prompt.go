@@ -1,0 +1,227 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// maxScriptData bounds the results that a script is given whole.
+const maxScriptData = 64 << 20
+
+// tokens estimates how many tokens a text of n bytes takes: about four bytes each.
+func tokens(n int) int { return (n + 3) / 4 }
+
+func toolTokens(tools []jig.Tool) int {
+	n := 0
+	for _, t := range tools {
+		n += len(t.Name) + len(t.Description) + len(t.InputSchema)
+	}
+	return tokens(n)
+}
+
+// systemPrompt is the same in every pass of a session, so that a provider's prompt cache hits.
+func systemPrompt(session jig.Session, tools []jig.Tool) string {
+	var b strings.Builder
+	b.WriteString(session.Agent.Instructions)
+	if len(tools) > 0 {
+		b.WriteString("\n\n# Tools\n")
+		category := ""
+		for _, t := range tools { // sorted by name, so grouped by category too
+			if t.Category != category {
+				category = t.Category
+				fmt.Fprintf(&b, "\n## %s\n", category)
+			}
+			fmt.Fprintf(&b, "- %s: %s\n", t.Name, firstSentence(t.Description))
+		}
+		b.WriteString("\nCalls of one turn run in parallel. A call that changes data may wait for a person's approval. " +
+			"The same call is never run twice: its earlier result stands. Results that were cut down can be read with artifact.read, when it is among the tools.\n")
+	}
+	return b.String()
+}
+
+func firstSentence(s string) string {
+	if i := strings.Index(s, ". "); i >= 0 {
+		return s[:i+1]
+	}
+	return s
+}
+
+// withInput puts the session's input before the first message, so that a model sees what the session was started with.
+func withInput(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
+	if session.SummaryThrough > 0 || len(session.Input) == 0 || string(session.Input) == "{}" {
+		return exchanges
+	}
+	return withNote(exchanges, "Input: "+string(session.Input))
+}
+
+// withNote puts a message of the engine before all others.
+func withNote(exchanges []jig.Exchange, text string) []jig.Exchange {
+	note := jig.Message{Role: jig.RoleUser, Text: text}
+	if len(exchanges) == 0 {
+		return []jig.Exchange{{Messages: []jig.Message{note}}}
+	}
+	first := exchanges[0]
+	first.Messages = append([]jig.Message{note}, first.Messages...)
+	return append([]jig.Exchange{first}, exchanges[1:]...)
+}
+
+// withSummary puts the stored summary in front of the exchanges that it does not stand for.
+func withSummary(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
+	if session.Summary == "" {
+		return exchanges
+	}
+	return withNote(exchanges, "Summary of the session so far:\n"+session.Summary)
+}
+
+// fit keeps the transcript within a budget of tokens: the newest results stay whole, older ones become references. When
+// even that is too much, overflow says how many of the oldest exchanges a summary must stand for. The latest two passes
+// are never touched.
+func fit(sessionID string, exchanges []jig.Exchange, budget int) (fitted []jig.Exchange, overflow int) {
+	fitted = make([]jig.Exchange, len(exchanges))
+	left := budget
+	for i := len(exchanges) - 1; i >= 0; i-- {
+		fitted[i] = shown(sessionID, exchanges[i], false)
+		size := exchangeTokens(fitted[i])
+		if size > left && i < len(exchanges)-2 {
+			fitted[i] = shown(sessionID, exchanges[i], true)
+			size = exchangeTokens(fitted[i])
+			if size > left && overflow == 0 {
+				overflow = i + 1
+			}
+		}
+		left -= size
+	}
+	return fitted, overflow
+}
+
+// shown copies an exchange with each result as the model gets it: Markdown or data, cut to a reference when asked.
+func shown(sessionID string, e jig.Exchange, reference bool) jig.Exchange {
+	calls := make([]jig.Call, len(e.Calls))
+	for i, c := range e.Calls {
+		calls[i] = c
+		if c.Result == nil {
+			continue
+		}
+		r := *c.Result
+		switch id := jig.IdempotencyKey(sessionID, c.ID); {
+		case reference && r.Success && len(r.Data)+len(r.Markdown) > len(r.Summary)+200:
+			r.Data, r.Markdown = nil, fmt.Sprintf("%s (left out; artifact.read with id %q gives it)", r.Summary, id)
+		case c.ResultArtifact != "":
+			r.Markdown = fmt.Sprintf("%s\n%s\n(cut down; artifact.read with id %q gives the rest)", r.Summary, preview(r), id)
+		}
+		calls[i].Result = &r
+	}
+	e.Calls = calls
+	return e
+}
+
+func preview(r jig.ToolResult) string {
+	if r.Markdown != "" {
+		return r.Markdown
+	}
+	return string(r.Data)
+}
+
+// withTodo puts the task list last, where its changes spoil no prompt cache.
+func withTodo(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
+	if len(session.Todo) == 0 {
+		return exchanges
+	}
+	note := jig.Message{Role: jig.RoleUser, Text: "Your task list: " + string(session.Todo)}
+	return append(exchanges, jig.Exchange{Messages: []jig.Message{note}})
+}
+
+func exchangeTokens(e jig.Exchange) int {
+	n := 0
+	for _, m := range e.Messages {
+		n += len(m.Text)
+	}
+	if e.Turn != nil {
+		n += len(e.Turn.Text) + len(e.Turn.Opaque)
+	}
+	for _, c := range e.Calls {
+		n += len(c.Tool) + len(c.Input) + 40
+		if c.Result != nil {
+			n += len(preview(*c.Result)) + len(c.Result.Summary)
+		}
+	}
+	return tokens(n)
+}
+
+// summarize asks the session's own model for a summary of its oldest exchanges.
+func (a *Activities) summarize(ctx context.Context, session jig.Session, old []jig.Exchange, limits jig.Limits) (string, error) {
+	var b strings.Builder
+	if session.Summary != "" {
+		b.WriteString("Summary so far: " + session.Summary + "\n")
+	}
+	for _, e := range old {
+		for _, m := range e.Messages {
+			fmt.Fprintf(&b, "User: %s\n", cut(m.Text, 2000))
+		}
+		if e.Turn != nil && e.Turn.Text != "" {
+			fmt.Fprintf(&b, "Assistant: %s\n", cut(e.Turn.Text, 2000))
+		}
+		for _, c := range e.Calls {
+			summary := string(c.Status)
+			if c.Result != nil {
+				summary = c.Result.Summary
+			}
+			fmt.Fprintf(&b, "Call %s %s(%s): %s\n", c.ID, c.Tool, cut(string(c.Input), 300), cut(summary, 300))
+		}
+	}
+	text := b.String()
+	if room := limits.TokenBudget * 4; len(text) > room {
+		text = text[len(text)-room:]
+	}
+	turn, err := a.model.Answer(ctx, jig.ModelRequest{
+		Model:  session.Agent.Model,
+		System: "Summarise the following work log for the one who continues the work: what was asked, what was found (with ids, names and numbers), what was decided, what is still open. At most 600 words.",
+		Exchanges: []jig.Exchange{
+			{Messages: []jig.Message{{Role: jig.RoleUser, Text: text}}},
+		},
+		MaxTokens: min(limits.MaxTokens, 2048), SessionID: session.ID,
+	}, func(string) {})
+	if err != nil {
+		return "", err
+	}
+	return turn.Text, nil
+}
+
+// wholeResults gives a script every result uncut.
+func (a *Activities) wholeResults(ctx context.Context, session jig.Session, exchanges []jig.Exchange) ([]jig.Exchange, error) {
+	left := int64(maxScriptData)
+	for i := range exchanges {
+		for j := range exchanges[i].Calls {
+			c := &exchanges[i].Calls[j]
+			if c.ResultArtifact == "" {
+				continue
+			}
+			whole, err := readArtifact(ctx, a.store, session.Tenant, c.ResultArtifact, left)
+			if err != nil {
+				return nil, err
+			}
+			left -= int64(len(whole))
+			var r jig.ToolResult
+			if err := json.Unmarshal(whole, &r); err != nil {
+				return nil, jig.Errorf(jig.CodeInternal, "reading the result of call %s: %w", c.ID, err)
+			}
+			c.Result = &r
+		}
+	}
+	return exchanges, nil
+}
+
+// cut shortens a text to n bytes at a character's edge.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "…"
+}

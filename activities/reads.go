@@ -1,0 +1,147 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/jig-run/jig"
+)
+
+// Limits of what one read returns: Temporal carries at most 256 KiB.
+const (
+	pageBytes  = 128 << 10
+	maxWait    = 25 * time.Second
+	chunkBytes = 128 << 10
+)
+
+// Status returns a session as the command line shows it.
+func (a *Activities) Status(ctx context.Context, in StatusRequest) (jig.SessionView, error) {
+	view, err := a.store.SessionView(ctx, in.Tenant, in.SessionID)
+	if err != nil {
+		return view, temporalError(err)
+	}
+	return fitView(view), nil
+}
+
+// fitView drops the oldest calls and then the largest previews until the view fits.
+func fitView(v jig.SessionView) jig.SessionView {
+	v.Answer = cut(v.Answer, jig.InlineBytes)
+	for len(v.Calls) > 0 && sizeOf(v) > pageBytes {
+		v.Calls = v.Calls[(len(v.Calls)+1)/2:]
+	}
+	for room := jig.PreviewBytes; room > 16 && sizeOf(v) > pageBytes; room /= 2 {
+		for i, p := range v.Pending {
+			v.Pending[i] = *shorten(p, room)
+		}
+	}
+	return v
+}
+
+func sizeOf(v any) int {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return 0
+	}
+	return len(b)
+}
+
+// ListApprovals returns a page of what waits for a person in a tenant, oldest first.
+func (a *Activities) ListApprovals(ctx context.Context, in ApprovalsRequest) (ApprovalsPage, error) {
+	if in.Limit <= 0 || in.Limit > 40 {
+		in.Limit = 40
+	}
+	if in.SessionID != "" {
+		view, err := a.store.SessionView(ctx, in.Tenant, in.SessionID)
+		return ApprovalsPage{Approvals: view.Pending}, temporalError(err)
+	}
+	list, next, err := a.store.PendingApprovals(ctx, in.Tenant, in.Cursor, in.Limit)
+	return ApprovalsPage{Approvals: list, Next: next}, temporalError(err)
+}
+
+// ListEvents returns the events after a sequence number, waiting for the first when asked to.
+func (a *Activities) ListEvents(ctx context.Context, in EventsRequest) (EventsPage, error) {
+	if in.Limit <= 0 || in.Limit > 500 {
+		in.Limit = 500
+	}
+	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
+	if err != nil {
+		return EventsPage{}, temporalError(err)
+	}
+	read := a.store.Events
+	if in.Wait > 0 && !session.Status.Final() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, min(in.Wait, maxWait))
+		defer cancel()
+		defer context.AfterFunc(stopping(ctx), cancel)() // a worker that stops does not wait for the next event
+		read = a.store.WaitEvents
+	}
+	list, err := read(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
+	if err != nil {
+		return EventsPage{}, temporalError(err)
+	}
+	page := EventsPage{Status: session.Status}
+	size := 0
+	for _, e := range list {
+		if size += len(e.Data) + 200; size > pageBytes && len(page.Events) > 0 {
+			break
+		}
+		page.Events = append(page.Events, e)
+	}
+	return page, nil
+}
+
+// stopping is a context that ends when the worker begins to stop.
+func stopping(ctx context.Context) context.Context {
+	if !activity.IsActivity(ctx) {
+		return ctx
+	}
+	stop, cancel := context.WithCancel(ctx)
+	channel := activity.GetWorkerStopChannel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-channel:
+		case <-ctx.Done():
+		}
+	}()
+	return stop
+}
+
+// ListCatalog returns the tools that a tenant sees, sorted by name, and the agents that are registered.
+func (a *Activities) ListCatalog(ctx context.Context, in CatalogRequest) (CatalogPage, error) {
+	anyone := jig.Session{Tenant: in.Tenant, Agent: jig.Agent{Tools: []string{"*"}}, Principal: jig.Principal{Permissions: []string{"*"}}}
+	var page CatalogPage
+	size := 0
+	for _, tool := range a.catalogue.Tools() {
+		if tool.Name <= in.After || allowed(tool, anyone) != nil {
+			continue
+		}
+		if size += sizeOf(tool); size > pageBytes && len(page.Tools) > 0 {
+			page.More = true
+			break
+		}
+		page.Tools = append(page.Tools, tool)
+	}
+	var err error
+	if in.After == "" {
+		page.Agents, err = a.store.DocumentNames(ctx, in.Tenant, "agent")
+	}
+	return page, temporalError(err)
+}
+
+// FetchArtifact returns a piece of an artifact.
+func (a *Activities) FetchArtifact(ctx context.Context, in ArtifactRequest) (ArtifactChunk, error) {
+	data, size, err := a.store.ReadArtifact(ctx, in.Tenant, in.ID, in.Offset, chunkBytes)
+	return ArtifactChunk{Data: data, Size: size}, temporalError(err)
+}
+
+// Upload writes a piece of an artifact, once.
+func (a *Activities) Upload(ctx context.Context, in UploadRequest) error {
+	if len(in.Data) > chunkBytes {
+		return temporalError(jig.Errorf(jig.CodeInvalidInput, "a piece has at most %d bytes", chunkBytes).WithField("data"))
+	}
+	return temporalError(a.store.AppendArtifact(ctx, in.Tenant, in.ID, in.Offset, in.Data))
+}

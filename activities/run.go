@@ -1,0 +1,341 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+)
+
+// RunInput names the call to run.
+type RunInput struct {
+	SessionRef
+	Call string `json:"call"`
+}
+
+// Ran is where the call stands after an attempt.
+type Ran struct {
+	State   jig.CallStatus `json:"state"`
+	Summary string         `json:"summary,omitempty"`
+	// Ask is set when the call waits for a person again: the tool changed since it was admitted, or its outcome is unknown.
+	Ask *jig.Pending `json:"ask,omitempty"`
+}
+
+// RunTool runs one call: reserve, execute, finalise. It is registered under every tool's name. An attempt that finds the
+// call finished returns the stored result; one that finds it begun runs it again only when the tool is idempotent, and
+// otherwise leaves it to a person. See the documentation of the ledger.
+func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
+	stop := heartbeat(ctx)
+	defer stop()
+	name := jig.NewAttemptID()
+	for {
+		ran, again, err := a.attempt(ctx, in, name)
+		if err != nil {
+			return Ran{}, temporalError(err)
+		}
+		if !again {
+			return ran, nil
+		}
+	}
+}
+
+// attempt reserves and runs the call once; again says that it was admitted anew and may run at once.
+func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran Ran, again bool, err error) {
+	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, []string{in.Call})
+	if err != nil {
+		return Ran{}, false, err
+	}
+	if len(calls) == 0 {
+		return Ran{}, false, jig.Errorf(jig.CodeNotFound, "there is no call %s in session %s", in.Call, in.SessionID)
+	}
+	call := calls[0]
+	if call.Status.Final() {
+		return result(call), false, nil
+	}
+	tool, ok := a.catalogue.Tool(call.Tool)
+	if !ok {
+		// Another worker may have it; until then the call is as it is.
+		return Ran{}, false, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)
+	}
+	running := call
+	running.Version = tool.Version
+	digested, err := digest(running)
+	if err != nil {
+		return Ran{}, false, err
+	}
+	var reservation jig.Reservation
+	err = insist(ctx, func() (err error) {
+		reservation, err = a.store.Reserve(ctx, jig.Reserve{
+			Tenant: in.Tenant, SessionID: in.SessionID, CallID: in.Call, Version: tool.Version, Digest: digested,
+			MaxAttempts: tool.MaxAttempts, Attempt: name,
+		})
+		return err
+	})
+	if err != nil {
+		return Ran{}, false, err
+	}
+	switch reservation.Outcome {
+	case jig.ReserveFinal:
+		return result(reservation.Call), false, nil
+	case jig.ReserveUnknown:
+		ran, err := a.asked(ctx, reservation.Call)
+		return ran, false, err
+	case jig.ReserveWaiting:
+		return a.readmit(ctx, session, reservation.Call, tool)
+	case jig.ReserveRun:
+		// What runs is what was digested, whatever the row says by now.
+		reservation.Call.Input = call.Input
+		ran, err := a.execute(ctx, session, tool, reservation)
+		return ran, false, err
+	}
+	return Ran{}, false, jig.Errorf(jig.CodeInternal, "the ledger answered %q", reservation.Outcome)
+}
+
+func result(call jig.Call) Ran {
+	ran := Ran{State: call.Status}
+	if call.Result != nil {
+		ran.Summary = cut(call.Result.Summary, 120)
+	}
+	return ran
+}
+
+// asked returns the call with what a person is asked about it.
+func (a *Activities) asked(ctx context.Context, call jig.Call) (Ran, error) {
+	pending, err := a.store.Pending(ctx, call.Tenant, call.SessionID, call.ID)
+	if err != nil {
+		return Ran{}, err
+	}
+	return Ran{State: call.Status, Ask: shorten(pending, jig.PreviewBytes)}, nil
+}
+
+// readmit puts a call through admission again because what would run is not what was admitted: the tool's contract
+// changed, or nothing approved stands for it.
+func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool) (Ran, bool, error) {
+	if call.Status == jig.CallWaiting && call.Version == tool.Version {
+		ran, err := a.asked(ctx, call)
+		return ran, false, err
+	}
+	fresh := call
+	if failed := a.normalize(tool, call.Input, &fresh); failed != nil {
+		refuse(&fresh, failed)
+	} else if err := a.rule(ctx, session, tool, &fresh); err != nil {
+		return Ran{}, false, err
+	}
+	var approval *jig.Pending
+	if fresh.Status == jig.CallWaiting {
+		p := a.pending(session, tool, fresh)
+		approval = &p
+	}
+	stored, err := a.store.Readmit(ctx, fresh, approval)
+	if err != nil {
+		return Ran{}, false, err
+	}
+	if stored.Status == jig.CallWaiting {
+		ran, err := a.asked(ctx, stored)
+		return ran, false, err
+	}
+	if stored.Status == jig.CallReserved {
+		return Ran{}, true, nil
+	}
+	return result(stored), false, nil
+}
+
+// execute runs the tool under a reservation and finalises the attempt.
+func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.Tool, r jig.Reservation) (Ran, error) {
+	call := r.Call
+	progress, flush := a.progress(ctx, call)
+	outcome := a.catalogue.Run(ctx, tool.Name, call.Input, a.invocation(session, call, r.Fence, progress))
+	flush()
+
+	status := verdictOn(ctx, tool, outcome, r.Fence)
+	completion := jig.Completion{
+		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: r.Fence, Status: status, Result: outcome,
+	}
+	if err := cutDown(&completion); err != nil {
+		return Ran{}, err
+	}
+	// The attempt has happened: its record must be written even when the activity was cancelled meanwhile.
+	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	var stored jig.Call
+	err := insist(write, func() (err error) {
+		stored, err = a.store.Complete(write, completion)
+		return err
+	})
+	if err != nil {
+		return Ran{}, err
+	}
+	switch stored.Status {
+	case jig.CallReserved:
+		return Ran{}, retryLater(outcome.Error)
+	case jig.CallUnknown:
+		return a.asked(write, stored)
+	case jig.CallExecuting: // a later attempt has the fence; what it does is what counts
+		return Ran{}, jig.Errorf(jig.CodeUnavailable, "call %s is run by another attempt", call.ID)
+	case jig.CallWaiting, jig.CallSucceeded, jig.CallFailed, jig.CallDenied, jig.CallExpired, jig.CallCanceled, jig.CallDuplicate:
+	}
+	return result(stored), nil
+}
+
+// invocation is the limited context that a tool gets.
+func (a *Activities) invocation(session jig.Session, call jig.Call, attempt int, progress func(string)) jig.Invocation {
+	return jig.Invocation{
+		Tenant: call.Tenant, Principal: session.Principal, SessionID: call.SessionID, CallID: call.ID,
+		Agent: session.Agent.Name, Depth: session.Depth, Attempt: attempt,
+		IdempotencyKey: jig.IdempotencyKey(call.SessionID, call.ID),
+		Logger: a.logger.With(
+			slog.String("session_id", call.SessionID), slog.String("call_id", call.ID), slog.String("tool", call.Tool)),
+		Progress: progress,
+	}
+}
+
+// recordTime is how long the record of an attempt is tried to be written, within the attempt's grace.
+const recordTime = 25 * time.Second
+
+// insist tries a transaction again while the database is away, so that an outage of some seconds neither loses what an
+// attempt did nor leaves it unknown whether it began.
+func insist(ctx context.Context, try func() error) error {
+	giveUp := time.After(recordTime)
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		err := try()
+		if jig.CodeOf(err) != jig.CodeUnavailable {
+			return err
+		}
+		select {
+		case <-giveUp:
+			return err
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
+}
+
+// verdictOn says what an outcome means for the ledger.
+func verdictOn(ctx context.Context, tool jig.Tool, outcome jig.ToolResult, fence int) jig.CallStatus {
+	if outcome.Success {
+		return jig.CallSucceeded
+	}
+	e := outcome.Error
+	if e == nil {
+		return jig.CallFailed
+	}
+	safe := tool.Idempotent || e.NotExecuted || e.Code == jig.CodeRateLimited
+	interrupted := ctx.Err() != nil
+	switch {
+	case interrupted && workerStopping(ctx):
+		// The worker is going away: another one takes over when that is safe.
+		if safe {
+			return jig.CallReserved
+		}
+		return jig.CallUnknown
+	case interrupted && errors.Is(ctx.Err(), context.Canceled) && safe:
+		return jig.CallCanceled
+	case !safe && (interrupted || ambiguous(e.Code)):
+		return jig.CallUnknown
+	case safe && worthRetrying(e.Code) && fence < tool.MaxAttempts:
+		return jig.CallReserved
+	}
+	return jig.CallFailed
+}
+
+// ambiguous reports whether a failure leaves open if the effect happened.
+func ambiguous(c jig.Code) bool {
+	return c == jig.CodeTimeout || c == jig.CodeUnavailable || c == jig.CodeCanceled || c == jig.CodeOutcomeUnknown
+}
+
+// worthRetrying leaves out INTERNAL: a tool's own bug does not go away by itself.
+func worthRetrying(c jig.Code) bool {
+	return c == jig.CodeTimeout || c == jig.CodeUnavailable || c == jig.CodeRateLimited
+}
+
+func workerStopping(ctx context.Context) bool {
+	if !activity.IsActivity(ctx) {
+		return false
+	}
+	select {
+	case <-activity.GetWorkerStopChannel(ctx):
+		return true
+	default:
+		return false
+	}
+}
+
+// retryLater makes Temporal run the activity again; the ledger has the attempt back.
+func retryLater(e *jig.Error) error {
+	if e == nil {
+		e = jig.Errorf(jig.CodeUnavailable, "the attempt was given back")
+	}
+	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
+		NextRetryDelay: e.RetryAfter, Details: []any{e},
+	})
+}
+
+// cutDown keeps a large result out of the row: its whole goes aside, a preview stays.
+func cutDown(c *jig.Completion) error {
+	r := &c.Result
+	if len(r.Data)+len(r.Markdown) <= jig.InlineBytes {
+		return nil
+	}
+	whole, err := json.MarshalIndent(*r, "", "  ")
+	if err != nil {
+		return jig.Errorf(jig.CodeInternal, "encoding the result of call %s: %w", c.CallID, err)
+	}
+	c.Whole = whole
+	if len(r.Data) > jig.InlineBytes/2 {
+		cutData, err := json.Marshal(map[string]any{"truncated": true, "size": len(r.Data), "preview": cut(string(r.Data), 4096)})
+		if err != nil {
+			return jig.Errorf(jig.CodeInternal, "encoding the result of call %s: %w", c.CallID, err)
+		}
+		r.Data = cutData
+	}
+	r.Markdown = cut(r.Markdown, 8192)
+	return nil
+}
+
+// progress returns the function that a tool reports with. Reports are joined, so that a talkative tool writes an event
+// at most four times a second.
+func (a *Activities) progress(ctx context.Context, call jig.Call) (report func(string), flush func()) {
+	const every = 250 * time.Millisecond
+	var (
+		mu   sync.Mutex
+		text string
+		last time.Time
+	)
+	write := func(s string) {
+		data, err := json.Marshal(map[string]string{"text": cut(s, 4096)})
+		if err == nil {
+			err = a.store.AppendEvents(ctx, call.Tenant, call.SessionID, jig.Event{
+				Type: jig.EventToolOutput, Pass: call.Pass, CallID: call.ID, Tool: call.Tool, Data: data,
+			})
+		}
+		if err != nil {
+			a.logger.WarnContext(ctx, "progress was not recorded", slog.String("call_id", call.ID), slog.String("error", err.Error()))
+		}
+	}
+	report = func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		text += s
+		if a.now().Sub(last) >= every {
+			write(text)
+			text, last = "", a.now()
+		}
+	}
+	flush = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if text != "" {
+			write(text)
+			text = ""
+		}
+	}
+	return report, flush
+}

@@ -1,0 +1,140 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// Settled is how a pass ended. Status working means that the session goes on.
+type Settled struct {
+	Status jig.Status `json:"status"`
+	Reason string     `json:"reason,omitempty"`
+	// Answer is cut to jig.InlineBytes.
+	Answer    string     `json:"answer,omitempty"`
+	Truncated bool       `json:"truncated,omitempty"`
+	Error     *jig.Error `json:"error,omitempty"`
+}
+
+// Settle ends a pass whose calls all have their results, and the session with it when there is nothing more to do. It is
+// idempotent: a second run answers as the first.
+func (a *Activities) Settle(ctx context.Context, in PassRef) (Settled, error) {
+	state, err := a.store.PassState(ctx, in.Tenant, in.SessionID, in.Pass)
+	if err != nil {
+		return Settled{}, temporalError(err)
+	}
+	end := next(state, in.Pass, a.now())
+	end.Tenant, end.SessionID, end.Pass = in.Tenant, in.SessionID, in.Pass
+	end, err = a.store.EndPass(ctx, end)
+	if err != nil {
+		return Settled{}, temporalError(err)
+	}
+	return settled(end), nil
+}
+
+func settled(end jig.End) Settled {
+	s := Settled{Status: end.Status, Reason: end.Reason, Answer: end.Answer, Error: end.Error}
+	if len(s.Answer) > jig.InlineBytes {
+		s.Answer, s.Truncated = cut(s.Answer, jig.InlineBytes), true
+	}
+	return s
+}
+
+// next decides what follows a pass.
+func next(state jig.PassState, pass int, now time.Time) jig.End {
+	turn, limits := state.Turn, state.Session.Agent.Limits.WithDefaults()
+	calls := 0
+	for _, n := range state.Counts {
+		calls += n
+	}
+	switch {
+	case turn.Stop == jig.StopRefusal:
+		return failed(jig.ReasonRefusal, turn.Text, jig.Errorf(jig.CodeDenied, "the model refused to answer").WithReason(jig.ReasonRefusal).
+			WithHint("say the task in other words, or use another model"))
+	case calls == 0 && turn.Stop == jig.StopLength:
+		return failed(jig.ReasonCutOff, turn.Text, jig.Errorf(jig.CodeInvalidOutput, "the answer was cut off at max_tokens (%d)", limits.MaxTokens).
+			WithReason(jig.ReasonCutOff).WithHint("raise the agent's max_tokens; a message continues the session"))
+	case state.Unread > 0:
+		return jig.End{Status: jig.StatusWorking}
+	case calls == 0:
+		return jig.End{Status: jig.StatusCompleted, Reason: jig.ReasonAnswered, Answer: turn.Text}
+	case state.Counts[jig.CallDuplicate] == calls:
+		return jig.End{Status: jig.StatusCompleted, Reason: jig.ReasonAllToolsDuplicate, Answer: turn.Text}
+	}
+	return overLimit(state, pass, limits, now)
+}
+
+func overLimit(state jig.PassState, pass int, limits jig.Limits, now time.Time) jig.End {
+	exhausted := func(reason, format string, args ...any) jig.End {
+		return failed(reason, state.Turn.Text, (&jig.Error{Code: jig.CodeBudgetExhausted, Message: fmt.Sprintf(format, args...)}).
+			WithReason(reason).WithHint("raise the agent's limit; a message continues the session"))
+	}
+	switch {
+	case pass-state.MessagePass >= limits.MaxPasses:
+		return exhausted(jig.ReasonMaxPasses, "the session used its %d passes without an answer", limits.MaxPasses)
+	case limits.MaxTotalTokens > 0 && state.Session.Tokens >= limits.MaxTotalTokens:
+		return exhausted(jig.ReasonBudget, "the session used %d of its %d tokens", state.Session.Tokens, limits.MaxTotalTokens)
+	case limits.Deadline > 0 && now.After(state.Session.CreatedAt.Add(limits.Deadline)):
+		return exhausted(jig.ReasonDeadline, "the session did not end within %s", limits.Deadline)
+	}
+	return jig.End{Status: jig.StatusWorking}
+}
+
+func failed(reason, answer string, err *jig.Error) jig.End {
+	return jig.End{Status: jig.StatusFailed, Reason: reason, Answer: answer, Error: err}
+}
+
+// EndInput ends a session out of turn: canceled, or failed because something in it could not go on.
+type EndInput struct {
+	PassRef
+	Status jig.Status `json:"status"`
+	Reason string     `json:"reason,omitempty"`
+	Error  *jig.Error `json:"error,omitempty"`
+}
+
+// End closes whatever is open in a session and ends it. A session that has ended is left alone.
+func (a *Activities) End(ctx context.Context, in EndInput) error {
+	return temporalError(a.store.CancelSession(ctx, jig.End{
+		Tenant: in.Tenant, SessionID: in.SessionID, Pass: in.Pass, Status: in.Status, Reason: in.Reason, Error: in.Error,
+	}))
+}
+
+// Swept is how many sessions a sweep closed.
+type Swept struct {
+	Closed int `json:"closed"`
+}
+
+// Sweep closes the sessions whose workflow was terminated or timed out from outside, with their approvals.
+func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
+	if a.runs == nil {
+		return Swept{}, nil
+	}
+	live, err := a.store.LiveSessions(ctx, 10_000)
+	if err != nil {
+		return Swept{}, temporalError(err)
+	}
+	stop := heartbeat(ctx)
+	defer stop()
+	var swept Swept
+	for _, s := range live {
+		open, err := a.runs.Open(ctx, s.ID)
+		if err != nil {
+			return swept, temporalError(err)
+		}
+		if open {
+			continue
+		}
+		err = a.store.CancelSession(ctx, jig.End{
+			Tenant: s.Tenant, SessionID: s.ID, Status: jig.StatusFailed, Reason: jig.ReasonTerminated,
+			Error: jig.Errorf(jig.CodeCanceled, "the workflow was ended from outside").WithReason(jig.ReasonTerminated).
+				WithHint("a message continues the session"),
+		})
+		if err != nil {
+			return swept, temporalError(err)
+		}
+		swept.Closed++
+	}
+	return swept, nil
+}

@@ -1,0 +1,57 @@
+package activities_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+func TestNext(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	calls := func(status jig.CallStatus, n int) map[jig.CallStatus]int { return map[jig.CallStatus]int{status: n} }
+	limited := func(l jig.Limits) jig.Session {
+		return jig.Session{Agent: jig.Agent{Limits: l}, CreatedAt: now.Add(-time.Hour), Tokens: 1000}
+	}
+	for name, row := range map[string]struct {
+		state  jig.PassState
+		pass   int
+		status jig.Status
+		reason string
+		code   jig.Code
+	}{
+		"an answer completes":              {jig.PassState{Turn: jig.Turn{Text: "done", Stop: jig.StopEnd}}, 1, jig.StatusCompleted, jig.ReasonAnswered, ""},
+		"calls go on":                      {jig.PassState{Counts: calls(jig.CallSucceeded, 2)}, 1, jig.StatusWorking, "", ""},
+		"one duplicate of two goes on":     {jig.PassState{Counts: map[jig.CallStatus]int{jig.CallDuplicate: 1, jig.CallFailed: 1}}, 1, jig.StatusWorking, "", ""},
+		"all duplicates complete":          {jig.PassState{Counts: calls(jig.CallDuplicate, 2)}, 1, jig.StatusCompleted, jig.ReasonAllToolsDuplicate, ""},
+		"a message outweighs an answer":    {jig.PassState{Unread: 1, Turn: jig.Turn{Stop: jig.StopEnd}}, 1, jig.StatusWorking, "", ""},
+		"a message outweighs duplicates":   {jig.PassState{Unread: 1, Counts: calls(jig.CallDuplicate, 1)}, 1, jig.StatusWorking, "", ""},
+		"a refusal fails":                  {jig.PassState{Turn: jig.Turn{Stop: jig.StopRefusal}}, 1, jig.StatusFailed, jig.ReasonRefusal, jig.CodeDenied},
+		"a cut-off answer fails":           {jig.PassState{Turn: jig.Turn{Stop: jig.StopLength}}, 1, jig.StatusFailed, jig.ReasonCutOff, jig.CodeInvalidOutput},
+		"cut-off calls are the model's":    {jig.PassState{Turn: jig.Turn{Stop: jig.StopLength}, Counts: calls(jig.CallFailed, 1)}, 1, jig.StatusWorking, "", ""},
+		"the last pass fails":              {jig.PassState{Session: limited(jig.Limits{MaxPasses: 3}), Counts: calls(jig.CallSucceeded, 1)}, 3, jig.StatusFailed, jig.ReasonMaxPasses, jig.CodeBudgetExhausted},
+		"a message gives new passes":       {jig.PassState{Session: limited(jig.Limits{MaxPasses: 3}), MessagePass: 2, Counts: calls(jig.CallSucceeded, 1)}, 4, jig.StatusWorking, "", ""},
+		"the token budget ends it":         {jig.PassState{Session: limited(jig.Limits{MaxTotalTokens: 1000}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusFailed, jig.ReasonBudget, jig.CodeBudgetExhausted},
+		"an answer within budget is fine":  {jig.PassState{Session: limited(jig.Limits{MaxTotalTokens: 1000})}, 1, jig.StatusCompleted, jig.ReasonAnswered, ""},
+		"the deadline ends it":             {jig.PassState{Session: limited(jig.Limits{Deadline: time.Minute}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusFailed, jig.ReasonDeadline, jig.CodeBudgetExhausted},
+		"before the deadline it goes on":   {jig.PassState{Session: limited(jig.Limits{Deadline: 2 * time.Hour}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusWorking, "", ""},
+		"without limits fifty passes stop": {jig.PassState{Counts: calls(jig.CallSucceeded, 1)}, 50, jig.StatusFailed, jig.ReasonMaxPasses, jig.CodeBudgetExhausted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			end := activities.Next(row.state, row.pass, now)
+			require.Equal(t, row.status, end.Status)
+			require.Equal(t, row.reason, end.Reason)
+			if row.code == "" {
+				require.Nil(t, end.Error)
+				return
+			}
+			require.Equal(t, row.code, end.Error.Code)
+			require.NotEmpty(t, end.Error.Hint)
+		})
+	}
+}

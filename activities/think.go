@@ -1,0 +1,118 @@
+package activities
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/jig-run/jig"
+)
+
+// Thought is what the workflow learns of a model's answer: how much it asks for, nothing of what it says.
+type Thought struct {
+	Calls int `json:"calls"`
+}
+
+// Think asks the model for the pass's turn and stores it. A pass that has its turn already is not asked again, so a
+// retry after a crash does not pay the model twice.
+func (a *Activities) Think(ctx context.Context, in PassRef) (Thought, error) {
+	session, turn, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
+	if err != nil {
+		return Thought{}, temporalError(err)
+	}
+	if turn == nil {
+		if turn, err = a.ask(ctx, session, in.Pass); err != nil {
+			return Thought{}, temporalError(err)
+		}
+	}
+	return Thought{Calls: len(turn.Calls)}, nil
+}
+
+func (a *Activities) ask(ctx context.Context, session jig.Session, pass int) (*jig.Turn, error) {
+	request, err := a.prompt(ctx, session, pass)
+	if err != nil {
+		return nil, err
+	}
+	stop := heartbeat(ctx)
+	defer stop()
+	answer, err := a.model.Answer(ctx, request, func(string) {})
+	if err != nil {
+		return nil, err
+	}
+	stored, err := a.store.SaveTurn(ctx, session.Tenant, session.ID, pass, answer)
+	if err != nil {
+		return nil, err
+	}
+	return &stored, nil
+}
+
+// prompt builds what the model is asked: instructions, menu, working state, and the transcript within the budget.
+func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) (jig.ModelRequest, error) {
+	exchanges, err := a.store.Transcript(ctx, session.Tenant, session.ID, session.SummaryThrough)
+	if err != nil {
+		return jig.ModelRequest{}, err
+	}
+	limits := session.Agent.Limits.WithDefaults()
+	request := jig.ModelRequest{
+		Model: session.Agent.Model, MaxTokens: limits.MaxTokens, Tools: a.menu(session),
+		SessionID: session.ID, Pass: pass, Input: session.Input, Script: session.Agent.Script,
+	}
+	request.System = systemPrompt(session, request.Tools)
+	if strings.HasPrefix(request.Model, "script/") {
+		request.Exchanges, err = a.wholeResults(ctx, session, exchanges)
+		return request, err
+	}
+	exchanges = withInput(session, exchanges)
+	budget := limits.TokenBudget - tokens(len(request.System)) - toolTokens(request.Tools)
+	fitted, overflow := fit(session.ID, exchanges, budget)
+	if overflow > 0 {
+		through := exchanges[overflow-1].Pass
+		summary, err := a.summarize(ctx, session, exchanges[:overflow], limits)
+		if err != nil {
+			return jig.ModelRequest{}, err
+		}
+		if err := a.store.SaveSummary(ctx, session.Tenant, session.ID, through, summary); err != nil {
+			return jig.ModelRequest{}, err
+		}
+		session.Summary = summary
+		fitted = fitted[overflow:]
+	}
+	request.Exchanges = withTodo(session, withSummary(session, fitted))
+	return request, nil
+}
+
+// menu returns the tools that the session may call, sorted by name: those pinned at its start that this worker still has.
+func (a *Activities) menu(session jig.Session) []jig.Tool {
+	tools := make([]jig.Tool, 0, len(session.Catalogue))
+	for _, tool := range a.catalogue.Tools() {
+		if _, pinned := session.Catalogue[tool.Name]; pinned && allowed(tool, session) == nil {
+			tools = append(tools, tool)
+		}
+	}
+	return tools
+}
+
+// heartbeat tells Temporal every two seconds that the activity lives, so that a dead worker is noticed within the
+// heartbeat time-out. It does nothing in a local activity, which has none.
+func heartbeat(ctx context.Context) (stop func()) {
+	if !activity.IsActivity(ctx) || activity.GetInfo(ctx).HeartbeatTimeout == 0 {
+		return func() {}
+	}
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(2 * time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-ticker.C:
+				activity.RecordHeartbeat(ctx)
+			}
+		}
+	}()
+	return func() { close(over); <-done }
+}
