@@ -1,0 +1,111 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// Call is one tool call from a person or a program, without a model: the same admission, approval, ledger and events as a
+// model's call, in a session of its own whose id is the workflow's. It ends when the call has its result.
+func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
+	s := &session{
+		ref:  activities.SessionRef{Tenant: in.Tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID},
+		pass: 1, begun: true, inbox: in.Inbox, copies: map[string]int{}, status: jig.StatusWorking,
+		limits: jig.Limits{}.WithDefaults(), shown: attributes{status: jig.StatusWorking, pass: 1},
+	}
+	if err := s.listen(ctx); err != nil {
+		return nil, err
+	}
+	err := workflow.SetUpdateHandler(ctx, UpdateWait, func(ctx workflow.Context) (*CallResult, error) {
+		if err := workflow.Await(ctx, func() bool {
+			return s.opened && len(s.calls) > 0 && s.inFlight() == 0 && !s.anyReady() || s.status.Final()
+		}); err != nil {
+			return nil, err //nolint:wrapcheck // a cancelled workflow answers with Temporal's own error
+		}
+		return s.callResult(ctx)
+	})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // registering fails for a programming error alone
+	}
+	if err := s.openCall(ctx, in); err != nil {
+		return nil, s.unopened(err)
+	}
+	more, err := s.runCalls(ctx)
+	if err == nil && s.failure != nil {
+		err = s.failure
+	}
+	switch {
+	case err != nil:
+		if err := s.end(ctx, err); err != nil {
+			return nil, err
+		}
+		_, err := s.result()
+		return nil, err
+	case more:
+		s.settleMail(ctx)
+		s.drain(ctx)
+		return nil, workflow.NewContinueAsNewError(ctx, CallWorkflow, CallInput{Tenant: in.Tenant, Calling: true, Inbox: s.inbox})
+	}
+	return s.closeCall(ctx)
+}
+
+func (s *session) openCall(ctx workflow.Context, in CallInput) error {
+	if !in.Calling {
+		var a *activities.Activities
+		var opened activities.Opened
+		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.OpenCall, activities.OpenCallInput{
+			SessionRef: s.ref, Tool: in.Tool, Input: in.Input, Pairs: in.Pairs, Principal: in.Principal,
+		}).Get(ctx, &opened)
+		if err != nil {
+			return err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types
+		}
+		s.agent, s.limits = opened.Agent, opened.Limits
+	}
+	s.opened = true
+	return nil
+}
+
+func (s *session) anyReady() bool {
+	for _, c := range s.calls {
+		if c.ready() {
+			return true
+		}
+	}
+	return false
+}
+
+// closeCall settles the session and answers whoever still asks.
+func (s *session) closeCall(ctx workflow.Context) (*CallResult, error) {
+	var a *activities.Activities
+	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.SettleCall, s.passRef()).Get(ctx, &s.settled); err != nil {
+		return nil, failure(err)
+	}
+	s.status = s.settled.Status
+	result, err := s.callResult(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		s.settleMail(ctx)
+		s.show(ctx)
+		s.drain(ctx)
+		if len(s.inbox) == 0 {
+			return result, nil
+		}
+	}
+}
+
+// callResult reads where the call stands.
+func (s *session) callResult(ctx workflow.Context) (*CallResult, error) {
+	var a *activities.Activities
+	result := &CallResult{SessionID: s.ref.SessionID, Call: jig.CallID(1, 1)}
+	var state activities.CallState
+	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.CallState, activities.RunInput{SessionRef: s.ref, Call: result.Call}).Get(ctx, &state)
+	if err != nil {
+		return nil, failure(err)
+	}
+	result.Status, result.Result = state.Status, state.Result
+	return result, nil
+}

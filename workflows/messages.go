@@ -1,0 +1,157 @@
+package workflows
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// TaskQueue is the default task queue of jig's workers.
+const TaskQueue = "jig"
+
+// Names that other programs use: they never change.
+const (
+	// PassWorkflow is the workflow type of an agent session, CallWorkflow that of a single call.
+	PassWorkflow  = "Pass"
+	CallWorkflow  = "Call"
+	SweepWorkflow = "Sweep"
+
+	SignalApprove   = "approve"
+	SignalDeny      = "deny"
+	SignalMessage   = "message"
+	SignalReconcile = "reconcile"
+	SignalEvent     = "event"
+
+	UpdateDecide    = "decide"
+	UpdateReconcile = "reconcile"
+	// UpdateWait of a Call answers as soon as the call has its result or waits for a person.
+	UpdateWait = "wait"
+
+	QueryStatus = "status"
+)
+
+// Search attributes that every session carries.
+const (
+	AttrTenant  = "JigTenant"
+	AttrAgent   = "JigAgent"
+	AttrStatus  = "JigStatus"
+	AttrTool    = "JigTool"
+	AttrPass    = "JigPass"
+	AttrPending = "JigPending"
+)
+
+// Activity types that clients start by themselves, to read. Each takes one of the request types below.
+const (
+	ReadStatus    = "jig.status"
+	ReadApprovals = "jig.approvals"
+	ReadEvents    = "jig.events"
+	ReadCatalog   = "jig.catalog"
+	ReadArtifact  = "jig.artifact"
+	WriteArtifact = "jig.upload"
+)
+
+// PassInput is the input of a run of Pass. A client sets Tenant and Start (a new session) or Tenant alone (a message to
+// one that has ended); the rest is what a run hands to the next.
+type PassInput struct {
+	Tenant string        `json:"tenant"`
+	Start  *StartSession `json:"start,omitempty"`
+	// Pass is the number of this run's first pass; 0 in a run that a client started.
+	Pass int `json:"pass,omitempty"`
+	// Calling says that the pass's calls were admitted by an earlier run and some of them are still open.
+	Calling bool `json:"calling,omitempty"`
+	// Agent and Limits of the session, so that a run needs no query for them.
+	Agent  string     `json:"agent,omitempty"`
+	Limits jig.Limits `json:"limits,omitzero"`
+	// Deadline of the session; zero when there is none.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Tools that the session has used, sorted: the search attribute JigTool.
+	Tools []string `json:"tools,omitempty"`
+	// Inbox holds signals that arrived too late for the run before.
+	Inbox []Envelope `json:"inbox,omitempty"`
+	// Shown is what the search attributes say.
+	Shown Shown `json:"shown,omitzero"`
+}
+
+// Shown is what a session's search attributes say; Tools counts them.
+type Shown struct {
+	Status  jig.Status `json:"status,omitempty"`
+	Pending int        `json:"pending,omitempty"`
+	Pass    int        `json:"pass,omitempty"`
+	Tools   int        `json:"tools,omitempty"`
+}
+
+// Envelope is a signal as it arrived, with the key under which it takes effect once.
+type Envelope struct {
+	Name    string          `json:"name"`
+	Key     string          `json:"key"`
+	Payload json.RawMessage `json:"payload"`
+}
+
+// PassResult is what a session's workflow ends with.
+type PassResult struct {
+	SessionID string     `json:"session_id"`
+	Status    jig.Status `json:"status"`
+	// Answer is cut to 32 KiB; the whole one is in the store.
+	Answer    string     `json:"answer,omitempty"`
+	Truncated bool       `json:"truncated,omitempty"`
+	Reason    string     `json:"reason,omitempty"`
+	Passes    int        `json:"passes"`
+	Error     *jig.Error `json:"error,omitempty"`
+}
+
+// The payloads and requests that activities read are theirs; programs know them by these names.
+type (
+	// StartSession is what a session is started with. Document and Input may be kept aside first, when they are large.
+	StartSession = activities.StartSession
+	// Decisions is the payload of the signals approve and deny and of the update decide: one decision, or several. In a
+	// signal the answer is the signal's name; in the update each decision carries its own (default approve).
+	Decisions = activities.Decisions
+	// DecideResult is the answer of the updates decide and reconcile.
+	DecideResult = activities.DecideResult
+	// Message is the payload of the signal message.
+	Message = activities.Message
+	// StatusRequest asks for a session's status.
+	StatusRequest = activities.StatusRequest
+	// ApprovalsRequest asks for a page of what waits in a tenant; SessionID narrows it.
+	ApprovalsRequest = activities.ApprovalsRequest
+	// ApprovalsPage is a page of what waits.
+	ApprovalsPage = activities.ApprovalsPage
+	// EventsRequest asks for the events after a sequence number, waiting up to Wait for the first.
+	EventsRequest = activities.EventsRequest
+	// EventsPage is a page of events, at most 128 KiB of them.
+	EventsPage = activities.EventsPage
+	// CatalogRequest asks for the tools that a tenant sees, a page at a time (After is the last name of the page before).
+	CatalogRequest = activities.CatalogRequest
+	// CatalogPage is a page of tools sorted by name.
+	CatalogPage = activities.CatalogPage
+	// ArtifactRequest asks for a piece of an artifact.
+	ArtifactRequest = activities.ArtifactRequest
+	// ArtifactChunk is a piece of an artifact, at most 128 KiB.
+	ArtifactChunk = activities.ArtifactChunk
+	// UploadRequest writes a piece (at most 128 KiB) of an artifact whose id the client made.
+	UploadRequest = activities.UploadRequest
+)
+
+// CallInput is the input of a run of Call: one tool call from a person or a program, without a model.
+type CallInput struct {
+	Tenant    string          `json:"tenant"`
+	Tool      string          `json:"tool,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	Principal jig.Principal   `json:"principal"`
+	// Pairs are key=value inputs, converted by the tool's input schema.
+	Pairs map[string]string `json:"pairs,omitempty"`
+	// Calling and Inbox are what a run hands to the next.
+	Calling bool       `json:"calling,omitempty"`
+	Inbox   []Envelope `json:"inbox,omitempty"`
+}
+
+// CallResult is what a Call ends with, and what its update wait answers.
+type CallResult struct {
+	SessionID string         `json:"session_id"`
+	Call      string         `json:"call"`
+	Status    jig.CallStatus `json:"status"`
+	// Result is present once the call is final; its data is cut to 32 KiB.
+	Result *jig.ToolResult `json:"result,omitempty"`
+}

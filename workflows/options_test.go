@@ -1,0 +1,20 @@
+package workflows_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/workflows"
+)
+
+// The documentation's table of time-outs says what the code does.
+func TestTimeoutsTableIsCurrent(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../docs/timeouts.md")
+	require.NoError(t, err)
+	for _, row := range workflows.TimeoutRows() {
+		require.Contains(t, string(doc), row)
+	}
+}

@@ -1,0 +1,226 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// Pass is one pass of an agent session: one turn of the model and the calls that it asks for. A session is a chain of
+// runs under one workflow id, the session's; when a pass is over and the session is not, the run continues as new with
+// the next. It ends with the session's answer, fails with the code of what went wrong, or is canceled.
+func Pass(ctx workflow.Context, in PassInput) (*PassResult, error) {
+	s := &session{
+		ref:  activities.SessionRef{Tenant: in.Tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID},
+		pass: in.Pass, begun: in.Calling, agent: in.Agent, limits: in.Limits, deadline: in.Deadline,
+		tools: in.Tools, inbox: in.Inbox, copies: map[string]int{}, status: jig.StatusWorking, shown: shownAttributes(in),
+	}
+	if err := s.listen(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx, in); err != nil {
+		return nil, s.unopened(err)
+	}
+	for passes := 1; ; passes++ {
+		next, err := s.onePass(ctx, in.Calling && passes == 1)
+		if err == nil && next == sameRun && passes < s.limits.PassesPerRun && !grown(ctx) {
+			continue
+		}
+		if err == nil && next != finished {
+			s.settleMail(ctx)
+			err = ctx.Err()
+		}
+		if err != nil {
+			if err := s.end(ctx, err); err != nil {
+				return nil, err
+			}
+			next = finished
+		}
+		return s.close(ctx, in, next)
+	}
+}
+
+// step says what follows a pass.
+type step int
+
+const (
+	// sameRun: the next pass, in this run if it has room.
+	sameRun step = iota
+	// samePass: the pass goes on in the next run.
+	samePass
+	// finished: the session has ended.
+	finished
+)
+
+// open finds out what the session is; a run that continues another knows already.
+func (s *session) open(ctx workflow.Context, in PassInput) error {
+	if in.Pass == 0 {
+		var a *activities.Activities
+		var opened activities.Opened
+		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Open, activities.OpenInput{SessionRef: s.ref, Start: in.Start}).Get(ctx, &opened)
+		if err != nil {
+			return err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types
+		}
+		s.pass, s.agent, s.limits, s.deadline = opened.Pass, opened.Agent, opened.Limits, opened.Deadline
+		if in.Start != nil && in.Start.Agent != s.agent { // a document names its agent itself
+			if err := workflow.UpsertTypedSearchAttributes(ctx, temporal.NewSearchAttributeKeyKeyword(AttrAgent).ValueSet(s.agent)); err != nil {
+				return err //nolint:wrapcheck // fails for a programming error alone
+			}
+		}
+	}
+	s.opened = true
+	return nil
+}
+
+// unopened ends a session that never was: the status says why, for whoever asks.
+func (s *session) unopened(err error) error {
+	s.status = jig.StatusFailed
+	s.settled = activities.Settled{Status: jig.StatusFailed, Error: activities.ErrorFrom(err)}
+	return failure(err)
+}
+
+// onePass thinks, runs the calls and settles. A pass that continues another run's begins with the calls.
+func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
+	ctx, cancel := s.withDeadline(ctx)
+	defer cancel()
+	var a *activities.Activities
+	if !calling {
+		s.settleMail(ctx)
+		s.calls, s.more, s.begun = nil, false, true
+		s.show(ctx)
+		var thought activities.Thought
+		if err := workflow.ExecuteActivity(modelOptions(ctx, "pass "+itoa(s.pass)), a.Think, s.passRef()).Get(ctx, &thought); err != nil {
+			return finished, err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types
+		}
+		calling = thought.Calls > 0
+	}
+	if calling {
+		more, err := s.runCalls(ctx)
+		if err != nil {
+			return finished, err
+		}
+		if s.failure != nil {
+			return finished, s.failure
+		}
+		if more {
+			return samePass, nil
+		}
+	}
+	s.settleMail(ctx)
+	s.spoken = false
+	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Settle, s.passRef()).Get(ctx, &s.settled); err != nil {
+		return finished, err //nolint:wrapcheck // as above
+	}
+	if s.settled.Status.Final() {
+		s.status = s.settled.Status
+		return finished, nil
+	}
+	s.pass++
+	s.begun = false
+	return sameRun, nil
+}
+
+// close ends the run: it takes in what arrived meanwhile, and either continues as new or ends the workflow.
+func (s *session) close(ctx workflow.Context, in PassInput, next step) (*PassResult, error) {
+	for {
+		s.show(ctx)
+		s.drain(ctx) // nothing may block between here and the end of the run
+		switch {
+		case next != finished:
+			return nil, workflow.NewContinueAsNewError(ctx, PassWorkflow, s.handOver(in, next))
+		case s.spoken || s.hasMessage():
+			// Somebody spoke to a session that had just ended: that starts its next pass.
+			s.pass++
+			return nil, workflow.NewContinueAsNewError(ctx, PassWorkflow, s.handOver(in, sameRun))
+		case len(s.inbox) == 0:
+			return s.result()
+		}
+		s.settleMail(ctx) // late decisions are answered: with a refusal
+	}
+}
+
+func (s *session) hasMessage() bool {
+	for _, letter := range s.inbox {
+		if letter.Name == SignalMessage {
+			return true
+		}
+	}
+	return false
+}
+
+// handOver is the input of the next run.
+func (s *session) handOver(in PassInput, next step) PassInput {
+	return PassInput{
+		Tenant: in.Tenant, Pass: s.pass, Calling: next == samePass, Agent: s.agent, Limits: s.limits, Deadline: s.deadline,
+		Tools: s.tools, Inbox: s.inbox, Shown: Shown{Status: s.shown.status, Pending: s.shown.pending, Pass: s.shown.pass, Tools: s.shown.tools},
+	}
+}
+
+// result is how the workflow ends: an answer, or a failure or cancellation that the Web UI shows as one.
+func (s *session) result() (*PassResult, error) {
+	r := &PassResult{
+		SessionID: s.ref.SessionID, Status: s.settled.Status, Answer: s.settled.Answer, Truncated: s.settled.Truncated,
+		Reason: s.settled.Reason, Passes: s.pass, Error: s.settled.Error,
+	}
+	switch e := s.settled.Error; {
+	case s.settled.Status == jig.StatusCanceled:
+		return nil, temporal.NewCanceledError(r)
+	case s.settled.Status == jig.StatusFailed && e != nil:
+		return nil, temporal.NewNonRetryableApplicationError(e.Message, string(e.Code), nil, e, r)
+	}
+	return r, nil
+}
+
+// end closes what is open in the store when the session cannot go on: it was cancelled, its deadline passed, or
+// something failed that no retry mends.
+func (s *session) end(ctx workflow.Context, cause error) error {
+	in := activities.EndInput{PassRef: s.passRef(), Status: jig.StatusFailed, Error: activities.ErrorFrom(cause)}
+	switch {
+	case ctx.Err() != nil:
+		in.Status, in.Error = jig.StatusCanceled, nil
+	case s.overdue(ctx):
+		in.Reason = jig.ReasonDeadline
+		in.Error = &jig.Error{Code: jig.CodeBudgetExhausted, Message: "the session did not end within its deadline", Reason: jig.ReasonDeadline}
+	}
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	s.settleMail(free)
+	s.spoken = false
+	var a *activities.Activities
+	if err := workflow.ExecuteLocalActivity(databaseOptions(free), a.End, in).Get(free, nil); err != nil {
+		return failure(err)
+	}
+	s.status, s.calls = in.Status, nil
+	s.settled = activities.Settled{Status: in.Status, Reason: in.Reason, Error: in.Error}
+	return nil
+}
+
+// withDeadline bounds a pass by the session's deadline.
+func (s *session) withDeadline(ctx workflow.Context) (workflow.Context, workflow.CancelFunc) {
+	bounded, cancel := workflow.WithCancel(ctx)
+	if s.deadline.IsZero() {
+		return bounded, cancel
+	}
+	workflow.GoNamed(bounded, "deadline", func(ctx workflow.Context) {
+		wait := max(s.deadline.Sub(workflow.Now(ctx)), time.Millisecond)
+		if workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "the session's deadline"}).Get(ctx, nil) == nil {
+			cancel()
+		}
+	})
+	return bounded, cancel
+}
+
+func (s *session) overdue(ctx workflow.Context) bool {
+	return !s.deadline.IsZero() && !workflow.Now(ctx).Before(s.deadline)
+}
+
+func (s *session) passRef() activities.PassRef {
+	return activities.PassRef{SessionRef: s.ref, Pass: s.pass}
+}
+
+func grown(ctx workflow.Context) bool {
+	return workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
+}

@@ -1,0 +1,46 @@
+package workflows
+
+import (
+	"context"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig/activities"
+)
+
+// Register makes a worker able to run jig: the workflows, the engine's activities, the reads that clients start by
+// themselves, and each tool of the given names under its own name, which is what the Web UI shows.
+func Register(w worker.Registry, a *activities.Activities, tools []string) {
+	w.RegisterWorkflowWithOptions(Pass, workflow.RegisterOptions{Name: PassWorkflow})
+	w.RegisterWorkflowWithOptions(Call, workflow.RegisterOptions{Name: CallWorkflow})
+	w.RegisterWorkflowWithOptions(Sweep, workflow.RegisterOptions{Name: SweepWorkflow})
+
+	named := func(name string, fn any) {
+		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
+	}
+	named("Open", a.Open)
+	named("OpenCall", a.OpenCall)
+	named("Think", a.Think)
+	named("Admit", a.Admit)
+	named("Hear", a.Hear)
+	named("Expire", a.Expire)
+	named("Settle", a.Settle)
+	named("SettleCall", a.SettleCall)
+	named("CallState", a.CallState)
+	named("End", a.End)
+	named("RunLocal", a.RunLocal)
+	named("Sweep", a.Sweep)
+
+	named(ReadStatus, a.Status)
+	named(ReadApprovals, a.ListApprovals)
+	named(ReadEvents, a.ListEvents)
+	named(ReadCatalog, a.ListCatalog)
+	named(ReadArtifact, a.FetchArtifact)
+	named(WriteArtifact, a.Upload)
+
+	for _, tool := range tools {
+		named(tool, func(ctx context.Context, in activities.RunInput) (activities.Ran, error) { return a.RunTool(ctx, in) })
+	}
+}

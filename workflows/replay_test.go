@@ -1,0 +1,53 @@
+package workflows_test
+
+import (
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdk "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig/workflows"
+)
+
+// paths are the ways through a session that must keep replaying. `make histories` records them from a real server, one
+// file a run: testdata/<path>.<run>.json.gz.
+var paths = []string{
+	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200", "call", "many-calls", "unknown", "parallel",
+}
+
+// Every recorded run of every path replays on today's code: whoever changes the order of commands learns it here.
+func TestRecordedHistoriesReplay(t *testing.T) {
+	t.Parallel()
+	for _, path := range paths {
+		files, err := filepath.Glob(filepath.Join("testdata", path+".*.json.gz"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files, "no history of %q is recorded: run `make histories`", path)
+		for _, file := range files {
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".json.gz"), func(t *testing.T) {
+				t.Parallel()
+				replay(t, file)
+			})
+		}
+	}
+}
+
+func replay(t *testing.T, file string) {
+	t.Helper()
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	unzipped, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	history, err := sdk.HistoryFromJSON(unzipped, sdk.HistoryJSONOptions{})
+	require.NoError(t, err)
+	replayer := worker.NewWorkflowReplayer()
+	replayer.RegisterWorkflowWithOptions(workflows.Pass, workflow.RegisterOptions{Name: workflows.PassWorkflow})
+	replayer.RegisterWorkflowWithOptions(workflows.Call, workflow.RegisterOptions{Name: workflows.CallWorkflow})
+	require.NoError(t, replayer.ReplayWorkflowHistory(nil, history))
+}

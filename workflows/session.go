@@ -1,0 +1,195 @@
+package workflows
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// session is what a run keeps in memory: references and states, never data.
+type session struct {
+	ref      activities.SessionRef
+	agent    string
+	limits   jig.Limits
+	deadline time.Time
+	// pass is the number of the pass under way, or of the one about to begin; begun says that its prompt may have been
+	// built, so that a message that arrives now is for the pass after it.
+	pass  int
+	begun bool
+	// spoken says that a message was added since the session was last settled.
+	spoken  bool
+	status  jig.Status
+	settled activities.Settled
+	failure *jig.Error
+
+	calls []*call
+	tools []string
+	// more says that the pass has open calls beyond those in hand.
+	more bool
+	// opened is set once the store knows the session; letters wait for it.
+	opened bool
+
+	inbox   []Envelope
+	hearing bool
+	// copies counts the signals of a run that are alike to the byte, so that each has a key of its own.
+	copies map[string]int
+	// shown is what the search attributes say.
+	shown attributes
+}
+
+type attributes struct {
+	status  jig.Status
+	pending int
+	pass    int
+	tools   int
+}
+
+// letters are the signals that jig knows; others are refused by name.
+func letters() []string {
+	return []string{SignalApprove, SignalDeny, SignalReconcile, SignalMessage, SignalEvent}
+}
+
+// listen registers everything that can reach the session from outside: the query, the updates, and the signals.
+func (s *session) listen(ctx workflow.Context) error {
+	if err := workflow.SetQueryHandler(ctx, QueryStatus, s.view); err != nil {
+		return fmt.Errorf("registering the query %s: %w", QueryStatus, err)
+	}
+	for _, name := range []string{UpdateDecide, UpdateReconcile} {
+		handler := func(ctx workflow.Context, payload converter.RawValue) (DecideResult, error) {
+			return s.update(ctx, name, payload.Payload().GetData())
+		}
+		if err := workflow.SetUpdateHandler(ctx, name, handler); err != nil {
+			return fmt.Errorf("registering the update %s: %w", name, err)
+		}
+	}
+	workflow.GoNamed(ctx, "signals", s.receive)
+	workflow.GoNamed(ctx, "mailroom", s.mailroom)
+	return nil
+}
+
+// receive takes the signals that jig knows as they arrive.
+func (s *session) receive(ctx workflow.Context) {
+	selector := workflow.NewSelector(ctx)
+	for _, name := range letters() {
+		selector.AddReceive(workflow.GetSignalChannel(ctx, name), func(channel workflow.ReceiveChannel, _ bool) {
+			var payload converter.RawValue
+			channel.Receive(ctx, &payload)
+			s.post(ctx, name, payload.Payload().GetData())
+		})
+	}
+	for {
+		selector.Select(ctx)
+	}
+}
+
+// update answers a decision when it has been taken.
+func (s *session) update(ctx workflow.Context, name string, payload []byte) (DecideResult, error) {
+	if err := workflow.Await(ctx, func() bool { return s.opened }); err != nil {
+		return DecideResult{}, err //nolint:wrapcheck // a cancelled workflow answers with Temporal's own error
+	}
+	key := "update:" + workflow.GetCurrentUpdateInfo(ctx).ID
+	heard, err := s.hear(ctx, Envelope{Name: name, Key: key, Payload: payload})
+	return DecideResult{SessionID: s.ref.SessionID, Decisions: heard.Decisions}, err
+}
+
+// post puts a signal into the inbox under a key that is the same whenever this signal is seen again: after a crash, a
+// reset, a retried task.
+func (s *session) post(ctx workflow.Context, name string, payload []byte) {
+	sum := sha256.Sum256(payload)
+	same := name + ":" + hex.EncodeToString(sum[:12])
+	s.copies[same]++
+	key := fmt.Sprintf("signal:%s:%s:%d", workflow.GetInfo(ctx).OriginalRunID, same, s.copies[same])
+	s.inbox = append(s.inbox, Envelope{Name: name, Key: key, Payload: quoted(payload)})
+}
+
+// mailroom takes the letters one after another, in the order in which they came.
+func (s *session) mailroom(ctx workflow.Context) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // an accepted decision counts even while the session is being cancelled
+	for {
+		if workflow.Await(ctx, func() bool { return s.opened && len(s.inbox) > 0 }) != nil {
+			return
+		}
+		letter := s.inbox[0]
+		s.hearing = true
+		if _, err := s.hear(ctx, letter); err != nil {
+			workflow.GetLogger(ctx).Error("a signal could not be processed", "name", letter.Name, "error", err.Error())
+		}
+		s.inbox = s.inbox[1:]
+		s.hearing = false
+	}
+}
+
+// hear lets a letter take effect, and wakes the calls that it concerns.
+func (s *session) hear(ctx workflow.Context, letter Envelope) (activities.Heard, error) {
+	pass := s.pass
+	if !s.begun {
+		pass--
+	}
+	var a *activities.Activities
+	var heard activities.Heard
+	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Hear, activities.Letter{
+		SessionRef: s.ref, Name: letter.Name, Key: letter.Key, Payload: letter.Payload, Pass: pass,
+	}).Get(ctx, &heard)
+	if err != nil {
+		return heard, failure(err)
+	}
+	s.spoken = s.spoken || heard.Message
+	s.apply(heard)
+	return heard, nil
+}
+
+// quiet reports whether nothing from outside is being processed.
+func (s *session) quiet(ctx workflow.Context) bool {
+	return len(s.inbox) == 0 && !s.hearing && workflow.AllHandlersFinished(ctx)
+}
+
+// settleMail waits until everything that has arrived is processed.
+func (s *session) settleMail(ctx workflow.Context) {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	_ = workflow.Await(free, func() bool { return s.quiet(ctx) }) //nolint:errcheck // a disconnected wait cannot be cancelled
+}
+
+// drain takes the signals that arrived meanwhile, known and unknown names. Nothing may block between it and the end of the run.
+func (s *session) drain(ctx workflow.Context) {
+	names := letters()
+	unknown := workflow.GetUnhandledSignalNames(ctx)
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		channel := workflow.GetSignalChannel(ctx, name)
+		for {
+			var payload converter.RawValue
+			if !channel.ReceiveAsync(&payload) {
+				break
+			}
+			s.post(ctx, name, payload.Payload().GetData())
+		}
+	}
+}
+
+// failure is the jig.Error of an activity's failure, as a workflow error that nobody retries.
+func failure(err error) error {
+	if temporal.IsCanceledError(err) {
+		return err
+	}
+	e := activities.ErrorFrom(err)
+	return temporal.NewNonRetryableApplicationError(e.Message, string(e.Code), nil, e)
+}
+
+// quoted makes sure that a payload travels as JSON: what is not JSON becomes a JSON string of it.
+func quoted(payload []byte) []byte {
+	return activities.AsJSON(payload)
+}

@@ -1,0 +1,154 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func shownAttributes(in PassInput) attributes {
+	if in.Pass == 0 { // as the client set them
+		return attributes{status: jig.StatusWorking, pass: 1}
+	}
+	return attributes{status: in.Shown.Status, pending: in.Shown.Pending, pass: in.Shown.Pass, tools: in.Shown.Tools}
+}
+
+// state is the session's status as people see it: it needs input when nothing runs and something waits for a person.
+func (s *session) state() jig.Status {
+	if s.status == jig.StatusWorking && s.inFlight() == 0 && s.pending() > 0 {
+		return jig.StatusInputRequired
+	}
+	return s.status
+}
+
+// show brings the search attributes and the current details up to date; attributes cost an event, so only when they changed.
+func (s *session) show(ctx workflow.Context) {
+	now := attributes{status: s.state(), pending: s.pending(), pass: s.pass, tools: len(s.tools)}
+	workflow.SetCurrentDetails(ctx, s.details())
+	if now.status == s.shown.status && now.pending == s.shown.pending && now.tools == s.shown.tools {
+		return // the number of the pass comes along with the next of these
+	}
+	updates := make([]temporal.SearchAttributeUpdate, 0, 4)
+	if now.status != s.shown.status {
+		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(AttrStatus).ValueSet(string(now.status)))
+	}
+	if now.pending != s.shown.pending {
+		updates = append(updates, temporal.NewSearchAttributeKeyInt64(AttrPending).ValueSet(int64(now.pending)))
+	}
+	if now.pass != s.shown.pass {
+		updates = append(updates, temporal.NewSearchAttributeKeyInt64(AttrPass).ValueSet(int64(now.pass)))
+	}
+	if now.tools != s.shown.tools {
+		updates = append(updates, temporal.NewSearchAttributeKeyKeywordList(AttrTool).ValueSet(s.tools))
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
+		workflow.GetLogger(ctx).Warn("search attributes were not updated", "error", err.Error())
+		return
+	}
+	s.shown = now
+}
+
+// view answers the query status.
+func (s *session) view() (jig.SessionView, error) {
+	v := jig.SessionView{
+		SessionID: s.ref.SessionID, Agent: s.agent, Status: s.state(), Pass: s.pass, Pending: []jig.Pending{}, Calls: []jig.CallView{},
+		Answer: s.settled.Answer, Reason: s.settled.Reason, Error: s.settled.Error,
+	}
+	for _, c := range s.calls {
+		v.Calls = append(v.Calls, jig.CallView{Call: c.ref.ID, Tool: c.ref.Tool, Status: c.status(), Summary: c.summary})
+		if c.waiting() && c.ref.Ask != nil {
+			v.Pending = append(v.Pending, *c.ref.Ask)
+		}
+	}
+	return v, nil
+}
+
+func (c *call) status() jig.CallStatus {
+	if c.running {
+		return jig.CallExecuting
+	}
+	return c.ref.State
+}
+
+// maxDetails bounds the current details; beyond it the list of approvals is cut.
+const maxDetails = 16 << 10
+
+// details is Markdown for the Web UI: where the session stands, and what it waits for with the commands that answer.
+func (s *session) details() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**, pass %d, agent %s\n", s.state(), s.pass, s.agent)
+	if s.settled.Status.Final() && s.settled.Reason != "" {
+		fmt.Fprintf(&b, "\nEnded: %s\n", s.settled.Reason)
+	}
+	for _, c := range s.calls {
+		if !c.waiting() || c.ref.Ask == nil {
+			continue
+		}
+		if b.Len() > maxDetails {
+			b.WriteString("\n… and more: see the query `status`\n")
+			break
+		}
+		s.describe(&b, c)
+	}
+	return b.String()
+}
+
+func (s *session) describe(b *strings.Builder, c *call) {
+	ask := c.ref.Ask
+	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\n%s\n\n", c.ref.ID, c.ref.Tool, article(ask.Kind), ask.Summary)
+	fmt.Fprintf(b, "```json\n%s\n```\n", pretty(ask.Input))
+	if ask.Truncated {
+		b.WriteString("(cut down; the whole input is shown by `jig approvals`)\n")
+	}
+	for _, reason := range ask.Reasons {
+		fmt.Fprintf(b, "- %s\n", reason)
+	}
+	if ask.RequestedBy != "" {
+		fmt.Fprintf(b, "- asked for by %s\n", ask.RequestedBy)
+	}
+	if !ask.ExpiresAt.IsZero() {
+		fmt.Fprintf(b, "- expires %s\n", ask.ExpiresAt.UTC().Format("2006-01-02 15:04 MST"))
+	}
+	fmt.Fprintf(b, "- digest `%s`\n\n```\n%s\n```\n", ask.Digest, strings.Join(AnswerCommands(s.ref.SessionID, *ask), "\n"))
+}
+
+func article(kind jig.PendingKind) string {
+	if kind == jig.PendingReconcile {
+		return "somebody to say whether it happened"
+	}
+	return "approval"
+}
+
+func pretty(input json.RawMessage) string {
+	var v any
+	if json.Unmarshal(input, &v) != nil {
+		return string(input)
+	}
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return string(input)
+	}
+	return string(b)
+}
+
+// AnswerCommands are the commands of the stock Temporal CLI that answer what waits.
+func AnswerCommands(sessionID string, p jig.Pending) []string {
+	signal := func(name, input string) string {
+		return fmt.Sprintf("temporal workflow signal --workflow-id %s --name %s --input '%s'", sessionID, name, input)
+	}
+	if p.Kind == jig.PendingReconcile {
+		return []string{signal(SignalReconcile, fmt.Sprintf(`{"call":%q,"outcome":"happened","by":"YOU"}`, p.Call))}
+	}
+	return []string{
+		signal(SignalApprove, fmt.Sprintf(`{"call":%q,"by":"YOU"}`, p.Call)),
+		signal(SignalDeny, fmt.Sprintf(`{"call":%q,"by":"YOU","reason":"…"}`, p.Call)),
+	}
+}
