@@ -1,0 +1,132 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
+	sdk "go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Options say where the engine is. The zero value of each field means its default.
+type Options struct {
+	// Temporal are the options of Temporal's own client (address, namespace, TLS, credentials); see LoadSettings. Dial
+	// alone uses them. Default: the address 127.0.0.1:7233 and the namespace default. Without a Logger nothing is logged.
+	Temporal sdk.Options
+	// TaskQueue is the queue that the workers poll; default jig.
+	TaskQueue string
+	// ConnectTimeout bounds Dial; default 3 s.
+	ConnectTimeout time.Duration
+	// WorkerTimeout is how long a request waits for a worker to take it before the answer is that there is none;
+	// default 5 s.
+	WorkerTimeout time.Duration
+	// RetryFor bounds how long a request is repeated while the server is busy or a session changes from one pass to the
+	// next; default 30 s.
+	RetryFor time.Duration
+}
+
+// temporal is the part of Temporal's client that a Client uses.
+type temporal interface {
+	ExecuteWorkflow(ctx context.Context, options sdk.StartWorkflowOptions, workflow any, args ...any) (sdk.WorkflowRun, error)
+	GetWorkflow(ctx context.Context, workflowID, runID string) sdk.WorkflowRun
+	SignalWithStartWorkflow(ctx context.Context, workflowID, signalName string, signalArg any, options sdk.StartWorkflowOptions,
+		workflow any, workflowArgs ...any) (sdk.WorkflowRun, error)
+	CancelWorkflow(ctx context.Context, workflowID, runID string) error
+	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservicepb.DescribeWorkflowExecutionResponse, error)
+	UpdateWorkflow(ctx context.Context, options sdk.UpdateWorkflowOptions) (sdk.WorkflowUpdateHandle, error)
+	NewWithStartWorkflowOperation(options sdk.StartWorkflowOptions, workflow any, args ...any) sdk.WithStartWorkflowOperation
+	UpdateWithStartWorkflow(ctx context.Context, options sdk.UpdateWithStartWorkflowOptions) (sdk.WorkflowUpdateHandle, error)
+	ExecuteActivity(ctx context.Context, options sdk.StartActivityOptions, activity any, args ...any) (sdk.ActivityHandle, error)
+	Close()
+}
+
+// Client is safe for use by several goroutines. Its errors are *jig.Error, or those of a context that ended.
+type Client struct {
+	temporal      temporal
+	queue         string
+	workerTimeout time.Duration
+	retryFor      time.Duration
+	owned         bool
+}
+
+// New uses a Temporal client that the caller has and closes.
+func New(temporalClient sdk.Client, o Options) *Client { return newClient(temporalClient, o) }
+
+func newClient(t temporal, o Options) *Client {
+	c := &Client{temporal: t, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor}
+	if c.queue == "" {
+		c.queue = workflows.TaskQueue
+	}
+	if c.workerTimeout <= 0 {
+		c.workerTimeout = 5 * time.Second
+	}
+	if c.retryFor <= 0 {
+		c.retryFor = 30 * time.Second
+	}
+	return c
+}
+
+// Dial connects to Temporal. When nothing answers within the time-out, the error is UNAVAILABLE and names the address.
+func Dial(ctx context.Context, o Options) (*Client, error) {
+	t, err := DialTemporal(ctx, o.Temporal, o.ConnectTimeout)
+	if err != nil {
+		return nil, err
+	}
+	c := newClient(t, o)
+	c.owned = true
+	return c, nil
+}
+
+// DialTemporal makes the connection of Dial, for programs that need Temporal's client itself; a timeout of 0 is 3 s.
+func DialTemporal(ctx context.Context, options sdk.Options, timeout time.Duration) (sdk.Client, error) {
+	if timeout <= 0 {
+		timeout = 3 * time.Second
+	}
+	if options.Logger == nil {
+		options.Logger = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	}
+	if options.ConnectionOptions.GetSystemInfoTimeout == 0 {
+		options.ConnectionOptions.GetSystemInfoTimeout = timeout
+	}
+	dialCtx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	t, err := sdk.DialContext(dialCtx, options)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("connect to Temporal: %w", ctx.Err())
+		}
+		return nil, unreachable(options.HostPort, err)
+	}
+	return t, nil
+}
+
+func unreachable(address string, err error) error {
+	if address == "" {
+		address = DefaultAddress
+	}
+	e := jig.Errorf(jig.CodeUnavailable, "no Temporal server answers at %s", address).WithReason(ReasonNoTemporal).
+		WithHint("start one with `make dev`, or say where it is with --temporal-address or JIG_TEMPORAL_ADDRESS")
+	if translated := jig.AsError(translate(err)); translated.Code != jig.CodeUnavailable && !errors.Is(err, context.DeadlineExceeded) {
+		e = e.WithHint(translated.Message)
+		e.Message = "the Temporal server at " + address + " refuses the connection"
+	}
+	e.Cause = err
+	return e
+}
+
+// Close closes the connection that Dial made.
+func (c *Client) Close() {
+	if c.owned {
+		c.temporal.Close()
+	}
+}
+
+// TaskQueue is the queue that this client's requests go to.
+func (c *Client) TaskQueue() string { return c.queue }

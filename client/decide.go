@@ -1,0 +1,85 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	sdk "go.temporal.io/sdk/client"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Decide answers calls that wait for approval and returns what became of each decision. It takes effect once, however
+// often the request is repeated on the way. Unknown sessions are NOT_FOUND, ended ones CONFLICT.
+func (c *Client) Decide(ctx context.Context, id string, decisions []jig.Decision) (workflows.DecideResult, error) {
+	if len(decisions) == 0 {
+		return workflows.DecideResult{}, jig.Errorf(jig.CodeInvalidInput, "no decision is given").WithField("decisions")
+	}
+	return c.update(ctx, id, workflows.UpdateDecide, workflows.Decisions{Decisions: decisions})
+}
+
+// Reconcile gives a person's word on a call whose outcome is unknown; see Decide.
+func (c *Client) Reconcile(ctx context.Context, id string, word jig.Reconciliation) (workflows.DecideResult, error) {
+	return c.update(ctx, id, workflows.UpdateReconcile, word)
+}
+
+// update sends one update and waits for its answer. The update's id stays the same over all attempts: within a run
+// Temporal knows it, and over runs the store does.
+func (c *Client) update(ctx context.Context, id, name string, payload any) (workflows.DecideResult, error) {
+	var result workflows.DecideResult
+	if err := jig.CheckSessionID(id); err != nil {
+		return result, translate(err)
+	}
+	options := sdk.UpdateWorkflowOptions{
+		UpdateID: updateID(name, payload), WorkflowID: id, UpdateName: name, Args: []any{payload},
+		WaitForStage: sdk.WorkflowUpdateStageCompleted,
+	}
+	var gone error
+	err := c.watchWorker(ctx, id, func(ctx context.Context) error {
+		return c.repeat(ctx, func(ctx context.Context) error {
+			handle, err := c.temporal.UpdateWorkflow(ctx, options)
+			if err != nil {
+				return err
+			}
+			return handle.Get(ctx, &result)
+		}, func(err error) bool {
+			if busy(err) {
+				return true
+			}
+			if !cutOff(err) {
+				return false
+			}
+			var sighted sighting
+			if sighted, gone = c.look(ctx, "", id); gone == nil && !sighted.live {
+				gone = hasEnded(id, sighted)
+			}
+			return gone == nil
+		})
+	})
+	switch {
+	case err == nil:
+		return result, nil
+	case gone != nil:
+		return workflows.DecideResult{}, gone
+	case isNoWorker(err):
+		return workflows.DecideResult{}, c.noWorker().WithHint("start one with `go run ./worker`; or send the signal of that name " +
+			"with `temporal workflow signal`, which waits for a worker")
+	default:
+		return workflows.DecideResult{}, translate(err)
+	}
+}
+
+// updateID is made of the content and of randomness: two requests with the same content are two updates, one request
+// that is repeated is one.
+func updateID(name string, payload any) string {
+	content, err := json.Marshal(payload)
+	if err != nil { // the SDK will say so when it encodes the payload
+		content = nil
+	}
+	sum := sha256.Sum256(content)
+	return name + "-" + hex.EncodeToString(sum[:8]) + "-" + rand.Text()
+}

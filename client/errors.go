@@ -1,0 +1,120 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	sdk "go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+)
+
+// Finer codes (jig.Error.Reason) of UNAVAILABLE.
+const (
+	// ReasonNoTemporal: nothing answers at the address.
+	ReasonNoTemporal = "no_temporal"
+	// ReasonNoWorker: Temporal answers, and no worker took the request in time.
+	ReasonNoWorker = "no_worker"
+)
+
+// Types of failure that Temporal gives to an update whose run ended under it.
+const (
+	typeUpdateCutOff      = "AcceptedUpdateCompletedWorkflow"
+	typeUpdateUnprocessed = "UnprocessedUpdate"
+)
+
+func (c *Client) noWorker() *jig.Error {
+	return jig.Errorf(jig.CodeUnavailable, "no worker is answering on task queue %s", c.queue).WithReason(ReasonNoWorker).
+		WithHint("start one with `go run ./worker`")
+}
+
+func isNoWorker(err error) bool {
+	var e *jig.Error
+	return errors.As(err, &e) && e.Reason == ReasonNoWorker
+}
+
+// translate turns what Temporal's client returns into a *jig.Error; a context that ended stays what it is.
+func translate(err error) error {
+	var known *jig.Error
+	var app *sdktemporal.ApplicationError
+	var timeout *sdktemporal.TimeoutError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
+		return &jig.Error{Code: jig.CodeUnavailable, Message: "no worker took the request in time", Reason: ReasonNoWorker, Cause: err}
+	case errors.As(err, &app):
+		return fromApplication(app, err)
+	case errors.As(err, &timeout):
+		return &jig.Error{Code: jig.CodeTimeout, Message: "the worker did not answer in time", Cause: err}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !isService(err):
+		return fmt.Errorf("wait for an answer: %w", err)
+	}
+	return fromService(err)
+}
+
+// fromApplication reads the failure of an activity or an update handler: its type is the code, its first detail the error.
+func fromApplication(app *sdktemporal.ApplicationError, cause error) error {
+	e := &jig.Error{}
+	if !app.HasDetails() || app.Details(e) != nil || e.Code == "" {
+		e = &jig.Error{Code: jig.Code(app.Type()), Message: app.Message()}
+	}
+	if !slices.Contains(jig.Codes(), e.Code) {
+		e.Code = jig.CodeInternal
+	}
+	e.Cause = cause
+	return e
+}
+
+func isService(err error) bool {
+	var s serviceerror.ServiceError
+	return errors.As(err, &s)
+}
+
+func fromService(err error) error {
+	var (
+		namespace *serviceerror.NamespaceNotFound
+		notFound  *serviceerror.NotFound
+		exhausted *serviceerror.ResourceExhausted
+		down      *serviceerror.Unavailable
+		deadline  *serviceerror.DeadlineExceeded
+		notReady  *serviceerror.WorkflowNotReady
+		updating  *sdk.WorkflowUpdateServiceTimeoutOrCanceledError
+		denied    *serviceerror.PermissionDenied
+		argument  *serviceerror.InvalidArgument
+		missing   *serviceerror.Unimplemented
+	)
+	e := &jig.Error{Code: jig.CodeInternal, Message: err.Error(), Cause: err}
+	switch {
+	case errors.As(err, &namespace):
+		e.Code, e.Message = jig.CodeNotFound, "Temporal has no namespace "+namespace.Namespace
+		e.Hint = "create it with `temporal operator namespace create`, or name another with --namespace"
+	case errors.As(err, &notFound):
+		e.Code = jig.CodeNotFound
+	case errors.As(err, &exhausted):
+		e.Code = jig.CodeRateLimited
+	case errors.As(err, &down), errors.As(err, &deadline), errors.As(err, &updating):
+		e.Code = jig.CodeUnavailable
+	case errors.As(err, &notReady):
+		e.Code, e.Message = jig.CodeUnavailable, "the worker fails on this session: "+notReady.Message
+		e.Hint = "the worker's log says why; what is sent as a signal with `temporal workflow signal` waits until it is mended"
+	case errors.As(err, &denied):
+		e.Code = jig.CodeNotPermitted
+	case errors.As(err, &argument):
+		e.Code = jig.CodeInvalidInput
+		if attr := missingAttribute(argument.Message); attr {
+			e.Hint = "create the search attributes that docs/operations.md names, or use `make dev`, which does"
+		}
+	case errors.As(err, &missing):
+		e.Code = jig.CodeUnavailable
+		e.Hint = "jig needs a Temporal server 1.31 or later with standalone activities (activity.enableStandalone)"
+	}
+	return e
+}

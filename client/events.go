@@ -1,0 +1,133 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// longPoll is how long a follower's request waits for the next event.
+const longPoll = 20 * time.Second
+
+// Events returns a session's events with a sequence number greater than after, oldest first: all that are there now.
+func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error) {
+	list := []jig.Event{}
+	for {
+		var page workflows.EventsPage
+		request := workflows.EventsRequest{Tenant: tenant, SessionID: id, After: after}
+		if err := c.ask(ctx, workflows.ReadEvents, 0, request, &page); err != nil {
+			return nil, err
+		}
+		if len(page.Events) == 0 {
+			return list, nil
+		}
+		list = append(list, page.Events...)
+		after = page.Events[len(page.Events)-1].Seq
+	}
+}
+
+// Watch calls fn for each event after a sequence number, in order, until the session has ended and its last event was
+// delivered, fn returns an error, or ctx ends. A session that has just been started is waited for; while no worker
+// answers, Watch waits for one.
+func (c *Client) Watch(ctx context.Context, tenant, id string, after int64, fn func(jig.Event) error) error {
+	return c.Follow(ctx, FollowOptions{Tenant: tenant, SessionID: id, After: after}, func(page workflows.EventsPage) error {
+		for _, event := range page.Events {
+			if err := fn(event); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// FollowOptions say what to follow.
+type FollowOptions struct {
+	Tenant    string
+	SessionID string
+	// After is the sequence number of the last event that is known already.
+	After int64
+	// Wait is the longest time between two pages; default 20 s.
+	Wait time.Duration
+	// Trouble is told of requests that failed and will be repeated (no worker, the server is away); it ends the following
+	// by returning an error. When nil, the following goes on.
+	Trouble func(error) error
+}
+
+// Follow calls fn with page after page of events, also with empty ones (their status may have changed), until the session
+// has ended and its last event was delivered.
+func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(workflows.EventsPage) error) error {
+	wait := o.Wait
+	if wait <= 0 {
+		wait = longPoll
+	}
+	request := workflows.EventsRequest{Tenant: o.Tenant, SessionID: o.SessionID, After: o.After, Wait: wait}
+	ended, pause := false, firstPause
+	for {
+		var page workflows.EventsPage
+		err := c.ask(ctx, workflows.ReadEvents, request.Wait, request, &page)
+		if err != nil {
+			if ended, err = c.forgive(ctx, o, ended, err); err != nil {
+				return err
+			}
+			if !sleep(ctx, pause) {
+				return translate(ctx.Err())
+			}
+			pause = min(2*pause, time.Second)
+			continue
+		}
+		pause = firstPause
+		if err := fn(page); err != nil {
+			return err
+		}
+		if n := len(page.Events); n > 0 {
+			request.After = page.Events[n-1].Seq
+		}
+		if finished(page) {
+			return nil
+		}
+		request.Wait = wait
+		if page.Status.Final() { // the rest is there already
+			request.Wait = 0
+		}
+	}
+}
+
+const firstPause = 100 * time.Millisecond
+
+// finished reports whether nothing follows a page.
+func finished(page workflows.EventsPage) bool {
+	if !page.Status.Final() {
+		return false
+	}
+	if len(page.Events) == 0 {
+		return true
+	}
+	ends := []jig.EventType{jig.EventSessionCompleted, jig.EventSessionFailed, jig.EventSessionCanceled}
+	return slices.Contains(ends, page.Events[len(page.Events)-1].Type)
+}
+
+// forgive decides whether following goes on after an error. A session without a row is one that is just starting, as long
+// as its workflow runs; ended says that the workflow was over already when the row was missing before.
+func (c *Client) forgive(ctx context.Context, o FollowOptions, ended bool, err error) (nowEnded bool, fatal error) {
+	if ctx.Err() != nil {
+		return ended, translate(ctx.Err())
+	}
+	switch jig.CodeOf(err) { //nolint:exhaustive // the others are no trouble of the way
+	case jig.CodeNotFound:
+		session, lookErr := c.look(ctx, o.Tenant, o.SessionID)
+		if lookErr != nil || ended {
+			return ended, err
+		}
+		return !session.live, nil
+	case jig.CodeUnavailable, jig.CodeTimeout, jig.CodeRateLimited:
+		if o.Trouble == nil {
+			return ended, nil
+		}
+		return ended, o.Trouble(err)
+	default:
+		return ended, err
+	}
+}

@@ -1,0 +1,160 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
+	sdk "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/jig-run/jig/workflows"
+)
+
+// fake is a Temporal of functions; what is not set fails.
+type fake struct {
+	start    func(o sdk.StartWorkflowOptions, in workflows.PassInput) error
+	signal   func(o sdk.StartWorkflowOptions, name string, arg any) error
+	cancel   func() error
+	describe func(id string) (kind, tenant string, status enumspb.WorkflowExecutionStatus, err error)
+	update   func(o sdk.UpdateWorkflowOptions) (any, error)
+	activity func(o sdk.StartActivityOptions, name string, request any) (any, error)
+	result   func() (any, error)
+}
+
+func (f *fake) ExecuteWorkflow(_ context.Context, o sdk.StartWorkflowOptions, _ any, args ...any) (sdk.WorkflowRun, error) {
+	in, ok := args[0].(workflows.PassInput)
+	if !ok {
+		return nil, fmt.Errorf("started with %T", args[0])
+	}
+	return nil, f.start(o, in)
+}
+
+func (f *fake) GetWorkflow(context.Context, string, string) sdk.WorkflowRun { return fakeRun{f: f} }
+
+func (f *fake) SignalWithStartWorkflow(_ context.Context, _, name string, arg any, o sdk.StartWorkflowOptions, _ any, _ ...any) (sdk.WorkflowRun, error) {
+	return nil, f.signal(o, name, arg)
+}
+
+func (f *fake) CancelWorkflow(context.Context, string, string) error { return f.cancel() }
+
+func (f *fake) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservicepb.DescribeWorkflowExecutionResponse, error) {
+	kind, tenant, status, err := f.describe(id)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := converter.GetDefaultDataConverter().ToPayload(tenant)
+	if err != nil {
+		return nil, err
+	}
+	return &workflowservicepb.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Type: &commonpb.WorkflowType{Name: kind}, Status: status,
+		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{workflows.AttrTenant: owner}},
+	}}, nil
+}
+
+func (f *fake) UpdateWorkflow(_ context.Context, o sdk.UpdateWorkflowOptions) (sdk.WorkflowUpdateHandle, error) {
+	v, err := f.update(o)
+	if err != nil {
+		return nil, err
+	}
+	return fakeUpdate{value: v}, nil
+}
+
+func (f *fake) NewWithStartWorkflowOperation(sdk.StartWorkflowOptions, any, ...any) sdk.WithStartWorkflowOperation {
+	return nil
+}
+
+func (f *fake) UpdateWithStartWorkflow(ctx context.Context, o sdk.UpdateWithStartWorkflowOptions) (sdk.WorkflowUpdateHandle, error) {
+	return f.UpdateWorkflow(ctx, o.UpdateOptions)
+}
+
+func (f *fake) ExecuteActivity(_ context.Context, o sdk.StartActivityOptions, activity any, args ...any) (sdk.ActivityHandle, error) {
+	v, err := f.activity(o, fmt.Sprint(activity), args[0])
+	return fakeActivity{value: v, err: err}, nil
+}
+
+func (f *fake) Close() {}
+
+// copyTo gives a value the way it would come over the wire.
+func copyTo(ptr, v any) error {
+	if ptr == nil || v == nil {
+		return nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, ptr)
+}
+
+type fakeRun struct {
+	sdk.WorkflowRun
+	f *fake
+}
+
+func (r fakeRun) Get(_ context.Context, ptr any) error {
+	v, err := r.f.result()
+	if err != nil {
+		return err
+	}
+	return copyTo(ptr, v)
+}
+
+type fakeUpdate struct {
+	sdk.WorkflowUpdateHandle
+	value any
+}
+
+func (u fakeUpdate) Get(_ context.Context, ptr any) error { return copyTo(ptr, u.value) }
+
+type fakeActivity struct {
+	sdk.ActivityHandle
+	value any
+	err   error
+}
+
+func (a fakeActivity) Get(_ context.Context, ptr any) error {
+	if a.err != nil {
+		return a.err
+	}
+	return copyTo(ptr, a.value)
+}
+
+func notFound() error { return serviceerror.NewNotFound("no such workflow") }
+
+func exhausted() error {
+	return serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT, "busy")
+}
+
+func running(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
+	return workflows.PassWorkflow, "default", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+}
+
+func completed(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
+	return workflows.PassWorkflow, "default", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
+}
+
+func unknown(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
+	return "", "", 0, notFound()
+}
+
+// as is a value of the type that it has to have.
+func as[T any](t *testing.T, v any) T {
+	t.Helper()
+	typed, ok := v.(T)
+	require.True(t, ok, "%T", v)
+	return typed
+}
+
+func newTestClient(f *fake) *Client {
+	return newClient(f, Options{WorkerTimeout: time.Second, RetryFor: 5 * time.Second})
+}

@@ -1,0 +1,83 @@
+package client
+
+import (
+	"context"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// sighting is what Temporal says of a session's workflow.
+type sighting struct {
+	kind   string
+	agent  string
+	status enumspb.WorkflowExecutionStatus
+	live   bool
+}
+
+// look asks Temporal for a session's workflow. A session of another tenant is not found, like one that never was.
+func (c *Client) look(ctx context.Context, tenant, id string) (sighting, error) {
+	if err := jig.CheckSessionID(id); err != nil {
+		return sighting{}, translate(err)
+	}
+	var described *workflowservicepb.DescribeWorkflowExecutionResponse
+	err := c.repeat(ctx, func(ctx context.Context) (err error) {
+		described, err = c.temporal.DescribeWorkflowExecution(ctx, id, "")
+		return err
+	}, busy)
+	if err = translate(err); isNotFound(err) {
+		return sighting{}, noSession(id)
+	}
+	if err != nil {
+		return sighting{}, err
+	}
+	info := described.GetWorkflowExecutionInfo()
+	kind := info.GetType().GetName()
+	if kind != workflows.PassWorkflow && kind != workflows.CallWorkflow {
+		return sighting{}, noSession(id)
+	}
+	attributes := info.GetSearchAttributes().GetIndexedFields()
+	if owner, ok := keyword(attributes, workflows.AttrTenant); ok && tenant != "" && owner != tenant {
+		return sighting{}, noSession(id)
+	}
+	agent, _ := keyword(attributes, workflows.AttrAgent)
+	return sighting{kind: kind, agent: agent, status: info.GetStatus(), live: live(info.GetStatus())}, nil
+}
+
+// keyword reads a search attribute; a workflow that was started by other means may lack it.
+func keyword(attributes map[string]*commonpb.Payload, name string) (value string, ok bool) {
+	payload, ok := attributes[name]
+	if !ok || converter.GetDefaultDataConverter().FromPayload(payload, &value) != nil {
+		return "", false
+	}
+	return value, true
+}
+
+func noSession(id string) *jig.Error {
+	return jig.Errorf(jig.CodeNotFound, "there is no session %s", id).WithField("session").
+		WithHint("`temporal workflow list` or the Web UI show what there is; --tenant names another tenant")
+}
+
+func hasEnded(id string, s sighting) *jig.Error {
+	words := map[enumspb.WorkflowExecutionStatus]string{
+		enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:  "completed",
+		enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:     "failed",
+		enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:   "was cancelled",
+		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED: "was terminated",
+		enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:  "timed out",
+	}
+	word, ok := words[s.status]
+	if !ok {
+		word = "ended"
+	}
+	e := jig.Errorf(jig.CodeConflict, "session %s has ended (%s): nothing in it waits", id, word).WithField("session")
+	if s.kind == workflows.CallWorkflow {
+		return e
+	}
+	return e.WithHint("`jig message` gives an ended session another pass")
+}

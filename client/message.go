@@ -1,0 +1,72 @@
+package client
+
+import (
+	"context"
+
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Message says something to a session. One that works takes it up with its next pass; one that has ended begins its next
+// pass. Unknown sessions are NOT_FOUND.
+func (c *Client) Message(ctx context.Context, tenant, id, text, by string) error {
+	if text == "" {
+		return jig.Errorf(jig.CodeMissingParam, "the message is empty").WithField("text")
+	}
+	if len(text) > inlineBytes {
+		return jig.Errorf(jig.CodeInvalidInput, "the message has %d bytes, at most %d are taken", len(text), inlineBytes).WithField("text")
+	}
+	agent, err := c.addressee(ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	options := c.workflowOptions(id, tenant, agent, summary(agent, text))
+	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	err = c.repeat(ctx, func(ctx context.Context) error {
+		_, err := c.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalMessage, workflows.Message{Text: text, By: by},
+			options, workflows.PassWorkflow, workflows.PassInput{Tenant: tenant})
+		return err
+	}, busy)
+	return translate(err)
+}
+
+// addressee makes sure that a session can take a message, and names its agent. Temporal forgets ended workflows after its
+// retention time, the store does not: so the worker is asked about those that Temporal does not know.
+func (c *Client) addressee(ctx context.Context, tenant, id string) (agent string, err error) {
+	sighted, err := c.look(ctx, tenant, id)
+	if isNotFound(err) {
+		view, statusErr := c.Status(ctx, tenant, id)
+		if isNotFound(statusErr) {
+			return "", err
+		}
+		return view.Agent, statusErr
+	}
+	if err == nil && sighted.kind == workflows.CallWorkflow {
+		err = jig.Errorf(jig.CodeConflict, "%s is a single call: it takes no messages", id).WithField("session")
+	}
+	return sighted.agent, err
+}
+
+// Cancel asks a session to stop: running tools are cancelled, waiting approvals too. It returns when the request is taken,
+// before the session has ended. An ended session is CONFLICT.
+func (c *Client) Cancel(ctx context.Context, tenant, id string) error {
+	sighted, err := c.look(ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	if !sighted.live {
+		return hasEnded(id, sighted).WithHint("there is nothing to cancel")
+	}
+	err = translate(c.repeat(ctx, func(ctx context.Context) error {
+		return c.temporal.CancelWorkflow(ctx, id, "")
+	}, busy))
+	if !isNotFound(err) {
+		return err
+	}
+	if sighted, err = c.look(ctx, tenant, id); err != nil { // it ended meanwhile
+		return err
+	}
+	return hasEnded(id, sighted).WithHint("there is nothing to cancel")
+}

@@ -1,0 +1,139 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	sdk "go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// answerTimeout bounds one attempt of a reading activity, beside the wait that it was asked for.
+const answerTimeout = 15 * time.Second
+
+// ask runs one of the activities that clients start by themselves. wait is how long the activity may wait on purpose.
+func (c *Client) ask(ctx context.Context, name string, wait time.Duration, request, answer any) error {
+	options := sdk.StartActivityOptions{
+		ID:                     name + "/" + rand.Text(),
+		TaskQueue:              c.queue,
+		ScheduleToStartTimeout: c.workerTimeout,
+		StartToCloseTimeout:    wait + answerTimeout,
+		ScheduleToCloseTimeout: wait + 2*answerTimeout,
+		RetryPolicy:            &sdktemporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, MaximumAttempts: 3},
+	}
+	err := c.repeat(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, options.ScheduleToCloseTimeout+answerTimeout)
+		defer cancel()
+		handle, err := c.temporal.ExecuteActivity(ctx, options, name, request)
+		if err != nil {
+			return err
+		}
+		return handle.Get(ctx, answer)
+	}, func(err error) bool {
+		options.ID = name + "/" + rand.Text()
+		return busy(err)
+	})
+	switch err = translate(err); {
+	case isNoWorker(err):
+		return c.noWorker()
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return &jig.Error{Code: jig.CodeUnavailable, Message: "Temporal did not answer in time", Cause: err}
+	}
+	return err
+}
+
+// ping reports whether a worker answers; what it answers does not matter.
+func (c *Client) ping(ctx context.Context, sessionID string) bool {
+	var view jig.SessionView
+	err := c.ask(ctx, workflows.ReadStatus, 0, workflows.StatusRequest{Tenant: jig.DefaultTenant, SessionID: sessionID}, &view)
+	return !isNoWorker(err)
+}
+
+// Status returns where a session stands, with what waits for a person and its latest calls (at most 500).
+func (c *Client) Status(ctx context.Context, tenant, id string) (jig.SessionView, error) {
+	var view jig.SessionView
+	if err := c.ask(ctx, workflows.ReadStatus, 0, workflows.StatusRequest{Tenant: tenant, SessionID: id}, &view); err != nil {
+		return jig.SessionView{}, err
+	}
+	return view, nil
+}
+
+// Approvals lists everything that waits for a person in a tenant, oldest first; a session id narrows it.
+func (c *Client) Approvals(ctx context.Context, tenant, sessionID string) ([]jig.Pending, error) {
+	list := []jig.Pending{}
+	request := workflows.ApprovalsRequest{Tenant: tenant, SessionID: sessionID}
+	for {
+		var page workflows.ApprovalsPage
+		if err := c.ask(ctx, workflows.ReadApprovals, 0, request, &page); err != nil {
+			return nil, err
+		}
+		list = append(list, page.Approvals...)
+		if page.Next == "" || page.Next == request.Cursor {
+			return list, nil
+		}
+		request.Cursor = page.Next
+	}
+}
+
+// Catalog is what a tenant sees of the worker's tools, and the agents it may start, both sorted by name.
+type Catalog struct {
+	Tools  []jig.Tool `json:"tools"`
+	Agents []string   `json:"agents,omitempty"`
+}
+
+// Catalog asks the worker for its tools.
+func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
+	all := Catalog{Tools: []jig.Tool{}}
+	request := workflows.CatalogRequest{Tenant: tenant}
+	for {
+		var page workflows.CatalogPage
+		if err := c.ask(ctx, workflows.ReadCatalog, 0, request, &page); err != nil {
+			return Catalog{}, err
+		}
+		all.Tools = append(all.Tools, page.Tools...)
+		if all.Agents == nil {
+			all.Agents = page.Agents
+		}
+		if !page.More || len(page.Tools) == 0 {
+			return all, nil
+		}
+		request.After = page.Tools[len(page.Tools)-1].Name
+	}
+}
+
+// Artifact returns a whole artifact.
+func (c *Client) Artifact(ctx context.Context, tenant, id string) ([]byte, error) {
+	var whole []byte
+	for {
+		var chunk workflows.ArtifactChunk
+		request := workflows.ArtifactRequest{Tenant: tenant, ID: id, Offset: int64(len(whole))}
+		if err := c.ask(ctx, workflows.ReadArtifact, 0, request, &chunk); err != nil {
+			return nil, err
+		}
+		whole = append(whole, chunk.Data...)
+		if len(chunk.Data) == 0 || int64(len(whole)) >= chunk.Size {
+			return whole, nil
+		}
+	}
+}
+
+// upload keeps a large value aside and returns its artifact's id.
+func (c *Client) upload(ctx context.Context, tenant string, value []byte) (string, error) {
+	id := jig.NewArtifactID()
+	for offset := 0; offset < len(value); offset += chunkBytes {
+		request := workflows.UploadRequest{
+			Tenant: tenant, ID: id, Offset: int64(offset), Data: value[offset:min(offset+chunkBytes, len(value))],
+		}
+		if err := c.ask(ctx, workflows.WriteArtifact, 0, request, nil); err != nil {
+			return "", err
+		}
+	}
+	return id, nil
+}
+
+func isNotFound(err error) bool { return errors.Is(err, &jig.Error{Code: jig.CodeNotFound}) }

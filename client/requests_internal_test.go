@@ -1,0 +1,227 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	sdk "go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+func TestErrorsComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
+	f := &fake{activity: func(o sdk.StartActivityOptions, name string, request any) (any, error) {
+		require.Equal(t, workflows.ReadStatus, name)
+		require.Equal(t, workflows.StatusRequest{Tenant: "default", SessionID: "ses_a"}, request)
+		require.Equal(t, time.Second, o.ScheduleToStartTimeout)
+		require.NotZero(t, o.StartToCloseTimeout)
+		return nil, applicationError(jig.CodeNotFound, "there is no session ses_a")
+	}}
+	_, err := newTestClient(f).Status(t.Context(), "default", "ses_a")
+	var e *jig.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, jig.CodeNotFound, e.Code)
+	require.Equal(t, "there is no session ses_a", e.Message)
+	require.Equal(t, "look", e.Hint)
+}
+
+func TestNoWorkerIsSaidInPlainWords(t *testing.T) {
+	t.Parallel()
+	f := &fake{activity: noWorkerAnswers}
+	_, err := newTestClient(f).Approvals(t.Context(), "default", "")
+	require.EqualError(t, err, "UNAVAILABLE: no worker is answering on task queue jig; start one with `go run ./worker`")
+	require.True(t, isNoWorker(err))
+}
+
+func noWorkerAnswers(sdk.StartActivityOptions, string, any) (any, error) {
+	return nil, sdktemporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+}
+
+func TestTranslate(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		err  error
+		code jig.Code
+	}{
+		{serviceerror.NewNamespaceNotFound("x"), jig.CodeNotFound},
+		{notFound(), jig.CodeNotFound},
+		{exhausted(), jig.CodeRateLimited},
+		{serviceerror.NewUnavailable("x"), jig.CodeUnavailable},
+		{serviceerror.NewDeadlineExceeded("x"), jig.CodeUnavailable},
+		{serviceerror.NewPermissionDenied("x", ""), jig.CodeNotPermitted},
+		{serviceerror.NewInvalidArgument("x"), jig.CodeInvalidInput},
+		{serviceerror.NewUnimplemented("x"), jig.CodeUnavailable},
+		{sdktemporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil), jig.CodeTimeout},
+		{sdktemporal.NewApplicationError("odd", "SomethingElse"), jig.CodeInternal},
+		{errors.New("odd"), jig.CodeInternal},
+	} {
+		require.Equal(t, row.code, jig.CodeOf(translate(row.err)), "%T", row.err)
+	}
+	require.NoError(t, translate(nil))
+	require.ErrorIs(t, translate(context.Canceled), context.Canceled)
+}
+
+func TestDecideIsOneUpdateHoweverOftenItIsSent(t *testing.T) {
+	t.Parallel()
+	want := workflows.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted}}}
+	failures := []error{
+		exhausted(), notFound(), serviceerror.NewUnavailable("the workflow is changing runs"),
+		sdktemporal.NewApplicationErrorWithOptions("cut off", typeUpdateCutOff, sdktemporal.ApplicationErrorOptions{NonRetryable: true}),
+	}
+	ids := map[string]int{}
+	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
+		require.Equal(t, workflows.UpdateDecide, o.UpdateName)
+		require.Equal(t, "3.1", as[workflows.Decisions](t, o.Args[0]).All()[0].Call)
+		ids[o.UpdateID]++
+		if len(failures) > 0 {
+			err := failures[0]
+			failures = failures[1:]
+			return nil, err
+		}
+		return want, nil
+	}}
+	c := newTestClient(f)
+	got, err := c.Decide(t.Context(), "ses_a", []jig.Decision{{Call: "3.1"}})
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Len(t, ids, 1)
+
+	_, err = c.Decide(t.Context(), "ses_a", []jig.Decision{{Call: "3.1"}})
+	require.NoError(t, err)
+	require.Len(t, ids, 2, "the same words said again are another update")
+}
+
+func TestDecideSaysWhyItCannotBe(t *testing.T) {
+	t.Parallel()
+	gone := func(sdk.UpdateWorkflowOptions) (any, error) { return nil, notFound() }
+	_, err := newTestClient(&fake{describe: completed, update: gone}).Decide(t.Context(), "ses_a", []jig.Decision{{Call: "3.1"}})
+	require.ErrorContains(t, err, "session ses_a has ended (completed)")
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeConflict})
+	_, err = newTestClient(&fake{describe: unknown, update: gone}).Decide(t.Context(), "ses_a", []jig.Decision{{Call: "3.1"}})
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeNotFound})
+	_, err = newTestClient(&fake{}).Decide(t.Context(), "ses_a", nil)
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
+}
+
+func TestReconcile(t *testing.T) {
+	t.Parallel()
+	f := &fake{update: func(o sdk.UpdateWorkflowOptions) (any, error) {
+		require.Equal(t, workflows.UpdateReconcile, o.UpdateName)
+		require.Equal(t, jig.OutcomeHappened, as[jig.Reconciliation](t, o.Args[0]).Outcome)
+		return workflows.DecideResult{SessionID: "ses_a"}, nil
+	}}
+	_, err := newTestClient(f).Reconcile(t.Context(), "ses_a", jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeHappened})
+	require.NoError(t, err)
+}
+
+func TestPagesAreRead(t *testing.T) {
+	t.Parallel()
+	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
+		switch r := request.(type) {
+		case workflows.ApprovalsRequest:
+			if r.Cursor == "" {
+				return workflows.ApprovalsPage{Approvals: []jig.Pending{{Call: "1.1"}}, Next: "n"}, nil
+			}
+			return workflows.ApprovalsPage{Approvals: []jig.Pending{{Call: "1.2"}}}, nil
+		case workflows.CatalogRequest:
+			if r.After == "" {
+				return workflows.CatalogPage{Tools: []jig.Tool{{Name: "a.b"}}, Agents: []string{"review"}, More: true}, nil
+			}
+			require.Equal(t, "a.b", r.After)
+			return workflows.CatalogPage{Tools: []jig.Tool{{Name: "c.d"}}}, nil
+		case workflows.EventsRequest:
+			require.Zero(t, r.Wait)
+			return workflows.EventsPage{Events: upTo(r.After+1, min(r.After+2, 3))}, nil
+		default:
+			return nil, errors.New(name)
+		}
+	}}
+	c := newTestClient(f)
+	approvals, err := c.Approvals(t.Context(), "default", "")
+	require.NoError(t, err)
+	require.Len(t, approvals, 2)
+	catalog, err := c.Catalog(t.Context(), "default")
+	require.NoError(t, err)
+	require.Len(t, catalog.Tools, 2)
+	require.Equal(t, []string{"review"}, catalog.Agents)
+	events, err := c.Events(t.Context(), "default", "ses_a", 0)
+	require.NoError(t, err)
+	require.Len(t, events, 3)
+}
+
+func upTo(from, to int64) []jig.Event {
+	var list []jig.Event
+	for seq := from; seq <= to; seq++ {
+		list = append(list, jig.Event{Seq: seq, Type: jig.EventToolStarted})
+	}
+	return list
+}
+
+func TestWatchUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	f := &fake{describe: running, activity: func(_ sdk.StartActivityOptions, _ string, request any) (any, error) {
+		r := as[workflows.EventsRequest](t, request)
+		asked++
+		switch asked {
+		case 1: // the row is not there yet
+			return nil, applicationError(jig.CodeNotFound, "there is no session")
+		case 2: // the worker died
+			return noWorkerAnswers(sdk.StartActivityOptions{}, "", nil)
+		case 3:
+			require.Equal(t, longPoll, r.Wait)
+			return workflows.EventsPage{Events: upTo(1, 2), Status: jig.StatusWorking}, nil
+		case 4: // nothing happened for a while
+			return workflows.EventsPage{Status: jig.StatusInputRequired}, nil
+		case 5:
+			require.EqualValues(t, 2, r.After)
+			return workflows.EventsPage{Events: upTo(3, 3), Status: jig.StatusCompleted}, nil
+		default:
+			require.Zero(t, r.Wait, "the rest is there already")
+			return workflows.EventsPage{Events: []jig.Event{{Seq: 4, Type: jig.EventSessionCompleted}}, Status: jig.StatusCompleted}, nil
+		}
+	}}
+	var seen []int64
+	err := newTestClient(f).Watch(t.Context(), "default", "ses_a", 0, func(e jig.Event) error {
+		seen = append(seen, e.Seq)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []int64{1, 2, 3, 4}, seen)
+	require.Equal(t, 6, asked)
+}
+
+func TestWatchEndsWithTheContextAndWithTheCallback(t *testing.T) {
+	t.Parallel()
+	f := &fake{activity: func(sdk.StartActivityOptions, string, any) (any, error) {
+		return workflows.EventsPage{Events: upTo(1, 1), Status: jig.StatusWorking}, nil
+	}}
+	enough := errors.New("enough")
+	err := newTestClient(f).Watch(t.Context(), "default", "ses_a", 0, func(jig.Event) error { return enough })
+	require.ErrorIs(t, err, enough)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	f = &fake{activity: func(sdk.StartActivityOptions, string, any) (any, error) {
+		cancel()
+		return nil, context.Canceled
+	}}
+	err = newTestClient(f).Watch(ctx, "default", "ses_a", 0, func(jig.Event) error { return nil })
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestWatchOfAnUnknownSession(t *testing.T) {
+	t.Parallel()
+	f := &fake{describe: unknown, activity: func(sdk.StartActivityOptions, string, any) (any, error) {
+		return nil, applicationError(jig.CodeNotFound, "there is no session")
+	}}
+	err := newTestClient(f).Watch(t.Context(), "default", "ses_a", 0, func(jig.Event) error { return nil })
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeNotFound})
+}

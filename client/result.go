@@ -1,0 +1,106 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	sdktemporal "go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Result waits until a session has ended, over all its runs, and returns how, with the whole answer. A session that failed
+// is no error of Result: its own error is in the PassResult.
+func (c *Client) Result(ctx context.Context, tenant, id string) (workflows.PassResult, error) {
+	if _, err := c.look(ctx, tenant, id); err != nil {
+		if !isNotFound(err) {
+			return workflows.PassResult{}, err
+		}
+		return c.resultFromStore(ctx, tenant, id, err)
+	}
+	result := workflows.PassResult{SessionID: id}
+	if err := c.outcome(ctx, id, &result); err != nil {
+		var ended *jig.Error
+		if result.Status == "" || !errors.As(err, &ended) {
+			return workflows.PassResult{}, err
+		}
+		result.Error = ended
+	}
+	if !result.Truncated {
+		return result, nil
+	}
+	view, err := c.Status(ctx, tenant, id)
+	if err != nil {
+		return result, err
+	}
+	if result.Answer, err = c.Answer(ctx, tenant, view); err != nil {
+		return result, err
+	}
+	result.Truncated = false
+	return result, nil
+}
+
+// outcome waits for the workflow's end. When the workflow itself did not complete, result gets the status and the reason,
+// and the error says why.
+func (c *Client) outcome(ctx context.Context, id string, result *workflows.PassResult) error {
+	err := c.repeat(ctx, func(ctx context.Context) error {
+		return c.temporal.GetWorkflow(ctx, id, "").Get(ctx, result)
+	}, busy)
+	var failed *sdktemporal.WorkflowExecutionError
+	var canceled *sdktemporal.CanceledError
+	var terminated *sdktemporal.TerminatedError
+	var app *sdktemporal.ApplicationError
+	id = result.SessionID
+	switch {
+	case !errors.As(err, &failed):
+		return translate(err)
+	case errors.As(err, &canceled):
+		if canceled.HasDetails() && canceled.Details(result) != nil {
+			*result = workflows.PassResult{SessionID: id}
+		}
+		result.Status = jig.StatusCanceled
+		return &jig.Error{Code: jig.CodeCanceled, Message: "the session was cancelled", Cause: err}
+	case errors.As(err, &terminated):
+		result.Status, result.Reason = jig.StatusFailed, jig.ReasonTerminated
+		return &jig.Error{Code: jig.CodeCanceled, Message: "the session's workflow was terminated from outside", Cause: err}
+	case errors.As(err, &app) && app.HasDetails():
+		var e jig.Error
+		if app.Details(&e, result) != nil {
+			*result = workflows.PassResult{SessionID: id}
+		}
+	}
+	result.Status = jig.StatusFailed
+	return translate(err)
+}
+
+// resultFromStore is for sessions that Temporal has forgotten.
+func (c *Client) resultFromStore(ctx context.Context, tenant, id string, notFound error) (workflows.PassResult, error) {
+	view, err := c.Status(ctx, tenant, id)
+	if isNotFound(err) {
+		return workflows.PassResult{}, notFound
+	}
+	if err != nil {
+		return workflows.PassResult{}, err
+	}
+	result := workflows.PassResult{SessionID: id, Status: view.Status, Reason: view.Reason, Passes: view.Pass, Error: view.Error}
+	result.Answer, err = c.Answer(ctx, tenant, view)
+	return result, err
+}
+
+// Answer returns a session's whole answer, fetched when the view has only a part of it.
+func (c *Client) Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error) {
+	if view.AnswerArtifact == "" {
+		return view.Answer, nil
+	}
+	whole, err := c.Artifact(ctx, tenant, view.AnswerArtifact)
+	return string(whole), err
+}
+
+// Wait waits until a session has ended and returns where it stands.
+func (c *Client) Wait(ctx context.Context, tenant, id string) (jig.SessionView, error) {
+	if _, err := c.Result(ctx, tenant, id); err != nil {
+		return jig.SessionView{}, err
+	}
+	return c.Status(ctx, tenant, id)
+}

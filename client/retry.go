@@ -1,0 +1,107 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	sdk "go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
+)
+
+// missingAttribute recognises the server's complaint about a search attribute that the namespace lacks.
+func missingAttribute(message string) bool {
+	return strings.Contains(message, "search attribute") && strings.Contains(message, "Jig")
+}
+
+// busy reports whether the server asks for patience: the same request may succeed a moment later.
+func busy(err error) bool {
+	var (
+		exhausted *serviceerror.ResourceExhausted
+		down      *serviceerror.Unavailable
+		notReady  *serviceerror.WorkflowNotReady
+		deadline  *serviceerror.DeadlineExceeded
+		updating  *sdk.WorkflowUpdateServiceTimeoutOrCanceledError
+	)
+	return errors.As(err, &exhausted) || errors.As(err, &down) || errors.As(err, &notReady) || errors.As(err, &deadline) ||
+		errors.As(err, &updating)
+}
+
+// cutOff reports whether the run that a request was for ended under it; another run of the session may take it.
+func cutOff(err error) bool {
+	var notFound *serviceerror.NotFound
+	var app *sdktemporal.ApplicationError
+	if errors.As(err, &app) {
+		return app.Type() == typeUpdateCutOff || app.Type() == typeUpdateUnprocessed
+	}
+	return errors.As(err, &notFound) || strings.Contains(err.Error(), "continuing as new")
+}
+
+// repeat calls try until it succeeds, again says no, ctx ends, or RetryFor is over; it returns the last error. An update
+// that a session took for a while before its run ended begins RetryFor anew.
+func (c *Client) repeat(ctx context.Context, try func(context.Context) error, again func(error) bool) error {
+	deadline := time.Now().Add(c.retryFor)
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		began := time.Now()
+		err := try(ctx)
+		if err == nil || ctx.Err() != nil || !again(err) {
+			return err
+		}
+		if cutOff(err) && time.Since(began) > time.Second {
+			deadline, pause = time.Now().Add(c.retryFor), 50*time.Millisecond
+		}
+		if time.Now().Add(pause).After(deadline) {
+			return err
+		}
+		if !sleep(ctx, pause/2+rand.N(pause)) { //nolint:gosec // jitter needs no secrecy
+			return err
+		}
+	}
+}
+
+// sleep waits and reports whether ctx still lives.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// watchWorker runs do and gives up when no worker answers: an update is not taken by anybody until a worker has seen it,
+// and would wait in silence.
+func (c *Client) watchWorker(ctx context.Context, sessionID string, do func(context.Context) error) error {
+	watched, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for sleep(watched, c.workerTimeout) {
+			if c.ping(watched, sessionID) {
+				continue
+			}
+			cancel(c.noWorker())
+		}
+	}()
+	err := do(watched)
+	if err != nil && ctx.Err() == nil && isNoWorker(context.Cause(watched)) {
+		return c.noWorker()
+	}
+	return err
+}
+
+// live reports whether a workflow is in a state in which another run may take a request.
+func live(status enumspb.WorkflowExecutionStatus) bool {
+	switch status { //nolint:exhaustive // the others have ended
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW,
+		enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,228 @@
+package client
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	sdk "go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+func TestStartSetsWhatListsShow(t *testing.T) {
+	t.Parallel()
+	f := &fake{start: func(o sdk.StartWorkflowOptions, in workflows.PassInput) error {
+		require.Equal(t, "ses_a", o.ID)
+		require.Equal(t, "jig", o.TaskQueue)
+		require.Equal(t, "review: check it", o.StaticSummary)
+		require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, o.WorkflowIDReusePolicy)
+		tenant, ok := o.TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrTenant))
+		require.True(t, ok)
+		require.Equal(t, "acme", tenant)
+		status, ok := o.TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrStatus))
+		require.True(t, ok)
+		require.Equal(t, "working", status)
+		pass, ok := o.TypedSearchAttributes.GetInt64(sdktemporal.NewSearchAttributeKeyInt64(workflows.AttrPass))
+		require.True(t, ok)
+		require.EqualValues(t, 1, pass)
+		require.Equal(t, "acme", in.Tenant)
+		require.Equal(t, "review", in.Start.Agent)
+		require.Equal(t, map[string]string{"path": "."}, in.Start.Pairs)
+		return nil
+	}}
+	started, err := newTestClient(f).Start(t.Context(), StartOptions{
+		Tenant: "acme", ID: "ses_a", Agent: "review", Task: "check it\nand more", Pairs: map[string]string{"path": "."},
+	})
+	require.NoError(t, err)
+	require.Equal(t, Started{SessionID: "ses_a"}, started)
+}
+
+func TestStartOfATakenIDGivesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	f := &fake{start: func(sdk.StartWorkflowOptions, workflows.PassInput) error {
+		return serviceerror.NewWorkflowExecutionAlreadyStarted("taken", "", "run")
+	}}
+	started, err := newTestClient(f).Start(t.Context(), StartOptions{ID: "ses_a", Agent: "review"})
+	require.NoError(t, err)
+	require.Equal(t, Started{SessionID: "ses_a", Existing: true}, started)
+}
+
+func TestStartRepeatsWhileTheServerIsBusy(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	f := &fake{start: func(sdk.StartWorkflowOptions, workflows.PassInput) error {
+		if tries++; tries < 3 {
+			return exhausted()
+		}
+		return nil
+	}}
+	started, err := newTestClient(f).Start(t.Context(), StartOptions{Agent: "review"})
+	require.NoError(t, err)
+	require.False(t, started.Existing)
+	require.NoError(t, jig.CheckSessionID(started.SessionID))
+	require.Equal(t, 3, tries)
+}
+
+func TestStartKeepsLargeValuesAside(t *testing.T) {
+	t.Parallel()
+	document := strings.Repeat("d", 300<<10)
+	input := json.RawMessage(`{"text":"` + strings.Repeat("i", 40<<10) + `"}`)
+	uploaded := map[string]string{}
+	var got workflows.StartSession
+	f := &fake{
+		activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
+			require.Equal(t, workflows.WriteArtifact, name)
+			up := as[workflows.UploadRequest](t, request)
+			require.LessOrEqual(t, len(up.Data), 128<<10)
+			require.EqualValues(t, len(uploaded[up.ID]), up.Offset)
+			uploaded[up.ID] += string(up.Data)
+			return nil, nil //nolint:nilnil // an upload answers nothing
+		},
+		start: func(_ sdk.StartWorkflowOptions, in workflows.PassInput) error { got = *in.Start; return nil },
+	}
+	c := newTestClient(f)
+	_, err := c.Start(t.Context(), StartOptions{Document: document, DocumentName: "dir/mine.md", Input: input})
+	require.NoError(t, err)
+	require.Empty(t, got.Document)
+	require.Equal(t, document, uploaded[got.DocumentArtifact])
+	require.Equal(t, input, got.Input, "it fits beside the reference")
+	b, err := json.Marshal(got)
+	require.NoError(t, err)
+	require.Less(t, len(b), 64<<10)
+
+	_, err = c.Start(t.Context(), StartOptions{Agent: "review", Task: strings.Repeat("t", 49<<10)})
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
+}
+
+func TestStartRefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	c := newTestClient(&fake{})
+	for name, o := range map[string]StartOptions{
+		"no agent":   {},
+		"bad id":     {Agent: "a", ID: "a b"},
+		"bad tenant": {Agent: "a", Tenant: "_global"},
+	} {
+		_, err := c.Start(t.Context(), o)
+		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput}, name)
+	}
+}
+
+func TestMessage(t *testing.T) {
+	t.Parallel()
+	var sent workflows.Message
+	f := &fake{describe: running, signal: func(o sdk.StartWorkflowOptions, name string, arg any) error {
+		require.Equal(t, workflows.SignalMessage, name)
+		require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, o.WorkflowIDReusePolicy)
+		sent = as[workflows.Message](t, arg)
+		return nil
+	}}
+	require.NoError(t, newTestClient(f).Message(t.Context(), "default", "ses_a", "go on", "ana"))
+	require.Equal(t, workflows.Message{Text: "go on", By: "ana"}, sent)
+
+	missing := func(sdk.StartActivityOptions, string, any) (any, error) {
+		return nil, applicationError(jig.CodeNotFound, "there is no session ses_a")
+	}
+	f.activity = missing
+	err := newTestClient(f).Message(t.Context(), "acme", "ses_a", "go on", "ana")
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeNotFound}, "another tenant's session")
+
+	f = &fake{describe: unknown, activity: missing}
+	err = newTestClient(f).Message(t.Context(), "default", "ses_a", "go on", "ana")
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeNotFound})
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, newTestClient(&fake{describe: running, cancel: func() error { return nil }}).Cancel(t.Context(), "default", "ses_a"))
+	err := newTestClient(&fake{describe: completed}).Cancel(t.Context(), "default", "ses_a")
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeConflict})
+	err = newTestClient(&fake{describe: unknown}).Cancel(t.Context(), "default", "ses_a")
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeNotFound})
+}
+
+func TestResultFetchesTheWholeAnswer(t *testing.T) {
+	t.Parallel()
+	whole := strings.Repeat("word ", 60_000)
+	f := &fake{
+		describe: completed,
+		result: func() (any, error) {
+			return workflows.PassResult{SessionID: "ses_a", Status: jig.StatusCompleted, Answer: whole[:100], Truncated: true, Passes: 3}, nil
+		},
+		activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
+			if name == workflows.ReadStatus {
+				return jig.SessionView{SessionID: "ses_a", AnswerArtifact: "art_1"}, nil
+			}
+			at := as[workflows.ArtifactRequest](t, request).Offset
+			return workflows.ArtifactChunk{Data: []byte(whole[at:min(at+chunkBytes, int64(len(whole)))]), Size: int64(len(whole))}, nil
+		},
+	}
+	result, err := newTestClient(f).Result(t.Context(), "default", "ses_a")
+	require.NoError(t, err)
+	require.Equal(t, whole, result.Answer)
+	require.False(t, result.Truncated)
+	require.Equal(t, 3, result.Passes)
+}
+
+func TestResultOfAnUnknownSession(t *testing.T) {
+	t.Parallel()
+	missing := func(sdk.StartActivityOptions, string, any) (any, error) {
+		return nil, applicationError(jig.CodeNotFound, "there is no session")
+	}
+	_, err := newTestClient(&fake{describe: unknown, activity: missing}).Result(t.Context(), "default", "ses_a")
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeNotFound})
+
+	kept := func(sdk.StartActivityOptions, string, any) (any, error) {
+		return jig.SessionView{SessionID: "ses_a", Status: jig.StatusCompleted, Answer: "yes", Pass: 4}, nil
+	}
+	result, err := newTestClient(&fake{describe: unknown, activity: kept}).Result(t.Context(), "default", "ses_a")
+	require.NoError(t, err, "Temporal has forgotten it, the store has not")
+	require.Equal(t, "yes", result.Answer)
+	require.Equal(t, 4, result.Passes)
+}
+
+func TestTrigger(t *testing.T) {
+	t.Parallel()
+	want := workflows.CallResult{SessionID: "ses_a", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Summary: "done"}}
+	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
+		require.Equal(t, workflows.UpdateWait, o.UpdateName)
+		return want, nil
+	}}
+	got, err := newTestClient(f).Trigger(t.Context(), workflows.CallInput{Tool: "file.read"}, "ses_a")
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+
+	_, err = newTestClient(f).Trigger(t.Context(), workflows.CallInput{Tool: "nonsense"}, "")
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
+
+	ended := &fake{
+		describe: func(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
+			return workflows.CallWorkflow, "default", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
+		},
+		update: func(sdk.UpdateWorkflowOptions) (any, error) {
+			return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("taken", "", "run")
+		},
+		result: func() (any, error) { return want, nil },
+	}
+	got, err = newTestClient(ended).Trigger(t.Context(), workflows.CallInput{Tool: "file.read"}, "ses_a")
+	require.NoError(t, err)
+	require.Equal(t, want, got, "the call that is there")
+}
+
+func applicationError(code jig.Code, message string) error {
+	e := jig.Error{Code: code, Message: message, Hint: "look"} // a value: nothing is encoded here
+	return sdktemporal.NewApplicationErrorWithOptions(message, string(code), sdktemporal.ApplicationErrorOptions{Details: []any{e}})
+}
+
+func TestCutKeepsCharactersWhole(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "short", cut("short", 200))
+	require.Equal(t, "é…", cut("ééé", 5))
+	require.Equal(t, "…", cut("ééé", 3))
+	require.Equal(t, "mine", StartOptions{DocumentName: `C:\x\mine.md`}.shownAgent())
+}

@@ -1,0 +1,145 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	sdk "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Defaults of the settings.
+const (
+	DefaultAddress   = "127.0.0.1:7233"
+	DefaultNamespace = "default"
+	// DevEnvFile is where `make dev` writes the environment of what it started, relative to the current folder.
+	DevEnvFile = ".jig/dev.env"
+)
+
+// Names in the environment.
+const (
+	EnvAddress   = "JIG_TEMPORAL_ADDRESS"
+	EnvNamespace = "JIG_TEMPORAL_NAMESPACE"
+	EnvTaskQueue = "JIG_TASK_QUEUE"
+)
+
+// SettingsRequest is what settings are made from. For each of them the first that is given counts: the field here (a
+// flag), the JIG_ variable, Temporal's own environment and profile (TEMPORAL_ADDRESS, temporal.toml: TLS and API key come
+// from there), the file of `make dev`, the default.
+type SettingsRequest struct {
+	Address   string
+	Namespace string
+	TaskQueue string
+	// Environ is the process's environment, as os.Environ returns it.
+	Environ []string
+	// DevEnv is the content of the file of `make dev`; see ReadEnvFile. May be nil.
+	DevEnv map[string]string
+}
+
+// Settings say where Temporal is.
+type Settings struct {
+	// Temporal are the options for Temporal's client.
+	Temporal sdk.Options
+	// TaskQueue is the queue that the workers poll.
+	TaskQueue string
+	// Source says where the address came from, for messages, e.g. "JIG_TEMPORAL_ADDRESS".
+	Source string
+}
+
+// LoadSettings works the settings out.
+func LoadSettings(r SettingsRequest) (Settings, error) {
+	env := ParseEnviron(r.Environ)
+	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{EnvLookup: environment(env)})
+	if err != nil {
+		return Settings{}, jig.Errorf(jig.CodeInvalidInput, "Temporal's own settings cannot be used: %w", err).
+			WithHint("see TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and the other TEMPORAL_ variables")
+	}
+	options, err := profile.ToClientOptions(envconfig.ToClientOptionsRequest{})
+	if err != nil {
+		return Settings{}, jig.Errorf(jig.CodeInvalidInput, "Temporal's own settings cannot be used: %w", err)
+	}
+	s := Settings{Temporal: options}
+	s.Temporal.HostPort, s.Source = first(
+		choice{r.Address, "--temporal-address"}, choice{env[EnvAddress], EnvAddress}, choice{profile.Address, "Temporal's own settings"},
+		choice{r.DevEnv[EnvAddress], DevEnvFile}, choice{DefaultAddress, "default"})
+	s.Temporal.Namespace, _ = first(
+		choice{value: r.Namespace}, choice{value: env[EnvNamespace]}, choice{value: profile.Namespace},
+		choice{value: r.DevEnv[EnvNamespace]}, choice{value: DefaultNamespace})
+	s.TaskQueue, _ = first(
+		choice{value: r.TaskQueue}, choice{value: env[EnvTaskQueue]}, choice{value: r.DevEnv[EnvTaskQueue]}, choice{value: workflows.TaskQueue})
+	return s, nil
+}
+
+type choice struct{ value, source string }
+
+func first(choices ...choice) (value, source string) {
+	for _, c := range choices {
+		if c.value != "" {
+			return c.value, c.source
+		}
+	}
+	return "", ""
+}
+
+// environment is an environment for envconfig.
+type environment map[string]string
+
+func (e environment) LookupEnv(name string) (string, bool) { v, ok := e[name]; return v, ok }
+
+func (e environment) Environ() []string {
+	list := make([]string, 0, len(e))
+	for k, v := range e {
+		list = append(list, k+"="+v)
+	}
+	return list
+}
+
+// ParseEnviron makes a map of an environment in the form of os.Environ; a later entry wins.
+func ParseEnviron(environ []string) map[string]string {
+	env := make(map[string]string, len(environ))
+	for _, entry := range environ {
+		if k, v, ok := strings.Cut(entry, "="); ok {
+			env[k] = v
+		}
+	}
+	return env
+}
+
+// ReadEnvFile reads a file of NAME=value lines (with an optional export before and quotes around). A file that is not
+// there gives nil.
+func ReadEnvFile(path string) (map[string]string, error) {
+	content, err := os.ReadFile(path) //nolint:gosec // the path is the program's own
+	if os.IsNotExist(err) {
+		return nil, nil //nolint:nilnil // no file, no values
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	env := map[string]string{}
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	for lines.Scan() {
+		line := strings.TrimPrefix(strings.TrimSpace(lines.Text()), "export ")
+		k, v, ok := strings.Cut(line, "=")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		env[strings.TrimSpace(k)] = unquote(strings.TrimSpace(v))
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	return env, nil
+}
+
+func unquote(v string) string {
+	if n := len(v); n >= 2 && (v[0] == '"' || v[0] == '\'') && v[n-1] == v[0] {
+		return v[1 : n-1]
+	}
+	return v
+}

@@ -1,0 +1,183 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	sdk "go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Sizes of what goes through Temporal.
+const (
+	// inlineBytes bounds the document, input and task that go with a start; more is uploaded first.
+	inlineBytes = 48 << 10
+	// chunkBytes is the largest piece of an upload.
+	chunkBytes = 128 << 10
+	// summaryBytes bounds the line that the Web UI shows beside a workflow.
+	summaryBytes = 200
+)
+
+// StartOptions say what to start. Agent or Document is needed.
+type StartOptions struct {
+	// Tenant owns the session; default "default".
+	Tenant string
+	// ID is the session's id; a fresh one when empty.
+	ID string
+	// Agent names a registered agent. With a Document it is only the name shown for the session.
+	Agent string
+	// Document is an agent document (Markdown with front matter), DocumentName its file name, for messages.
+	Document     string
+	DocumentName string
+	// Task is the first message to the agent.
+	Task string
+	// Input is the session's input, a JSON object; Pairs are further key=value inputs, converted by the agent's input schema.
+	Input json.RawMessage
+	Pairs map[string]string
+	// Model replaces the agent's model.
+	Model string
+	// Principal is on whose behalf the session acts.
+	Principal jig.Principal
+}
+
+// Started is a session that runs, or ran.
+type Started struct {
+	SessionID string
+	// Existing is true when a session of that id was there already, running or ended; nothing was started then.
+	Existing bool
+}
+
+// Start starts a session. An id that is taken gives the session that is there.
+func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
+	if o.Tenant == "" {
+		o.Tenant = jig.DefaultTenant
+	}
+	if o.ID == "" {
+		o.ID = jig.NewSessionID()
+	}
+	if err := errors.Join(jig.CheckTenant(o.Tenant), jig.CheckSessionID(o.ID)); err != nil {
+		return Started{}, translate(err)
+	}
+	start, err := c.stage(ctx, o)
+	if err != nil {
+		return Started{}, err
+	}
+	options := c.workflowOptions(o.ID, o.Tenant, o.shownAgent(), summary(o.shownAgent(), o.Task))
+	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	// Both policies refuse a taken id, so that the caller learns that the session was there: the SDK does not say whether
+	// USE_EXISTING started anything.
+	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	options.WorkflowExecutionErrorWhenAlreadyStarted = true
+	options.EnableEagerStart = true
+	err = c.repeat(ctx, func(ctx context.Context) error {
+		_, err := c.temporal.ExecuteWorkflow(ctx, options, workflows.PassWorkflow, workflows.PassInput{Tenant: o.Tenant, Start: &start})
+		return err
+	}, busy)
+	var taken *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &taken) {
+		return Started{SessionID: o.ID, Existing: true}, nil
+	}
+	if err != nil {
+		return Started{}, translate(err)
+	}
+	return Started{SessionID: o.ID}, nil
+}
+
+// stage makes the start message, keeping aside what is too large for it, the largest first.
+func (c *Client) stage(ctx context.Context, o StartOptions) (workflows.StartSession, error) {
+	s := workflows.StartSession{
+		Document: o.Document, DocumentName: o.DocumentName, Task: o.Task, Input: o.Input, Pairs: o.Pairs, Model: o.Model,
+		Principal: o.Principal,
+	}
+	if o.Document == "" {
+		s.Agent = o.Agent
+	}
+	if s.Agent == "" && s.Document == "" {
+		return s, jig.Errorf(jig.CodeInvalidInput, "an agent or an agent document is needed").WithField("agent")
+	}
+	if size := len(s.Task) + pairsSize(s.Pairs); size > inlineBytes {
+		return s, jig.Errorf(jig.CodeInvalidInput, "the task and the key=value inputs have %d bytes, at most %d are taken", size, inlineBytes).
+			WithField("task").WithHint("put large values into the input as a JSON document")
+	}
+	for len(s.Task)+pairsSize(s.Pairs)+len(s.Document)+len(s.Input) > inlineBytes {
+		var err error
+		if len(s.Document) >= len(s.Input) {
+			s.DocumentArtifact, err = c.upload(ctx, o.Tenant, []byte(s.Document))
+			s.Document = ""
+		} else {
+			s.InputArtifact, err = c.upload(ctx, o.Tenant, s.Input)
+			s.Input = nil
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func pairsSize(pairs map[string]string) int {
+	size := 0
+	for k, v := range pairs {
+		size += len(k) + len(v) + len(`"":"",`)
+	}
+	return size
+}
+
+// shownAgent is the agent's name for people who look at a list of sessions.
+func (o StartOptions) shownAgent() string {
+	if o.Agent != "" || o.DocumentName == "" {
+		return o.Agent
+	}
+	base := path.Base(strings.ReplaceAll(o.DocumentName, `\`, "/"))
+	return strings.TrimSuffix(base, path.Ext(base))
+}
+
+// workflowOptions are what every session's workflow starts with.
+func (c *Client) workflowOptions(id, tenant, agent, summary string) sdk.StartWorkflowOptions {
+	attributes := []sdktemporal.SearchAttributeUpdate{
+		sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrTenant).ValueSet(tenant),
+		sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrStatus).ValueSet(string(jig.StatusWorking)),
+		sdktemporal.NewSearchAttributeKeyInt64(workflows.AttrPass).ValueSet(1),
+		sdktemporal.NewSearchAttributeKeyInt64(workflows.AttrPending).ValueSet(0),
+	}
+	if agent != "" {
+		attributes = append(attributes, sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrAgent).ValueSet(agent))
+	}
+	return sdk.StartWorkflowOptions{
+		ID:                    id,
+		TaskQueue:             c.queue,
+		StaticSummary:         summary,
+		TypedSearchAttributes: sdktemporal.NewSearchAttributes(attributes...),
+	}
+}
+
+// summary is the one line that the Web UI shows.
+func summary(name, text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if text != "" && name != "" {
+		name += ": "
+	}
+	return cut(strings.TrimSpace(name+text), summaryBytes)
+}
+
+// cut shortens a text to at most n bytes without breaking a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	const ellipsis = "…"
+	n -= len(ellipsis)
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + ellipsis
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// app is one run of the command line: its streams, its settings and what it reaches the engine with.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	environ        []string
+	env            map[string]string
+	// program is how the user called this program, for the commands that it shows.
+	program string
+	// connect reaches the engine; tests put a fake here.
+	connect func(ctx context.Context, settings client.Settings) (engine, error)
+	// ask asks a person on the terminal about one approval; tests put a fake here.
+	ask func(ctx context.Context, p jig.Pending) (reply, error)
+	// interactive says that a person sits at a terminal and can be asked.
+	interactive bool
+
+	flags    globalFlags
+	settings client.Settings
+	out      palette
+	err      palette
+	// began is set once the command line was understood: what fails before is a mistake in its usage.
+	began bool
+}
+
+// globalFlags go with every command.
+type globalFlags struct {
+	tenant    string
+	as        string
+	output    string
+	address   string
+	namespace string
+	taskQueue string
+	noColor   bool
+}
+
+// run is the whole program. args begin with the program's own name.
+func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := newApp(args[0], environ, stdin, stdout, stderr)
+	return a.run(ctx, args[1:])
+}
+
+func newApp(program string, environ []string, stdin io.Reader, stdout, stderr io.Writer) *app {
+	a := &app{
+		stdin: stdin, stdout: stdout, stderr: stderr, environ: environ, env: client.ParseEnviron(environ),
+		program: programName(program), connect: dial,
+		interactive: isTerminal(stdin) && isTerminal(stderr),
+	}
+	a.ask = a.askOnTerminal
+	return a
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root() //nolint:contextcheck // the commands get theirs from cobra
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil || a.began {
+		return a.exit(ctx, err)
+	}
+	code := a.exit(ctx, usage(err))
+	a.say("%s see `%s --help`", a.err.dim("hint:"), strings.Replace(cmd.CommandPath(), root.Name(), a.program, 1))
+	return code
+}
+
+// programName is the command as the user would type it again.
+func programName(arg0 string) string {
+	if strings.Contains(filepath.ToSlash(arg0), "/go-build") {
+		return "go run ./starter"
+	}
+	return strings.TrimSuffix(filepath.Base(arg0), ".exe")
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "jig",
+		Short: "Start, answer and watch durable agent sessions and tool calls",
+		Long: `jig starts agent sessions and single tool calls, answers the approvals that wait for a person, and shows what
+happened. It talks to Temporal; a worker does the work.
+
+Settings come from the flag, then the environment (JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE, JIG_TASK_QUEUE, JIG_TENANT,
+JIG_PRINCIPAL), then Temporal's own environment and profile, then .jig/dev.env (written by "make dev"), then the default.
+
+Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-wait), 4 denied or expired, 130 interrupted.`,
+		Example: `  jig run dependency-review --input path=. --follow
+  jig approvals
+  jig approve ses_… 3.1`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.begin() },
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&a.flags.tenant, "tenant", "", "tenant that owns the data (JIG_TENANT; default \"default\")")
+	f.StringVar(&a.flags.as, "as", "", "principal to act as (JIG_PRINCIPAL; default $USER)")
+	f.StringVar(&a.flags.output, "output", "text", "text for people, json for programs")
+	f.StringVar(&a.flags.address, "temporal-address", "", "host:port of Temporal (JIG_TEMPORAL_ADDRESS; default "+client.DefaultAddress+")")
+	f.StringVar(&a.flags.namespace, "namespace", "", "Temporal namespace (JIG_TEMPORAL_NAMESPACE; default "+client.DefaultNamespace+")")
+	f.StringVar(&a.flags.taskQueue, "task-queue", "", "task queue of the workers (JIG_TASK_QUEUE; default jig)")
+	f.BoolVar(&a.flags.noColor, "no-color", false, "no colours, also on a terminal (NO_COLOR)")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputText, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) //nolint:errcheck // fails for an unknown flag alone
+	root.AddCommand(
+		a.runCommand(), a.triggerCommand(), a.statusCommand(), a.watchCommand(), a.approvalsCommand(), a.approveCommand(),
+		a.denyCommand(), a.reconcileCommand(), a.messageCommand(), a.cancelCommand(), a.eventsCommand(), a.catalogCommand(),
+		a.validateCommand(), a.versionCommand(), completionCommand(),
+	)
+	return root
+}
+
+// Formats of the output.
+const (
+	outputText = "text"
+	outputJSON = "json"
+)
+
+// begin checks what goes with every command, once cobra has understood the line.
+func (a *app) begin() error {
+	if a.flags.output != outputText && a.flags.output != outputJSON {
+		return usagef("--output is %q; it can be text or json", a.flags.output)
+	}
+	a.flags.tenant = firstOf(a.flags.tenant, a.env["JIG_TENANT"], jig.DefaultTenant)
+	a.flags.as = firstOf(a.flags.as, a.env["JIG_PRINCIPAL"], a.env["USER"], a.env["LOGNAME"], a.env["USERNAME"], "cli")
+	if err := jig.CheckTenant(a.flags.tenant); err != nil {
+		return usage(err)
+	}
+	plain := a.flags.noColor || a.env["NO_COLOR"] != "" || a.env["TERM"] == "dumb"
+	a.out, a.err = palette{on: !plain && isTerminal(a.stdout)}, palette{on: !plain && isTerminal(a.stderr)}
+	a.began = true
+	return nil
+}
+
+// json reports whether the output is for programs.
+func (a *app) json() bool { return a.flags.output == outputJSON }
+
+// principal is who acts; nobody has proved it.
+func (a *app) principal() jig.Principal { return jig.Principal{ID: a.flags.as, Claimed: true} }
+
+// with connects, does the work and closes the connection.
+func (a *app) with(ctx context.Context, do func(engine) error) error {
+	dev, err := client.ReadEnvFile(client.DevEnvFile)
+	if err != nil {
+		return usage(err)
+	}
+	a.settings, err = client.LoadSettings(client.SettingsRequest{
+		Address: a.flags.address, Namespace: a.flags.namespace, TaskQueue: a.flags.taskQueue, Environ: a.environ, DevEnv: dev,
+	})
+	if err != nil {
+		return usage(err)
+	}
+	e, err := a.connect(ctx, a.settings)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return do(e)
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

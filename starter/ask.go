@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"charm.land/huh/v2"
+
+	"github.com/jig-run/jig"
+)
+
+// errAborted is a person's Ctrl-C at a question.
+var errAborted = errors.New("interrupted")
+
+// reply is what a person says to an approval; an empty answer leaves it to somebody else.
+type reply struct {
+	answer jig.Answer
+	reason string
+	note   string
+}
+
+// askOnTerminal shows an approval and asks what to do with it.
+func (a *app) askOnTerminal(ctx context.Context, p jig.Pending) (reply, error) {
+	choice, reason := "", ""
+	question := huh.NewSelect[string]().
+		Title(fmt.Sprintf("%s wants to run %s", p.Call, p.Tool)).
+		Description(pendingInWords(p)).
+		Options(
+			huh.NewOption("Approve", string(jig.AnswerApprove)),
+			huh.NewOption("Deny", string(jig.AnswerDeny)),
+			huh.NewOption("Skip: somebody else answers", ""),
+		).Value(&choice)
+	why := huh.NewInput().Title("Why not? (the agent is told; may stay empty)").Value(&reason)
+	form := huh.NewForm(
+		huh.NewGroup(question),
+		huh.NewGroup(why).WithHideFunc(func() bool { return choice != string(jig.AnswerDeny) }),
+	).WithInput(a.stdin).WithOutput(a.stderr).WithAccessible(a.env["ACCESSIBLE"] != "" || a.env["TERM"] == "dumb")
+	err := form.RunWithContext(ctx)
+	switch {
+	case errors.Is(err, huh.ErrUserAborted), ctx.Err() != nil:
+		return reply{}, errAborted
+	case err != nil:
+		return reply{}, fmt.Errorf("ask on the terminal: %w", err)
+	}
+	return reply{answer: jig.Answer(choice), reason: strings.TrimSpace(reason)}, nil
+}
+
+// pendingInWords is the body of the question.
+func pendingInWords(p jig.Pending) string {
+	var b strings.Builder
+	if p.Summary != "" {
+		b.WriteString(oneLine(p.Summary, 200) + "\n")
+	}
+	b.WriteString(inputText(p))
+	for _, reason := range p.Reasons {
+		b.WriteString("\n· " + oneLine(reason, 200))
+	}
+	return b.String()
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// sessions starts sessions and speaks to them.
+type sessions interface {
+	Start(ctx context.Context, o client.StartOptions) (client.Started, error)
+	Result(ctx context.Context, tenant, id string) (client.PassResult, error)
+	Follow(ctx context.Context, o client.FollowOptions, fn func(client.EventsPage) error) error
+	Message(ctx context.Context, tenant, id, text, by string) error
+	Cancel(ctx context.Context, tenant, id string) error
+}
+
+// calls runs single tool calls.
+type calls interface {
+	Trigger(ctx context.Context, input client.CallInput, id string) (client.CallResult, error)
+	WaitCall(ctx context.Context, tenant, id string) (client.CallResult, error)
+}
+
+// decisions answers what waits for a person.
+type decisions interface {
+	Approvals(ctx context.Context, tenant, sessionID string) ([]jig.Pending, error)
+	Decide(ctx context.Context, id string, decisions []jig.Decision) (client.DecideResult, error)
+	Reconcile(ctx context.Context, id string, word jig.Reconciliation) (client.DecideResult, error)
+}
+
+// readings shows what there is.
+type readings interface {
+	Status(ctx context.Context, tenant, id string) (jig.SessionView, error)
+	Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error)
+	Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error)
+	Catalog(ctx context.Context, tenant string) (client.Catalog, error)
+}
+
+// engine is all that the commands use of the client.
+type engine interface {
+	sessions
+	calls
+	decisions
+	readings
+	Close()
+}
+
+// dial reaches the real engine.
+func dial(ctx context.Context, s client.Settings) (engine, error) {
+	c, err := client.Dial(ctx, client.Options{Temporal: s.Temporal, TaskQueue: s.TaskQueue})
+	if err != nil {
+		if e := jig.AsError(err); e.Reason == client.ReasonNoTemporal {
+			return nil, &jig.Error{
+				Code: e.Code, Message: fmt.Sprintf("%s (address from: %s)", e.Message, s.Source), Hint: e.Hint, Reason: e.Reason, Cause: err,
+			}
+		}
+		return nil, err
+	}
+	return c, nil
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+)
+
+func (a *app) eventsCommand() *cobra.Command {
+	var after int64
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "events SESSION",
+		Short: "Print a session's log, one event a line",
+		Example: `  jig events ses_… --output json
+  jig events ses_… --after 40 --follow`,
+		Args: sessionArgs(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				if follow {
+					return a.followEvents(cmd.Context(), e, args[0], after, false)
+				}
+				list, err := e.Events(cmd.Context(), a.flags.tenant, args[0], after)
+				if err != nil {
+					return err
+				}
+				for _, event := range list {
+					if err := a.printEvent(event); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().Int64Var(&after, "after", 0, "only events after this sequence number")
+	cmd.Flags().BoolVar(&follow, "follow", false, "go on until the session has ended")
+	return cmd
+}
+
+func (a *app) watchCommand() *cobra.Command {
+	var after int64
+	cmd := &cobra.Command{
+		Use:     "watch SESSION",
+		Short:   "Show what happens in a session until it has ended",
+		Example: `  jig watch ses_…`,
+		Args:    sessionArgs(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				return a.followEvents(cmd.Context(), e, args[0], after, true)
+			})
+		},
+	}
+	cmd.Flags().Int64Var(&after, "after", 0, "only events after this sequence number")
+	return cmd
+}
+
+// followEvents prints events as they come; attend says that what waits for a person is shown, too.
+func (a *app) followEvents(ctx context.Context, e engine, id string, after int64, attend bool) error {
+	f := &follower{app: a, engine: e, id: id, show: a.printEvent, quiet: !attend}
+	return f.follow(ctx, after)
+}
+
+func (a *app) printEvent(event jig.Event) error {
+	if a.json() {
+		return a.printJSON(event)
+	}
+	return a.print("%s", a.eventLine(a.out, event))
+}

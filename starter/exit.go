@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// Exit codes; see the help of the root command.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitWaiting     = 3
+	exitDenied      = 4
+	exitInterrupted = 130
+)
+
+// exitError ends the program with a code. A nil err means that everything was said already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage marks an error as a mistake in how the program was called or set up.
+func usage(err error) error { return &exitError{code: exitUsage, err: err} }
+
+func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+
+// silent ends the program with a code and without a message.
+func silent(code int) error {
+	if code == exitDone {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+// exit says what went wrong, in one message on stderr, and returns the exit code.
+func (a *app) exit(ctx context.Context, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) || errors.Is(err, errAborted) {
+		return exitInterrupted
+	}
+	var exit *exitError
+	if errors.As(err, &exit) && exit.err == nil {
+		return exit.code
+	}
+	a.complain(err)
+	if exit != nil {
+		return exit.code
+	}
+	return exitOf(jig.AsError(err))
+}
+
+func exitOf(e *jig.Error) int {
+	switch {
+	case e.Reason == client.ReasonNoTemporal:
+		return exitUsage
+	case e.Code == jig.CodeDenied, e.Code == jig.CodeExpired:
+		return exitDenied
+	default:
+		return exitFailed
+	}
+}
+
+// complain prints an error for a person: what is wrong, where, and what helps.
+func (a *app) complain(err error) {
+	var e *jig.Error
+	if !errors.As(err, &e) || e.Message == "" {
+		a.say("%s %s", a.err.red("error:"), err)
+		return
+	}
+	a.say("%s %s", a.err.red("error:"), e.Message)
+	if len(e.Violations) > 1 {
+		for _, v := range e.Violations {
+			a.say("  %s: %s", v.Pointer, v.Message)
+		}
+	}
+	if e.Hint != "" {
+		a.say("%s %s", a.err.dim("hint:"), e.Hint)
+	}
+}
+
+// say prints a line for people on stderr.
+func (a *app) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
+}
+
+// fileExists reports whether a path can be opened for reading.
+func fileExists(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// fake is an engine of prepared answers that remembers what it was asked.
+type fake struct {
+	started  client.StartOptions
+	existing bool
+	startErr error
+	pages    []client.EventsPage
+	result   client.PassResult
+	view     jig.SessionView
+	viewErr  error
+	pending  []jig.Pending
+	trigger  client.CallResult
+	waited   client.CallResult
+	input    client.CallInput
+	decided  []jig.Decision
+	ruled    []jig.Ruled
+	word     jig.Reconciliation
+	message  string
+	canceled string
+	events   []jig.Event
+	catalog  client.Catalog
+	err      error
+	// onDecide changes what the fake answers afterwards.
+	onDecide func(f *fake)
+}
+
+func (f *fake) Start(_ context.Context, o client.StartOptions) (client.Started, error) {
+	f.started = o
+	id := o.ID
+	if id == "" {
+		id = "ses_1"
+	}
+	return client.Started{SessionID: id, Existing: f.existing}, f.startErr
+}
+
+func (f *fake) Result(context.Context, string, string) (client.PassResult, error) {
+	return f.result, f.err
+}
+
+func (f *fake) Follow(ctx context.Context, _ client.FollowOptions, fn func(client.EventsPage) error) error {
+	for _, page := range f.pages {
+		if err := fn(page); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (f *fake) Message(_ context.Context, _, id, text, by string) error {
+	f.message = id + " " + by + " " + text
+	return f.err
+}
+
+func (f *fake) Cancel(_ context.Context, _, id string) error { f.canceled = id; return f.err }
+
+func (f *fake) Trigger(_ context.Context, input client.CallInput, _ string) (client.CallResult, error) {
+	f.input = input
+	return f.trigger, f.err
+}
+
+func (f *fake) WaitCall(context.Context, string, string) (client.CallResult, error) {
+	return f.waited, f.err
+}
+
+func (f *fake) Approvals(context.Context, string, string) ([]jig.Pending, error) {
+	return f.pending, f.err
+}
+
+func (f *fake) Decide(_ context.Context, id string, decisions []jig.Decision) (client.DecideResult, error) {
+	f.decided = append(f.decided, decisions...)
+	if f.onDecide != nil {
+		f.onDecide(f)
+	}
+	ruled := f.ruled
+	if ruled == nil {
+		for _, d := range decisions {
+			ruled = append(ruled, jig.Ruled{Call: d.Call, Outcome: jig.DecisionAccepted})
+		}
+	}
+	return client.DecideResult{SessionID: id, Decisions: ruled}, f.err
+}
+
+func (f *fake) Reconcile(_ context.Context, id string, word jig.Reconciliation) (client.DecideResult, error) {
+	f.word = word
+	return client.DecideResult{SessionID: id, Decisions: []jig.Ruled{{Call: word.Call, Outcome: jig.DecisionAccepted}}}, f.err
+}
+
+func (f *fake) Status(context.Context, string, string) (jig.SessionView, error) {
+	return f.view, f.viewErr
+}
+
+func (f *fake) Answer(_ context.Context, _ string, view jig.SessionView) (string, error) {
+	return view.Answer, nil
+}
+
+func (f *fake) Events(context.Context, string, string, int64) ([]jig.Event, error) {
+	return f.events, f.err
+}
+
+func (f *fake) Catalog(context.Context, string) (client.Catalog, error) { return f.catalog, f.err }
+
+func (f *fake) Close() {}
+
+// outcome is what a run of the command line left behind.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// jigCLI runs the command line against an engine. The environment names nobody but ana, and no file of Temporal's.
+func jigCLI(t *testing.T, e engine, change func(*app), args ...string) outcome {
+	t.Helper()
+	return jigCLIWith(t, t.Context(), e, change, args...)
+}
+
+func jigCLIWith(t *testing.T, ctx context.Context, e engine, change func(*app), args ...string) outcome { //nolint:revive // t leads in tests
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	environ := []string{"USER=ana", "TEMPORAL_CONFIG_FILE=" + t.TempDir() + "/none.toml"}
+	a := newApp("/usr/bin/jig", environ, strings.NewReader(""), &stdout, &stderr)
+	a.connect = func(context.Context, client.Settings) (engine, error) { return e, nil }
+	if change != nil {
+		change(a)
+	}
+	code := a.run(ctx, args)
+	require.NotContains(t, stderr.String(), "goroutine ", "a stack trace")
+	return outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}

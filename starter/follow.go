@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// errWaiting ends a following because the session waits for a person and nobody is to be waited for.
+var errWaiting = errors.New("the session waits for a person")
+
+// answerMode says what to do with a call that asks for approval.
+type answerMode int
+
+const (
+	// answerTell shows the commands that answer it.
+	answerTell answerMode = iota
+	// answerAsk asks on the terminal.
+	answerAsk
+	// answerYes approves it.
+	answerYes
+)
+
+func (a *app) answerMode(follow, yes bool) answerMode {
+	switch {
+	case yes:
+		return answerYes
+	case follow && a.interactive && !a.json():
+		return answerAsk
+	default:
+		return answerTell
+	}
+}
+
+// follower follows one session and answers, or shows, what waits in it.
+type follower struct {
+	*app
+	engine engine
+	id     string
+	mode   answerMode
+	noWait bool
+	// quiet says that what waits is neither answered nor shown.
+	quiet bool
+	// show is called for each event; nil shows none.
+	show func(jig.Event) error
+	// dealt holds what was answered or shown already, by call and digest.
+	dealt []string
+	// view is the session as it was looked at last.
+	view jig.SessionView
+	// stale says that something may wait that was not looked at yet.
+	stale bool
+	// worried holds the message about a missing worker that was given already.
+	worried string
+}
+
+// noWaitPoll is how often --no-wait looks whether the session waits for a person.
+const noWaitPoll = 2 * time.Second
+
+// follow goes on until the session has ended.
+func (f *follower) follow(ctx context.Context, after int64) error {
+	o := client.FollowOptions{Tenant: f.flags.tenant, SessionID: f.id, After: after, Trouble: f.trouble}
+	if f.noWait {
+		o.Wait = noWaitPoll
+	}
+	return f.engine.Follow(ctx, o, func(page client.EventsPage) error {
+		f.worried = ""
+		for _, event := range page.Events {
+			if f.show != nil {
+				if err := f.show(event); err != nil {
+					return err
+				}
+			}
+			f.stale = f.stale || event.Type == jig.EventToolNeedsApproval || event.Type == jig.EventToolOutcomeUnknown
+		}
+		if f.quiet || page.Status.Final() || !f.stale && page.Status != jig.StatusInputRequired {
+			return nil
+		}
+		return f.attend(ctx)
+	})
+}
+
+// trouble tells, once, that nobody answers; the session is durable, so following goes on.
+func (f *follower) trouble(err error) error {
+	e := jig.AsError(err)
+	if f.noWait && e.Reason == client.ReasonNoWorker {
+		return err
+	}
+	if f.worried != e.Message {
+		f.worried = e.Message
+		f.say("%s %s; %s", f.err.yellow("waiting:"), e.Message, firstOf(e.Hint, "trying again"))
+	}
+	return nil
+}
+
+// attend looks at what waits and deals with what is new.
+func (f *follower) attend(ctx context.Context) error {
+	view, err := f.engine.Status(ctx, f.flags.tenant, f.id)
+	if err != nil {
+		f.stale = true
+		if jig.CodeOf(err).Retryable() {
+			return f.trouble(err)
+		}
+		return err
+	}
+	f.stale, f.view = false, view
+	left := 0
+	for _, p := range view.Pending {
+		p.SessionID = f.id
+		answered, err := f.deal(ctx, p)
+		if err != nil {
+			return err
+		}
+		if !answered {
+			left++
+		}
+	}
+	if f.noWait && left > 0 && view.Status == jig.StatusInputRequired {
+		return errWaiting
+	}
+	return nil
+}
+
+// deal answers one waiting call or shows how to; it reports whether it was answered, now or before.
+func (f *follower) deal(ctx context.Context, p jig.Pending) (answered bool, err error) {
+	if answered, dealt := f.dealtWith(p); dealt {
+		return answered, nil
+	}
+	f.showPending(p)
+	if p.Kind != jig.PendingApproval || f.mode == answerTell {
+		f.note(p, false)
+		return false, nil
+	}
+	said := reply{answer: jig.AnswerApprove, note: "approved by --yes"}
+	if f.mode == answerAsk {
+		if said, err = f.ask(ctx, p); err != nil {
+			return false, err
+		}
+		if said.answer == "" { // skipped
+			f.note(p, false)
+			return false, nil
+		}
+	}
+	ruled, err := f.engine.Decide(ctx, f.id, []jig.Decision{{
+		Call: p.Call, By: f.flags.as, Answer: said.answer, Digest: p.Digest, Note: said.note, Reason: said.reason,
+	}})
+	if err != nil {
+		return false, f.decideFailed(err)
+	}
+	f.note(p, true)
+	for _, r := range ruled.Decisions {
+		f.say("%s", f.ruledLine(f.err, r, said.answer, p.Tool, f.mode == answerYes))
+	}
+	return true, nil
+}
+
+// decideFailed lets the following go on when the session changed while the answer was on its way.
+func (f *follower) decideFailed(err error) error {
+	switch code := jig.CodeOf(err); {
+	case code == jig.CodeConflict:
+		return nil
+	case code.Retryable():
+		f.stale = true
+		return f.trouble(err)
+	default:
+		return err
+	}
+}
+
+func dealtKey(p jig.Pending, answered bool) string {
+	key := string(p.Kind) + " " + p.Call + " " + p.Digest
+	if answered {
+		key += " answered"
+	}
+	return key
+}
+
+func (f *follower) note(p jig.Pending, answered bool) {
+	f.dealt = append(f.dealt, dealtKey(p, answered))
+}
+
+func (f *follower) dealtWith(p jig.Pending) (answered, dealt bool) {
+	if slices.Contains(f.dealt, dealtKey(p, true)) {
+		return true, true
+	}
+	return false, slices.Contains(f.dealt, dealtKey(p, false))
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// waitingEngine waits for approval of 3.1 and goes on once that is decided.
+func waitingEngine() *fake {
+	e := doneEngine()
+	done := e.view
+	e.view = jig.SessionView{SessionID: "ses_1", Status: jig.StatusInputRequired, Pass: 3, Pending: []jig.Pending{waitingCall()}}
+	e.onDecide = func(f *fake) { f.view = done }
+	e.pages = append([]client.EventsPage{
+		{Events: []jig.Event{{Seq: 1, At: noon, Type: jig.EventPassStarted, Pass: 3}}, Status: jig.StatusWorking},
+		{Events: []jig.Event{{
+			Seq: 2, At: noon, Type: jig.EventToolNeedsApproval, Pass: 3, CallID: "3.1", Tool: "file.write", Data: json.RawMessage(`{"summary":"write report.md"}`),
+		}}, Status: jig.StatusInputRequired},
+		{Status: jig.StatusInputRequired},
+	}, e.pages...)
+	return e
+}
+
+func TestYesApprovesAndSaysSo(t *testing.T) {
+	t.Parallel()
+	e := waitingEngine()
+	got := jigCLI(t, e, nil, "run", "review", "--yes")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Equal(t, []jig.Decision{{Call: "3.1", By: "ana", Answer: jig.AnswerApprove, Digest: "d1", Note: "approved by --yes"}}, e.decided)
+	require.Contains(t, got.stderr, "approved 3.1 file.write (without asking, because of --yes)")
+}
+
+func TestWithoutATerminalTheCommandsAreShown(t *testing.T) {
+	t.Parallel()
+	e := waitingEngine()
+	got := jigCLI(t, e, nil, "run", "review", "--follow")
+	require.Empty(t, e.decided)
+	require.Contains(t, got.stderr, `temporal workflow signal --workflow-id ses_1 --name approve --input '{"call":"3.1","by":"ana"}'`)
+	require.Contains(t, got.stderr, "jig approve ses_1 3.1\n")
+	require.Contains(t, got.stderr, "jig deny ses_1 3.1 --reason …\n")
+	require.Contains(t, got.stderr, "? 3.1 file.write waits for approval · write report.md")
+}
+
+func TestNoWait(t *testing.T) {
+	t.Parallel()
+	got := jigCLI(t, waitingEngine(), nil, "run", "review", "--no-wait", "--output", "json")
+	require.Equal(t, exitWaiting, got.code)
+	require.JSONEq(t, `{"session_id":"ses_1","status":"input_required","passes":3,"calls":{"succeeded":0,"failed":0,"denied":0}}`, got.stdout)
+}
+
+func TestOnATerminalAPersonIsAsked(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reply   reply
+		err     error
+		decided []jig.Decision
+		code    int
+	}{
+		"approve": {
+			reply: reply{answer: jig.AnswerApprove}, decided: []jig.Decision{{Call: "3.1", By: "ana", Answer: jig.AnswerApprove, Digest: "d1"}},
+		},
+		"deny": {
+			reply:   reply{answer: jig.AnswerDeny, reason: "no"},
+			decided: []jig.Decision{{Call: "3.1", By: "ana", Answer: jig.AnswerDeny, Digest: "d1", Reason: "no"}},
+		},
+		"skip":   {},
+		"Ctrl-C": {err: errAborted, code: exitInterrupted},
+	} {
+		e := waitingEngine()
+		asked := 0
+		got := jigCLI(t, e, func(a *app) {
+			a.interactive = true
+			a.ask = func(context.Context, jig.Pending) (reply, error) { asked++; return row.reply, row.err }
+		}, "run", "review", "--follow")
+		require.Equal(t, row.code, got.code, "%s: %s", name, got.stderr)
+		require.Equal(t, row.decided, e.decided, name)
+		require.Equal(t, 1, asked, "%s: a question is asked once", name)
+	}
+}
+
+func TestTriggerThatWaits(t *testing.T) {
+	t.Parallel()
+	newEngine := func() *fake {
+		p := waitingCall()
+		p.Call = "1.1"
+		return &fake{
+			trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallWaiting},
+			view:    jig.SessionView{SessionID: "ses_1", Status: jig.StatusInputRequired, Pending: []jig.Pending{p}},
+			waited:  client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Summary: "written"}},
+		}
+	}
+	got := jigCLI(t, newEngine(), nil, "trigger", "file.write", "--no-wait", "--output", "json")
+	require.Equal(t, exitWaiting, got.code, got.stderr)
+	require.JSONEq(t, `{"session_id":"ses_1","call":"1.1","status":"waiting"}`, got.stdout)
+
+	e := newEngine()
+	got = jigCLI(t, e, nil, "trigger", "file.write", "--input", "path=x", "--yes")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Len(t, e.decided, 1)
+	require.Equal(t, map[string]string{"path": "x"}, e.input.Pairs)
+	require.Equal(t, "file.write", e.input.Tool)
+}
+
+func TestAnUnknownOutcomeIsNeverApproved(t *testing.T) {
+	t.Parallel()
+	e := waitingEngine()
+	e.view.Pending[0].Kind = jig.PendingReconcile
+	got := jigCLI(t, e, nil, "run", "review", "--yes")
+	require.Empty(t, e.decided)
+	require.Contains(t, got.stderr, "jig reconcile ses_1 3.1 --outcome 'happened|not_happened|give_up'")
+	require.Contains(t, got.stderr, "--name reconcile")
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	got := jigCLI(t, waitingEngine(), nil, "watch", "ses_1")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Contains(t, got.stdout, "pass 3")
+	require.Contains(t, got.stderr, "jig approve ses_1 3.1")
+
+	got = jigCLI(t, waitingEngine(), nil, "events", "ses_1", "--follow", "--output", "json")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.NotContains(t, got.stderr, "approve")
+	first, _, _ := strings.Cut(got.stdout, "\n")
+	var event jig.Event
+	require.NoError(t, json.Unmarshal([]byte(first), &event))
+	require.EqualValues(t, 1, event.Seq)
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, body string) string {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(body), 0o600))
+		return file
+	}
+	agent := write("mine.md", "---\nname: mine\nmodel: anthropic/x\ntools:\n  - file.raed\n  - deps.*\n---\nDo it.\n")
+	e := &fake{catalog: client.Catalog{Tools: []jig.Tool{{Name: "file.read"}, {Name: "deps.list"}}}}
+
+	got := jigCLI(t, e, nil, "validate", agent, "--output", "json")
+	require.Equal(t, exitFailed, got.code, got.stderr)
+	var report struct {
+		OK       bool
+		Problems []struct {
+			Document, Path, Code, Severity, Message, Hint string
+			Line, Column                                  int
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
+	require.False(t, report.OK)
+	require.Len(t, report.Problems, 1)
+	require.Equal(t, "UNKNOWN_TOOL", report.Problems[0].Code)
+	require.Equal(t, 5, report.Problems[0].Line)
+	require.Equal(t, 5, report.Problems[0].Column)
+	require.Contains(t, report.Problems[0].Hint, "file.read")
+
+	got = jigCLI(t, &fake{err: &jig.Error{Code: jig.CodeUnavailable, Message: "no worker"}}, nil, "validate", agent)
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "--offline")
+
+	got = jigCLI(t, &fake{}, nil, "validate", dir, "--offline", "--output", "json")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.JSONEq(t, `{"ok":true,"problems":[]}`, got.stdout)
+	require.Contains(t, got.stderr, "not checked")
+
+	catalog := filepath.Join(dir, "catalog.json")
+	require.Equal(t, exitDone, jigCLI(t, e, nil, "catalog", "export", catalog).code)
+	require.Equal(t, exitFailed, jigCLI(t, &fake{}, nil, "validate", agent, "--catalog", catalog).code)
+	require.Equal(t, exitUsage, jigCLI(t, &fake{}, nil, "validate", filepath.Join(dir, "none"), "--offline").code)
+}
+
+func TestTextOutputIsForPeople(t *testing.T) {
+	t.Parallel()
+	view := doneView()
+	view.Status = jig.StatusInputRequired
+	view.Pending = []jig.Pending{waitingCall()}
+	view.Answer = "esc \x1b[31m here"
+	got := jigCLI(t, &fake{view: view}, nil, "status", "ses_1")
+	require.Equal(t, exitDone, got.code)
+	require.Contains(t, got.stdout, "deps.list")
+	require.Contains(t, got.stdout, "3.1 file.write waits for approval")
+	require.NotContains(t, got.stdout, "\x1b", "neither colours nor a tool's own escapes")
+}
+
+func TestInputsAreShownToPeople(t *testing.T) {
+	t.Parallel()
+	shown := inputText(jig.Pending{Input: json.RawMessage(`{"path":"a.md","content":"one\ntwo \u001b[31m","n":[1]}`)})
+	require.Equal(t, "content:\n  one\n  two  [31m\nn: [\n  1\n]\npath: a.md", shown)
+	shown = inputText(jig.Pending{Input: json.RawMessage(`"{\"content\":\"one\\ntw"`), Truncated: true})
+	require.Contains(t, shown, "one\ntw… (cut here; the digest covers the whole)")
+}
+
+func TestQuoting(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `a 'b c' 'it'\''s' '{"x":1}' ''`, shellLine("a", "b c", "it's", `{"x":1}`, ""))
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// maxInputBytes bounds a document or an input that is read from a file.
+const maxInputBytes = 32 << 20
+
+// parseInputs reads the --input flags: key=value pairs, and at most one JSON object (written out, from @file, or from
+// standard input with @-).
+func (a *app) parseInputs(flags []string) (input json.RawMessage, pairs map[string]string, err error) {
+	for _, flag := range flags {
+		if strings.HasPrefix(flag, "@") || strings.HasPrefix(strings.TrimSpace(flag), "{") {
+			if input != nil {
+				return nil, nil, usagef("--input gives two JSON documents; one is taken, beside key=value pairs")
+			}
+			if input, err = a.jsonArgument("--input", flag); err != nil {
+				return nil, nil, err
+			}
+			if !bytes.HasPrefix(input, []byte("{")) {
+				return nil, nil, usagef("--input %s is not a JSON object", flag)
+			}
+			continue
+		}
+		k, v, ok := strings.Cut(flag, "=")
+		if !ok || k == "" {
+			return nil, nil, usagef("--input %q is neither key=value nor @file.json nor a JSON object", flag)
+		}
+		if _, twice := pairs[k]; twice {
+			return nil, nil, usagef("--input gives %s twice; for a list write --input '{\"%s\": [\"…\", \"…\"]}'", k, k)
+		}
+		if pairs == nil {
+			pairs = map[string]string{}
+		}
+		pairs[k] = v
+	}
+	return input, pairs, nil
+}
+
+// jsonArgument reads a JSON value that is written out, or from @file, or from standard input (@-).
+func (a *app) jsonArgument(flag, value string) (json.RawMessage, error) {
+	content := []byte(value)
+	if name, ok := strings.CutPrefix(value, "@"); ok {
+		var err error
+		if content, err = a.readFile(name); err != nil {
+			return nil, usage(fmt.Errorf("%s %s: %w", flag, value, err))
+		}
+	}
+	content = bytes.TrimSpace(bytes.TrimPrefix(content, []byte("\xef\xbb\xbf")))
+	if err := checkJSON(content); err != nil {
+		return nil, usage(fmt.Errorf("%s %s is not JSON: %w", flag, oneLine(value, 60), err))
+	}
+	return content, nil
+}
+
+func checkJSON(content []byte) error {
+	var v any
+	if err := json.Unmarshal(content, &v); err != nil {
+		return err //nolint:wrapcheck // the caller names the flag
+	}
+	return nil
+}
+
+// readFile reads a file, or standard input when its name is "-".
+func (a *app) readFile(name string) ([]byte, error) {
+	r := a.stdin
+	if name != "-" {
+		f, err := os.Open(name) //nolint:gosec // the user names it
+		if err != nil {
+			return nil, err //nolint:wrapcheck // names the file
+		}
+		defer func() { _ = f.Close() }()
+		r = f
+	}
+	content, err := io.ReadAll(io.LimitReader(r, maxInputBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(content) > maxInputBytes {
+		return nil, fmt.Errorf("%s has more than %d MiB", name, maxInputBytes>>20)
+	}
+	return content, nil
+}

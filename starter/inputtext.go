@@ -1,0 +1,44 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// inputText shows the arguments of a call to a person: one field a line, texts of several lines as they are.
+func inputText(p jig.Pending) string {
+	var text string
+	if json.Unmarshal(p.Input, &text) == nil { // a preview: the beginning of what is larger
+		text = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`).Replace(text)
+	} else {
+		text = fieldsText(p.Input)
+	}
+	if p.Truncated {
+		text = strings.TrimSuffix(text, "…") + "… (cut here; the digest covers the whole)"
+	}
+	return safeText(text)
+}
+
+func fieldsText(raw json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return prettyJSON(raw)
+	}
+	lines := make([]string, 0, len(fields))
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		var s string
+		switch {
+		case json.Unmarshal(fields[name], &s) != nil:
+			lines = append(lines, name+": "+prettyJSON(fields[name]))
+		case strings.Contains(s, "\n"):
+			lines = append(lines, name+":", indent(s, "  "))
+		default:
+			lines = append(lines, name+": "+s)
+		}
+	}
+	return strings.Join(lines, "\n")
+}

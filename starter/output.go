@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"golang.org/x/term"
+)
+
+// print writes a line of data to stdout.
+func (a *app) print(format string, args ...any) error {
+	if _, err := fmt.Fprintf(a.stdout, format+"\n", args...); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// printJSON writes one document on one line.
+func (a *app) printJSON(v any) error {
+	b, err := marshal(v)
+	if err != nil {
+		return err
+	}
+	return a.print("%s", b)
+}
+
+// marshal encodes without the escapes that are for HTML.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode output: %w", err)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// palette colours text for a terminal, and leaves it alone elsewhere.
+type palette struct{ on bool }
+
+func (p palette) paint(color, s string) string {
+	if !p.on {
+		return s
+	}
+	return lipgloss.NewStyle().Foreground(lipgloss.Color(color)).Render(s)
+}
+
+func (p palette) red(s string) string    { return p.paint("1", s) }
+func (p palette) green(s string) string  { return p.paint("2", s) }
+func (p palette) yellow(s string) string { return p.paint("3", s) }
+func (p palette) cyan(s string) string   { return p.paint("6", s) }
+func (p palette) dim(s string) string    { return p.paint("8", s) }
+
+func (p palette) bold(s string) string {
+	if !p.on {
+		return s
+	}
+	return lipgloss.NewStyle().Bold(true).Render(s)
+}
+
+// oneLine keeps what fits a line of a terminal, without control characters: tool output is not to move the cursor.
+func oneLine(s string, limit int) string {
+	s = strings.Join(strings.Fields(strings.Map(printable, s)), " ")
+	runes := []rune(s)
+	if limit > 0 && len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return s
+}
+
+// printable replaces control characters by spaces.
+func printable(r rune) rune {
+	if r < ' ' || r >= 0x7f && r < 0xa0 {
+		return ' '
+	}
+	return r
+}
+
+// safeText keeps line breaks and tabs, and no other control characters.
+func safeText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return printable(r)
+	}, s)
+}
+
+// shortDuration is a duration in three digits or so.
+func shortDuration(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return ""
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", max(d.Milliseconds(), 1))
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	default:
+		return d.Round(time.Second).String()
+	}
+}
+
+// indent puts a prefix before each line.
+func indent(s, prefix string) string {
+	return prefix + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n"+prefix)
+}
+
+// prettyJSON indents a JSON value; what is none stays as it is.
+func prettyJSON(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// table writes rows in aligned columns; the last column is not padded.
+func table(w io.Writer, rows [][]string) error {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], lipgloss.Width(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		for i, cell := range row {
+			b.WriteString(cell)
+			if i < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(cell)+2))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}

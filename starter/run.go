@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
+)
+
+type runFlags struct {
+	task   string
+	inputs []string
+	model  string
+	id     string
+	follow bool
+	detach bool
+	yes    bool
+	noWait bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run AGENT|FILE.md",
+		Short: "Start an agent session and wait for its end",
+		Long: `Start a session of a registered agent, or of an agent document, and wait for its end. The session is durable: it goes on
+when this program is interrupted. An --id that is taken gives the session that is there.`,
+		Example: `  jig run dependency-review --input path=. --follow
+  jig run ./my-agent.md --task "Summarise the README" --model anthropic/claude-sonnet-4-5
+  jig run dependency-review --input @input.json --detach --output json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.detach && (f.follow || f.yes || f.noWait) {
+				return usagef("--detach does not go with --follow, --yes or --no-wait: it returns at once")
+			}
+			options, err := a.startOptions(args[0], f)
+			if err != nil {
+				return err
+			}
+			return a.with(cmd.Context(), func(e engine) error { return a.runSession(cmd.Context(), e, options, f) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.task, "task", "", "what the agent is to do")
+	flags.StringArrayVar(&f.inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
+	flags.StringVar(&f.model, "model", "", "model in place of the agent's, e.g. anthropic/…, openai/…, script/…")
+	flags.StringVar(&f.id, "id", "", "session id; one that is taken gives the session that is there")
+	flags.BoolVar(&f.follow, "follow", false, "show what happens; on a terminal, ask for approvals")
+	flags.BoolVar(&f.detach, "detach", false, "print the session id and return at once")
+	flags.BoolVar(&f.yes, "yes", false, "approve everything that this session asks for")
+	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the session waits for a person")
+	return cmd
+}
+
+// startOptions makes sense of the agent and the inputs, without the engine.
+func (a *app) startOptions(agent string, f runFlags) (client.StartOptions, error) {
+	o := client.StartOptions{
+		Tenant: a.flags.tenant, ID: f.id, Agent: agent, Task: f.task, Model: f.model, Principal: a.principal(),
+	}
+	if f.id != "" {
+		if err := jig.CheckSessionID(f.id); err != nil {
+			return o, usage(err)
+		}
+	}
+	var err error
+	if o.Input, o.Pairs, err = a.parseInputs(f.inputs); err != nil {
+		return o, err
+	}
+	if !isFile(agent) {
+		return o, nil
+	}
+	body, err := a.readFile(agent)
+	if err != nil {
+		return o, usage(err)
+	}
+	parsed, err := spec.ParseAgent(agent, body)
+	if err != nil {
+		return o, usage(err)
+	}
+	o.Agent, o.Document, o.DocumentName = parsed.Name, string(body), agent
+	return o, nil
+}
+
+// isFile tells an agent document from an agent's name.
+func isFile(agent string) bool {
+	return strings.ContainsAny(agent, `/\`) || strings.HasSuffix(agent, ".md") || fileExists(agent)
+}
+
+func (a *app) runSession(ctx context.Context, e engine, o client.StartOptions, f runFlags) error {
+	started, err := e.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	id := started.SessionID
+	if started.Existing {
+		a.say("session %s is there already; nothing was started", a.err.bold(id))
+	}
+	if f.detach {
+		return a.detached(id)
+	}
+	if !started.Existing {
+		a.say("session %s started", a.err.bold(id))
+	}
+	fo := &follower{app: a, engine: e, id: id, noWait: f.noWait, mode: a.answerMode(f.follow, f.yes)}
+	if f.follow {
+		fo.show = func(event jig.Event) error { a.say("%s", a.eventLine(a.err, event)); return nil }
+	}
+	err = fo.follow(ctx, 0)
+	if errors.Is(err, errWaiting) {
+		return a.printWaiting(fo.view)
+	}
+	if err != nil && jig.CodeOf(err) != jig.CodeNotFound || ctx.Err() != nil {
+		return a.leave(ctx, id, err)
+	}
+	result, err := e.Result(ctx, a.flags.tenant, id)
+	if err != nil {
+		return a.leave(ctx, id, err)
+	}
+	return a.report(ctx, e, result)
+}
+
+// detached prints the id of a session that goes on by itself.
+func (a *app) detached(id string) error {
+	if a.json() {
+		return a.printJSON(map[string]string{"session_id": id})
+	}
+	a.say("follow it with: %s", a.command("watch", id))
+	return a.print("%s", id)
+}
+
+// leave says how to come back to a session that goes on without this program.
+func (a *app) leave(ctx context.Context, id string, err error) error {
+	if ctx.Err() != nil || errors.Is(err, errAborted) {
+		a.say("\nthe session goes on; follow it with: %s", a.command("watch", id))
+		a.say("stop it with: %s", a.command("cancel", id))
+	}
+	return err
+}
+
+// printWaiting is the answer of --no-wait.
+func (a *app) printWaiting(view jig.SessionView) error {
+	if a.json() {
+		r := runReport{SessionID: view.SessionID, Status: view.Status, Passes: view.Pass, Calls: counts(view.Counts)}
+		if err := a.printJSON(r); err != nil {
+			return err
+		}
+	}
+	return silent(exitWaiting)
+}
+
+// runReport is what `run` prints for programs.
+type runReport struct {
+	SessionID string                 `json:"session_id"`
+	Status    jig.Status             `json:"status"`
+	Answer    string                 `json:"answer,omitempty"`
+	Reason    string                 `json:"reason,omitempty"`
+	Passes    int                    `json:"passes"`
+	Calls     map[jig.CallStatus]int `json:"calls"`
+	Error     *jig.Error             `json:"error,omitempty"`
+}
+
+// counts always names the three outcomes that programs ask for.
+func counts(c jig.CallCounts) map[jig.CallStatus]int {
+	all := map[jig.CallStatus]int{jig.CallSucceeded: 0, jig.CallFailed: 0, jig.CallDenied: 0}
+	for status, n := range c {
+		all[status] = n
+	}
+	return all
+}
+
+// report prints how a session ended and gives the exit code.
+func (a *app) report(ctx context.Context, e engine, result client.PassResult) error {
+	view, err := e.Status(ctx, a.flags.tenant, result.SessionID)
+	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
+		return err
+	}
+	r := runReport{
+		SessionID: result.SessionID, Status: result.Status, Answer: result.Answer, Reason: result.Reason,
+		Passes: max(result.Passes, view.Pass), Calls: counts(view.Counts), Error: result.Error,
+	}
+	if a.json() {
+		err = a.printJSON(r)
+	} else {
+		err = a.printRun(r)
+	}
+	if err != nil {
+		return err
+	}
+	return silent(runExit(r))
+}
+
+func (a *app) printRun(r runReport) error {
+	a.say("%s after %s; %s", a.statusWord(a.err, string(r.Status)), plural(r.Passes, "pass", "passes"), callsInWords(r.Calls))
+	if r.Error != nil {
+		a.complain(r.Error)
+	} else if r.Reason != "" && r.Reason != jig.ReasonAnswered {
+		a.say("reason: %s", r.Reason)
+	}
+	if r.Answer == "" {
+		return nil
+	}
+	return a.print("%s", safeText(r.Answer))
+}
+
+// runExit is the exit code of a session that has ended: 4 when anything that it asked for was denied or expired.
+func runExit(r runReport) int {
+	if r.Error != nil {
+		if code := exitOf(r.Error); code == exitDenied {
+			return code
+		}
+	}
+	if r.Status != jig.StatusCompleted {
+		return exitFailed
+	}
+	if r.Calls[jig.CallDenied]+r.Calls[jig.CallExpired] > 0 {
+		return exitDenied
+	}
+	return exitDone
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares an output with the file that holds it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o750))
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func waitingCall() jig.Pending {
+	return jig.Pending{
+		Kind: jig.PendingApproval, Call: "3.1", Tool: "file.write", Input: json.RawMessage(`{"path":"report.md"}`),
+		Summary: "write report.md", Reasons: []string{"a write asks"}, Digest: "d1", RequestedAt: noon, ExpiresAt: noon.Add(time.Hour),
+	}
+}
+
+func doneView() jig.SessionView {
+	return jig.SessionView{
+		SessionID: "ses_1", Agent: "review", Status: jig.StatusCompleted, Pass: 4, Answer: "all fine <ok>",
+		Calls:  []jig.CallView{{Call: "1.1", Tool: "deps.list", Status: jig.CallSucceeded, Summary: "38 modules", DurationMS: 12}},
+		Counts: jig.CallCounts{jig.CallSucceeded: 40},
+	}
+}
+
+func doneEngine() *fake {
+	return &fake{
+		view:   doneView(),
+		result: client.PassResult{SessionID: "ses_1", Status: jig.StatusCompleted, Answer: "all fine <ok>", Reason: jig.ReasonAnswered, Passes: 4},
+		pages: []client.EventsPage{{
+			Events: []jig.Event{{SessionID: "ses_1", Seq: 1, At: noon, Type: jig.EventSessionCompleted}}, Status: jig.StatusCompleted,
+		}},
+	}
+}
+
+func TestJSONShapes(t *testing.T) {
+	t.Parallel()
+	waiting := jig.SessionView{
+		SessionID: "ses_1", Agent: "review", Status: jig.StatusInputRequired, Pass: 3, Pending: []jig.Pending{waitingCall()},
+		Calls: []jig.CallView{{Call: "3.1", Tool: "file.write", Status: jig.CallWaiting, Summary: "write report.md"}},
+	}
+	listed := waitingCall()
+	listed.SessionID = "ses_1"
+	for name, row := range map[string]struct {
+		engine *fake
+		args   []string
+		code   int
+	}{
+		"run":          {doneEngine(), []string{"run", "review"}, 0},
+		"detach":       {doneEngine(), []string{"run", "review", "--detach"}, 0},
+		"status":       {&fake{view: waiting}, []string{"status", "ses_1"}, 0},
+		"status-empty": {&fake{view: jig.SessionView{SessionID: "ses_1", Status: jig.StatusWorking}}, []string{"status", "ses_1"}, 0},
+		"approvals":    {&fake{pending: []jig.Pending{listed}}, []string{"approvals"}, 0},
+		"approvals-0":  {&fake{}, []string{"approvals"}, 0},
+		"approve":      {&fake{}, []string{"approve", "ses_1", "3.1", "3.2"}, 0},
+		"deny-refused": {
+			&fake{ruled: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionRefused, Reason: "already decided", Status: jig.CallSucceeded}}},
+			[]string{"deny", "ses_1", "3.1", "--reason", "no"},
+			1,
+		},
+		"reconcile": {&fake{}, []string{"reconcile", "ses_1", "2.1", "--outcome", "happened", "--result", `{"id":7}`}, 0},
+		"trigger": {
+			&fake{trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{
+				Success: true, Data: json.RawMessage(`{"size":3}`), Summary: "3 bytes",
+			}}},
+			[]string{"trigger", "file.read", "--input", "path=go.mod"},
+			0,
+		},
+		"events":  {&fake{events: []jig.Event{{SessionID: "ses_1", Seq: 1, At: noon, Type: jig.EventSessionStarted}, {SessionID: "ses_1", Seq: 2, At: noon, Type: jig.EventPassStarted, Pass: 1}}}, []string{"events", "ses_1"}, 0},
+		"catalog": {&fake{catalog: client.Catalog{Tools: []jig.Tool{{Name: "a.b", InputSchema: json.RawMessage(`{}`)}}}}, []string{"catalog"}, 0},
+		"message": {&fake{}, []string{"message", "ses_1", "go", "on"}, 0},
+		"cancel":  {&fake{}, []string{"cancel", "ses_1"}, 0},
+	} {
+		got := jigCLI(t, row.engine, nil, append(row.args, "--output", "json")...)
+		require.Equal(t, row.code, got.code, "%s: %s", name, got.stderr)
+		golden(t, name+".json", got.stdout)
+	}
+}
+
+func TestRunSendsWhatItWasTold(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "in.json")
+	require.NoError(t, os.WriteFile(file, []byte(" {\"a\": 1}\n"), 0o600))
+	e := doneEngine()
+	got := jigCLI(t, e, nil, "run", "review", "--task", "check", "--input", "path=.", "--input", "note=a=b", "--input", "@"+file,
+		"--model", "script/x", "--id", "mine", "--tenant", "acme", "--as", "bob")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Equal(t, client.StartOptions{
+		Tenant: "acme", ID: "mine", Agent: "review", Task: "check", Input: json.RawMessage(`{"a": 1}`),
+		Pairs: map[string]string{"path": ".", "note": "a=b"}, Model: "script/x", Principal: jig.Principal{ID: "bob", Claimed: true},
+	}, e.started)
+	require.Equal(t, "all fine <ok>\n", got.stdout, "data alone goes to stdout")
+}
+
+func TestRunReadsAnAgentDocument(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good := filepath.Join(dir, "mine.md")
+	body := "---\nname: mine\nmodel: script/mine\ntools: [file.read]\nscript:\n  rules:\n    - answer: done\n---\nDo it.\n"
+	require.NoError(t, os.WriteFile(good, []byte(body), 0o600))
+	e := doneEngine()
+	got := jigCLI(t, e, nil, "run", good)
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Equal(t, "mine", e.started.Agent)
+	require.Equal(t, body, e.started.Document)
+
+	bad := filepath.Join(dir, "bad.md")
+	require.NoError(t, os.WriteFile(bad, []byte("---\nname: [\n---\n"), 0o600))
+	got = jigCLI(t, doneEngine(), nil, "run", bad)
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "bad.md:")
+
+	got = jigCLI(t, doneEngine(), nil, "run", filepath.Join(dir, "none.md"))
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "no such file")
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	failed := doneEngine()
+	failed.result = client.PassResult{SessionID: "ses_1", Status: jig.StatusFailed, Error: &jig.Error{Code: jig.CodeBudgetExhausted, Message: "too long"}}
+	denied := doneEngine()
+	denied.view.Counts = jig.CallCounts{jig.CallDenied: 1}
+	expired := doneEngine()
+	expired.result = client.PassResult{SessionID: "ses_1", Status: jig.StatusFailed, Error: &jig.Error{Code: jig.CodeExpired, Message: "nobody answered"}}
+	unreachable := &fake{err: &jig.Error{Code: jig.CodeUnavailable, Message: "no Temporal", Reason: client.ReasonNoTemporal}}
+	call := func(status jig.CallStatus) *fake {
+		return &fake{trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: status, Result: &jig.ToolResult{}}}
+	}
+	for name, row := range map[string]struct {
+		engine *fake
+		args   []string
+		code   int
+	}{
+		"completed":         {doneEngine(), []string{"run", "review"}, exitDone},
+		"failed":            {failed, []string{"run", "review"}, exitFailed},
+		"a call was denied": {denied, []string{"run", "review"}, exitDenied},
+		"expired":           {expired, []string{"run", "review"}, exitDenied},
+		"no Temporal":       {unreachable, []string{"approvals"}, exitUsage},
+		"call succeeded":    {call(jig.CallSucceeded), []string{"trigger", "a.b"}, exitDone},
+		"call failed":       {call(jig.CallFailed), []string{"trigger", "a.b"}, exitFailed},
+		"call denied":       {call(jig.CallDenied), []string{"trigger", "a.b"}, exitDenied},
+		"unknown command":   {&fake{}, []string{"runn"}, exitUsage},
+		"unknown flag":      {&fake{}, []string{"status", "ses_1", "--nope"}, exitUsage},
+		"no argument":       {&fake{}, []string{"status"}, exitUsage},
+		"bad session":       {&fake{}, []string{"status", "a b"}, exitUsage},
+		"bad call":          {&fake{}, []string{"approve", "ses_1", "first"}, exitUsage},
+		"no call":           {&fake{}, []string{"approve", "ses_1"}, exitUsage},
+		"bad tool":          {&fake{}, []string{"trigger", "nonsense"}, exitUsage},
+		"bad output":        {&fake{}, []string{"approvals", "--output", "xml"}, exitUsage},
+		"bad tenant":        {&fake{}, []string{"approvals", "--tenant", "_global"}, exitUsage},
+		"bad input":         {&fake{}, []string{"run", "a", "--input", "novalue"}, exitUsage},
+		"input twice":       {&fake{}, []string{"run", "a", "--input", "k=1", "--input", "k=2"}, exitUsage},
+		"input not JSON":    {&fake{}, []string{"run", "a", "--input", "{nope"}, exitUsage},
+		"input no object":   {&fake{}, []string{"approve", "ses_1", "1.1", "--input", "[1"}, exitUsage},
+		"detach and yes":    {&fake{}, []string{"run", "a", "--detach", "--yes"}, exitUsage},
+		"no outcome":        {&fake{}, []string{"reconcile", "ses_1", "1.1"}, exitUsage},
+		"result unasked":    {&fake{}, []string{"reconcile", "ses_1", "1.1", "--outcome", "give_up", "--result", "1"}, exitUsage},
+		"edit of two":       {&fake{}, []string{"approve", "ses_1", "1.1", "1.2", "--input", "{}"}, exitUsage},
+	} {
+		got := jigCLI(t, row.engine, nil, row.args...)
+		require.Equal(t, row.code, got.code, "%s: %s", name, got.stderr)
+		if row.code == exitUsage {
+			require.Equal(t, 1, strings.Count(got.stderr, "error: "), "%s: one message: %s", name, got.stderr)
+			require.Empty(t, got.stdout, name)
+		}
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got := jigCLIWith(t, ctx, doneEngine(), nil, "run", "review", "--id", "mine", "--tenant", "acme")
+	require.Equal(t, exitInterrupted, got.code)
+	require.Contains(t, got.stderr, "jig watch mine --tenant acme")
+}
+
+func TestNothingAnswers(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	environ := []string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml")}
+	began := time.Now()
+	code := run(t.Context(), []string{"jig", "status", "ses_1", "--temporal-address", "127.0.0.1:1"}, environ, strings.NewReader(""), &stdout, &stderr)
+	require.Equal(t, exitUsage, code)
+	require.Less(t, time.Since(began), 5*time.Second)
+	require.Contains(t, stderr.String(), "error: no Temporal server answers at 127.0.0.1:1 (address from: --temporal-address)")
+	require.Empty(t, stdout.String())
+}
+
+func TestEveryCommandHasAnExample(t *testing.T) {
+	t.Parallel()
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		require.NotEmpty(t, c.Example, c.CommandPath())
+		require.NotEmpty(t, c.Short, c.CommandPath())
+		for _, child := range c.Commands() {
+			walk(child)
+		}
+	}
+	walk(newApp("jig", nil, nil, nil, nil).root())
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		got := jigCLI(t, &fake{}, nil, "completion", shell)
+		require.Equal(t, 0, got.code, got.stderr)
+		require.Contains(t, got.stdout, "jig", shell)
+	}
+	require.Equal(t, exitUsage, jigCLI(t, &fake{}, nil, "completion", "tcsh").code)
+	require.Equal(t, 0, jigCLI(t, &fake{}, nil, "version").code)
+	require.Equal(t, 0, jigCLI(t, &fake{}, nil, "--help").code)
+}
+
+func TestProgramName(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "jig", programName("/usr/bin/jig"))
+	require.Equal(t, "go run ./starter", programName("/tmp/go-build123/b001/exe/starter"))
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status SESSION",
+		Short: "Show where a session stands and what waits in it",
+		Example: `  jig status ses_…
+  jig status ses_… --output json | jq .pending`,
+		Args: sessionArgs(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				view, err := e.Status(cmd.Context(), a.flags.tenant, args[0])
+				if err != nil {
+					return err
+				}
+				if view.Answer, err = e.Answer(cmd.Context(), a.flags.tenant, view); err != nil {
+					return err
+				}
+				if a.json() {
+					return a.printJSON(wholeLists(view))
+				}
+				return a.printStatus(view)
+			})
+		},
+	}
+}
+
+// wholeLists gives lists for programs, also when they are empty.
+func wholeLists(view jig.SessionView) jig.SessionView {
+	if view.Pending == nil {
+		view.Pending = []jig.Pending{}
+	}
+	if view.Calls == nil {
+		view.Calls = []jig.CallView{}
+	}
+	return view
+}
+
+func (a *app) printStatus(view jig.SessionView) error {
+	rows := [][]string{
+		{"session", a.out.bold(view.SessionID)},
+		{"agent", view.Agent},
+		{"status", a.statusWord(a.out, string(view.Status))},
+		{"pass", fmt.Sprint(view.Pass)},
+	}
+	if view.Reason != "" {
+		rows = append(rows, []string{"reason", view.Reason})
+	}
+	if view.Error != nil {
+		rows = append(rows, []string{"error", a.out.red(oneLine(view.Error.Error(), 0))})
+	}
+	if err := table(a.stdout, rows); err != nil {
+		return err
+	}
+	if len(view.Calls) > 0 {
+		if err := a.print(""); err != nil {
+			return err
+		}
+		calls := make([][]string, 0, len(view.Calls))
+		for _, call := range view.Calls {
+			text := call.Summary
+			if call.Error != nil {
+				text = string(call.Error.Code) + ": " + call.Error.Message
+			}
+			took := shortDuration(time.Duration(call.DurationMS) * time.Millisecond)
+			calls = append(calls, []string{call.Call, call.Tool, a.statusWord(a.out, string(call.Status)), took, oneLine(text, 100)})
+		}
+		if err := table(a.stdout, calls); err != nil {
+			return err
+		}
+	}
+	for _, p := range view.Pending {
+		p.SessionID = view.SessionID
+		if err := a.print("\n%s", a.pendingText(a.out, p)); err != nil {
+			return err
+		}
+		a.showCommands(p)
+	}
+	if view.Answer == "" {
+		return nil
+	}
+	return a.print("\n%s", safeText(view.Answer))
+}
+
+// statusWord colours a status of a session or of a call.
+func (a *app) statusWord(c palette, status string) string {
+	switch status {
+	case string(jig.StatusCompleted), string(jig.CallSucceeded):
+		return c.green(status)
+	case string(jig.StatusFailed), string(jig.CallDenied), string(jig.CallExpired), string(jig.StatusCanceled):
+		return c.red(status)
+	case string(jig.StatusInputRequired), string(jig.CallWaiting), string(jig.CallUnknown):
+		return c.yellow(status)
+	default:
+		return status
+	}
+}
+
+// callsInWords sums the calls up.
+func callsInWords(c map[jig.CallStatus]int) string {
+	var parts []string
+	total := 0
+	for status, n := range c {
+		total += n
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, status))
+		}
+	}
+	slices.Sort(parts)
+	if total == 0 {
+		return "no calls"
+	}
+	return plural(total, "call", "calls") + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// sessionArgs takes a session and then calls: at least least arguments, at most most (no bound when 0).
+func sessionArgs(least, most int) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < least || most > 0 && len(args) > most {
+			want := []string{"SESSION", "CALL", "…"}[:min(least, 2)]
+			return usagef("%s given; needed: %s", plural(len(args), "argument is", "arguments are"), strings.Join(want, " "))
+		}
+		if err := jig.CheckSessionID(args[0]); err != nil {
+			return usage(err)
+		}
+		for _, call := range args[1:] {
+			if _, _, _, err := jig.ParseCallID(call); err != nil {
+				return usage(err)
+			}
+		}
+		return nil
+	}
+}

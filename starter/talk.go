@@ -1,0 +1,61 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+)
+
+func (a *app) messageCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "message SESSION TEXT",
+		Short:   "Say something to a session; one that has ended begins its next pass",
+		Example: `  jig message ses_… "skip the archived ones"`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usagef("%s given; needed: SESSION TEXT", plural(len(args), "argument is", "arguments are"))
+			}
+			if err := jig.CheckSessionID(args[0]); err != nil {
+				return usage(err)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				text := strings.Join(args[1:], " ")
+				if err := e.Message(cmd.Context(), a.flags.tenant, args[0], text, a.flags.as); err != nil {
+					return err
+				}
+				return a.done(args[0], "message sent to")
+			})
+		},
+	}
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "cancel SESSION",
+		Short:   "Stop a session: running tools are cancelled, waiting approvals too",
+		Example: `  jig cancel ses_…`,
+		Args:    sessionArgs(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				if err := e.Cancel(cmd.Context(), a.flags.tenant, args[0]); err != nil {
+					return err
+				}
+				return a.done(args[0], "asked to stop:")
+			})
+		},
+	}
+}
+
+// done confirms what has no other answer.
+func (a *app) done(session, text string) error {
+	if a.json() {
+		return a.printJSON(map[string]string{"session_id": session})
+	}
+	a.say("%s %s", text, session)
+	return nil
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+type triggerFlags struct {
+	inputs []string
+	id     string
+	yes    bool
+	noWait bool
+}
+
+func (a *app) triggerCommand() *cobra.Command {
+	var f triggerFlags
+	cmd := &cobra.Command{
+		Use:   "trigger TOOL",
+		Short: "Run one tool call, without a model",
+		Long: `Run one tool call as a durable call of its own: admitted, approved, recorded and run once, like a model's. Quick tools
+answer at once. An --id that is taken gives the call that is there.`,
+		Example: `  jig trigger deps.license --input module=go.temporal.io/sdk --input version=v1.50.0
+  jig trigger file.write --input @page.json --yes`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("%s given; needed: TOOL", plural(len(args), "argument is", "arguments are"))
+			}
+			if err := jig.CheckToolName(args[0]); err != nil {
+				return usage(err)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.id != "" {
+				if err := jig.CheckSessionID(f.id); err != nil {
+					return usage(err)
+				}
+			}
+			input := client.CallInput{Tenant: a.flags.tenant, Tool: args[0], Principal: a.principal()}
+			var err error
+			if input.Input, input.Pairs, err = a.parseInputs(f.inputs); err != nil {
+				return err
+			}
+			return a.with(cmd.Context(), func(e engine) error { return a.trigger(cmd.Context(), e, input, f) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
+	flags.StringVar(&f.id, "id", "", "session id of the call; one that is taken gives the call that is there")
+	flags.BoolVar(&f.yes, "yes", false, "approve the call when it asks")
+	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the call waits for a person")
+	return cmd
+}
+
+func (a *app) trigger(ctx context.Context, e engine, input client.CallInput, f triggerFlags) error {
+	result, err := e.Trigger(ctx, input, f.id)
+	if err != nil {
+		if jig.AsError(err).Reason == client.ReasonNoWorker {
+			a.say("the call is kept as session %s and runs as soon as a worker answers", result.SessionID)
+		}
+		return err
+	}
+	if result.Status.Final() {
+		return a.printCall(result)
+	}
+	fo := &follower{app: a, engine: e, id: result.SessionID, noWait: f.noWait, mode: a.answerMode(true, f.yes)}
+	waiting := result
+	err = fo.attend(ctx)
+	if errors.Is(err, errWaiting) || err == nil && f.noWait && !f.yes {
+		return a.printWaitingCall(waiting)
+	}
+	if err == nil {
+		result, err = e.WaitCall(ctx, a.flags.tenant, result.SessionID)
+	}
+	if err != nil {
+		return a.leave(ctx, waiting.SessionID, err)
+	}
+	return a.printCall(result)
+}
+
+// printWaitingCall is the answer of --no-wait.
+func (a *app) printWaitingCall(waiting client.CallResult) error {
+	if a.json() {
+		if err := a.printJSON(callReport(waiting)); err != nil {
+			return err
+		}
+	}
+	return silent(exitWaiting)
+}
+
+// callReport is what `trigger` prints for programs: the shape is the message's own.
+func callReport(r client.CallResult) client.CallResult {
+	if r.Result != nil {
+		result := *r.Result
+		result.Data = rawOrNil(result.Data)
+		r.Result = &result
+	}
+	return r
+}
+
+func (a *app) printCall(r client.CallResult) error {
+	if a.json() {
+		if err := a.printJSON(callReport(r)); err != nil {
+			return err
+		}
+		return silent(callExit(r.Status))
+	}
+	a.say("%s %s (%s)", r.Call, a.statusWord(a.err, string(r.Status)), r.SessionID)
+	if r.Result == nil {
+		return silent(callExit(r.Status))
+	}
+	if r.Result.Error != nil {
+		a.complain(r.Result.Error)
+		return silent(callExit(r.Status))
+	}
+	if r.Result.Summary != "" {
+		a.say("%s", oneLine(r.Result.Summary, 200))
+	}
+	text := firstOf(r.Result.Markdown, prettyJSON(r.Result.Data))
+	if text == "" {
+		return silent(callExit(r.Status))
+	}
+	if err := a.print("%s", safeText(text)); err != nil {
+		return err
+	}
+	return silent(callExit(r.Status))
+}
+
+func callExit(status jig.CallStatus) int {
+	switch status { //nolint:exhaustive // the others have failed
+	case jig.CallSucceeded, jig.CallDuplicate:
+		return exitDone
+	case jig.CallDenied, jig.CallExpired:
+		return exitDenied
+	case jig.CallWaiting, jig.CallUnknown:
+		return exitWaiting
+	default:
+		return exitFailed
+	}
+}
