@@ -1,0 +1,32 @@
+// Package bundles holds the bundles that ship with the product: agents and, later, entity types, tasks, tools and policies.
+// They are data, embedded in the worker, which stores them for the tenant that everybody reads. The package knows how to
+// read its own files and nothing of where they are kept.
+package bundles
+
+import (
+	"embed"
+
+	"github.com/jig-run/jig/spec"
+)
+
+//go:embed */*.md
+var files embed.FS
+
+// Document is a document of a bundle, with its kind, name and version; its path begins with the bundle's name.
+type Document = spec.Document
+
+// Agents returns the agents of all bundles, in the order of their paths. It fails when one of them is not in order, which
+// a test keeps from happening.
+func Agents() ([]Document, error) {
+	docs, problems := spec.LoadFS(files, ".")
+	if err := problems.OrNil(); err != nil {
+		return nil, err
+	}
+	agents := make([]Document, 0, len(docs))
+	for _, doc := range docs {
+		if doc.Kind == spec.KindAgent {
+			agents = append(agents, doc)
+		}
+	}
+	return agents, nil
+}

@@ -1,0 +1,210 @@
+package wire
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// Names of the settings in the environment; those of Temporal are in package client.
+const (
+	EnvDatabaseURL      = "JIG_DATABASE_URL"
+	EnvDatabaseOwnerURL = "JIG_DATABASE_OWNER_URL"
+	EnvWorkdir          = "JIG_WORKDIR"
+	EnvAllowLoopback    = "JIG_HTTP_ALLOW_LOOPBACK"
+	EnvLogLevel         = "JIG_LOG_LEVEL"
+	EnvLogFormat        = "JIG_LOG_FORMAT"
+	EnvStopTimeout      = "JIG_STOP_TIMEOUT"
+	EnvWorkflowCache    = "JIG_WORKFLOW_CACHE"
+	EnvDatabaseConns    = "JIG_DATABASE_MAX_CONNS"
+	EnvAnthropicKey     = "ANTHROPIC_API_KEY"
+	EnvAnthropicURL     = "ANTHROPIC_BASE_URL"
+	EnvOpenAIKey        = "OPENAI_API_KEY"
+	EnvOpenAIURL        = "OPENAI_BASE_URL"
+)
+
+// Settings are what a worker is started with.
+type Settings struct {
+	// Temporal says where Temporal is and which queue to poll.
+	Temporal client.Settings
+	// DatabaseURL connects as the application's role. Needed to run a worker.
+	DatabaseURL string
+	// DatabaseOwnerURL connects as the owner of the schema. Needed to migrate.
+	DatabaseOwnerURL string
+	// DatabaseMaxConns bounds the database connections; 0 leaves it to the store (4 per CPU, at least 8).
+	DatabaseMaxConns int
+	// Workdir is what the file tools see; default ".", the current folder.
+	Workdir string
+	// AllowLoopback lets the http tools reach this machine; default false.
+	AllowLoopback bool
+	// LogLevel is debug, info, warn or error; default info.
+	LogLevel slog.Level
+	// LogJSON writes the log as JSON lines; default text.
+	LogJSON bool
+	// StopTimeout is how long running tools may take to finish when the worker stops; default 20 s.
+	StopTimeout time.Duration
+	// WorkflowCache is how many sessions are kept in memory between their tasks; default 1,500.
+	WorkflowCache int
+	// Anthropic and OpenAI are the model providers; without a key (or a base URL, for OpenAI) they are not served.
+	Anthropic, OpenAI Provider
+}
+
+// Provider is how to reach a model provider.
+type Provider struct {
+	APIKey string
+	// BaseURL replaces the provider's own address: a gateway, or a local server of the same protocol.
+	BaseURL string
+}
+
+// Defaults of the settings.
+const (
+	defaultStopTimeout   = 20 * time.Second
+	defaultWorkflowCache = 1500
+)
+
+// LoadSettings reads the settings from an environment (as os.Environ returns it), then from the file of `make dev`.
+func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
+	temporal, err := client.LoadSettings(client.SettingsRequest{Environ: environ, DevEnv: dev})
+	if err != nil {
+		return Settings{}, err
+	}
+	r := reader{env: client.ParseEnviron(environ), dev: dev}
+	s := Settings{
+		Temporal:         temporal,
+		DatabaseURL:      r.text(EnvDatabaseURL, ""),
+		DatabaseOwnerURL: r.text(EnvDatabaseOwnerURL, ""),
+		DatabaseMaxConns: r.number(EnvDatabaseConns, 0),
+		Workdir:          r.text(EnvWorkdir, "."),
+		AllowLoopback:    r.flag(EnvAllowLoopback),
+		LogLevel:         r.level(EnvLogLevel),
+		LogJSON:          r.choice(EnvLogFormat, "text", "json") == "json",
+		StopTimeout:      r.duration(EnvStopTimeout, defaultStopTimeout),
+		WorkflowCache:    r.number(EnvWorkflowCache, defaultWorkflowCache),
+		Anthropic:        Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
+		OpenAI:           Provider{APIKey: r.text(EnvOpenAIKey, ""), BaseURL: r.text(EnvOpenAIURL, "")},
+	}
+	return s, r.err
+}
+
+// Describe lists the settings for a help text.
+func Describe() string {
+	rows := [][2]string{
+		{client.EnvAddress, "host:port of Temporal; default: Temporal's own environment and profile, then " + client.DefaultAddress},
+		{client.EnvNamespace, "Temporal namespace; default likewise, then " + client.DefaultNamespace},
+		{client.EnvTaskQueue, "task queue to poll; default jig"},
+		{EnvDatabaseURL, "PostgreSQL, as the application's role; needed"},
+		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; needed by migrate"},
+		{EnvDatabaseConns, "most database connections at once; default 4 per CPU, at least 8"},
+		{EnvWorkdir, "folder that the file tools see; default the current one"},
+		{EnvAllowLoopback, "true lets the http tools reach this machine; default false"},
+		{EnvLogLevel, "debug, info, warn or error; default info"},
+		{EnvLogFormat, "text or json; default text"},
+		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},
+		{EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"},
+		{EnvAnthropicKey, "key for models anthropic/…; none without it"},
+		{EnvAnthropicURL, "address in place of Anthropic's own"},
+		{EnvOpenAIKey, "key for models openai/…; not needed by most local servers"},
+		{EnvOpenAIURL, "address in place of OpenAI's own: Ollama, vLLM, a gateway"},
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		_, _ = fmt.Fprintf(&b, "  %-24s %s\n", row[0], row[1])
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Logger returns the logger that the settings ask for.
+func (s Settings) Logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: s.LogLevel}
+	if s.LogJSON {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// reader reads settings and keeps the first thing that is wrong.
+type reader struct {
+	env, dev map[string]string
+	err      error
+}
+
+func (r *reader) text(name, otherwise string) string {
+	for _, v := range []string{r.env[name], r.dev[name]} {
+		if v != "" {
+			return v
+		}
+	}
+	return otherwise
+}
+
+func (r *reader) refuse(name, want string) {
+	if r.err == nil { // the value may be a secret by mistake: it is not repeated
+		r.err = jig.Errorf(jig.CodeInvalidInput, "%s is not %s", name, want).WithField(name)
+	}
+}
+
+func (r *reader) number(name string, otherwise int) int {
+	v := r.text(name, "")
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		r.refuse(name, "a number from 1 on")
+	}
+	return n
+}
+
+func (r *reader) duration(name string, otherwise time.Duration) time.Duration {
+	v := r.text(name, "")
+	if v == "" {
+		return otherwise
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < 0 {
+		r.refuse(name, "a duration such as 20s or 1m")
+	}
+	return d
+}
+
+func (r *reader) flag(name string) bool {
+	v := r.text(name, "")
+	if v == "" {
+		return false
+	}
+	on, err := strconv.ParseBool(v)
+	if err != nil {
+		r.refuse(name, "true or false")
+	}
+	return on
+}
+
+func (r *reader) choice(name string, options ...string) string {
+	v := r.text(name, options[0])
+	for _, o := range options {
+		if v == o {
+			return v
+		}
+	}
+	r.refuse(name, strings.Join(options, " or "))
+	return options[0]
+}
+
+func (r *reader) level(name string) slog.Level {
+	switch r.choice(name, "info", "debug", "warn", "error") {
+	case "debug":
+		return slog.LevelDebug
+	case "warn":
+		return slog.LevelWarn
+	case "error":
+		return slog.LevelError
+	default:
+		return slog.LevelInfo
+	}
+}

@@ -1,0 +1,90 @@
+package wire_test
+
+import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/worker/wire"
+)
+
+// environ is an environment that knows of no file of Temporal's.
+func environ(t *testing.T, more ...string) []string {
+	t.Helper()
+	return append([]string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml")}, more...)
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	s, err := wire.LoadSettings(environ(t), nil)
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:7233", s.Temporal.Temporal.HostPort)
+	require.Equal(t, "jig", s.Temporal.TaskQueue)
+	require.Equal(t, ".", s.Workdir)
+	require.Equal(t, slog.LevelInfo, s.LogLevel)
+	require.Equal(t, 20*time.Second, s.StopTimeout)
+	require.Equal(t, 1500, s.WorkflowCache)
+	require.False(t, s.LogJSON)
+	require.False(t, s.AllowLoopback)
+	require.Empty(t, s.DatabaseURL)
+}
+
+func TestEnvironmentBeforeDevFile(t *testing.T) {
+	t.Parallel()
+	dev := map[string]string{"JIG_DATABASE_URL": "postgres://dev", "JIG_TEMPORAL_ADDRESS": "dev:1", "JIG_WORKDIR": "/dev"}
+	s, err := wire.LoadSettings(environ(t,
+		"JIG_DATABASE_URL=postgres://env", "JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=debug", "JIG_LOG_FORMAT=json", "JIG_STOP_TIMEOUT=1m",
+		"OPENAI_BASE_URL=http://127.0.0.1:11434/v1", "ANTHROPIC_API_KEY=k",
+	), dev)
+	require.NoError(t, err)
+	require.Equal(t, "postgres://env", s.DatabaseURL)
+	require.Equal(t, "dev:1", s.Temporal.Temporal.HostPort)
+	require.Equal(t, "/dev", s.Workdir)
+	require.True(t, s.AllowLoopback)
+	require.True(t, s.LogJSON)
+	require.Equal(t, slog.LevelDebug, s.LogLevel)
+	require.Equal(t, time.Minute, s.StopTimeout)
+	require.Equal(t, "http://127.0.0.1:11434/v1", s.OpenAI.BaseURL)
+	require.Equal(t, "k", s.Anthropic.APIKey)
+
+	var log bytes.Buffer
+	s.Logger(&log).Debug("hello")
+	require.True(t, strings.HasPrefix(log.String(), "{"), log.String())
+}
+
+func TestBadSettingsAreNamedAndNotRepeated(t *testing.T) {
+	t.Parallel()
+	for _, entry := range []string{
+		"JIG_LOG_LEVEL=secret", "JIG_LOG_FORMAT=secret", "JIG_STOP_TIMEOUT=secret", "JIG_WORKFLOW_CACHE=secret", "JIG_HTTP_ALLOW_LOOPBACK=secret",
+		"JIG_DATABASE_MAX_CONNS=0",
+	} {
+		name, value, _ := strings.Cut(entry, "=")
+		_, err := wire.LoadSettings(environ(t, entry), nil)
+		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput}, entry)
+		require.ErrorContains(t, err, name)
+		if value == "secret" {
+			require.NotContains(t, err.Error(), value)
+		}
+		require.Contains(t, wire.Describe(), name, "the help lists it")
+	}
+}
+
+func TestStartSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	s, err := wire.LoadSettings(environ(t), nil)
+	require.NoError(t, err)
+	_, err = wire.Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "JIG_DATABASE_URL is not set")
+	require.ErrorContains(t, wire.Migrate(t.Context(), s), "JIG_DATABASE_OWNER_URL is not set")
+
+	s.DatabaseURL = "postgres://jig_app:hidden@127.0.0.1:1/jig?connect_timeout=2"
+	_, err = wire.Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "hidden", "the password")
+}

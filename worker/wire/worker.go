@@ -1,0 +1,166 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	sdk "go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/model"
+	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Worker is a worker that runs.
+type Worker struct {
+	store    *store.DB
+	temporal sdk.Client
+	worker   worker.Worker
+	logger   *slog.Logger
+	broken   chan error
+	stop     sync.Once
+}
+
+// BrokenError is what a worker that ran could not go on after.
+type BrokenError struct{ Cause error }
+
+func (e *BrokenError) Error() string { return "the worker cannot go on: " + e.Cause.Error() }
+
+func (e *BrokenError) Unwrap() error { return e.Cause }
+
+// Start starts a worker over its settings and returns when it polls. It has the built-in tools and those that are given. An
+// error is a *jig.Error for the person who set it up.
+func Start(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Tool) (*Worker, error) {
+	w := &Worker{logger: logger, broken: make(chan error, 1)}
+	if err := w.start(ctx, s, more); err != nil {
+		w.Stop()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err error) {
+	if w.store, err = openStore(ctx, s, w.logger); err != nil {
+		return err
+	}
+	if w.temporal, err = dial(ctx, s, w.logger); err != nil {
+		return err
+	}
+	registry, err := tools.NewRegistry(append(builtins(s, w.store), more...)...)
+	if err != nil {
+		return err
+	}
+	expressions, err := expr.NewEngine()
+	if err != nil {
+		return err
+	}
+	if err := installAgents(ctx, w.store, w.logger); err != nil {
+		return err
+	}
+	a := activities.New(activities.Deps{
+		Store:       w.store,
+		Catalogue:   registry,
+		Policy:      policy.Base{},
+		Model:       model.NewRouter(model.Settings{Anthropic: model.Provider(s.Anthropic), OpenAI: model.Provider(s.OpenAI)}),
+		Expressions: expressions,
+		Agents:      spec.Parser{},
+		Schemas:     newSchemas(),
+		Runs:        runs{temporal: w.temporal},
+		Logger:      w.logger,
+	})
+	worker.SetStickyWorkflowCacheSize(s.WorkflowCache)
+	w.worker = worker.New(w.temporal, s.Temporal.TaskQueue, workerOptions(s, w.fail))
+	workflows.Register(w.worker, a, toolNames(registry))
+	if err := w.worker.Start(); err != nil {
+		w.worker = nil
+		return notStarted(err)
+	}
+	if err := scheduleSweep(ctx, w.temporal, s.Temporal.TaskQueue); err != nil {
+		w.logger.WarnContext(ctx, "the sweeper is not scheduled: sessions that are ended from outside stay open", slog.Any("error", err))
+	}
+	w.logger.InfoContext(ctx, "worker ready",
+		slog.String("task_queue", s.Temporal.TaskQueue), slog.String("temporal", s.Temporal.Temporal.HostPort),
+		slog.String("namespace", s.Temporal.Temporal.Namespace), slog.Int("tools", len(registry.Tools())))
+	return nil
+}
+
+// fail is told of the error that Temporal's worker cannot go on after.
+func (w *Worker) fail(err error) {
+	select {
+	case w.broken <- err:
+	default: // one is enough
+	}
+}
+
+// Broken gives the error that the worker cannot go on after.
+func (w *Worker) Broken() <-chan error { return w.broken }
+
+// Stop takes no new work, gives what runs its time to finish, and closes the connections. It may be called again.
+func (w *Worker) Stop() {
+	w.stop.Do(func() {
+		if w.worker != nil {
+			w.worker.Stop()
+		}
+		if w.temporal != nil {
+			w.temporal.Close()
+		}
+		if w.store != nil {
+			w.store.Close()
+		}
+	})
+}
+
+// Run runs a worker with the built-in tools and those that are given until ctx ends. An error from before it polled is a
+// *jig.Error, one from after it a *BrokenError.
+func Run(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Tool) error {
+	w, err := Start(ctx, s, logger, more...)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	select {
+	case err := <-w.Broken():
+		return &BrokenError{Cause: err}
+	case <-ctx.Done():
+		logger.InfoContext(ctx, "worker stops: what runs has time to finish", slog.Duration("at_most", s.StopTimeout))
+		return nil
+	}
+}
+
+func openStore(ctx context.Context, s Settings, logger *slog.Logger) (*store.DB, error) {
+	if s.DatabaseURL == "" {
+		return nil, missing(EnvDatabaseURL, "the database as the application's role")
+	}
+	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Logger: logger})
+}
+
+// dial connects to Temporal, and says where the address came from when nothing answers there.
+func dial(ctx context.Context, s Settings, logger *slog.Logger) (sdk.Client, error) {
+	options := s.Temporal.Temporal
+	options.Logger = sdklog.NewStructuredLogger(logger)
+	t, err := client.DialTemporal(ctx, options, 0)
+	if err != nil {
+		e := *jig.AsError(err)
+		e.Message = fmt.Sprintf("%s (address from: %s)", e.Message, s.Temporal.Source)
+		e.Hint = "start one with `make dev`, or say where it is with " + client.EnvAddress
+		return nil, &e
+	}
+	return t, nil
+}
+
+// notStarted is for a namespace or a task queue that cannot be polled.
+func notStarted(err error) error {
+	return jig.Errorf(jig.CodeUnavailable, "the worker cannot poll: %w", err).
+		WithHint("is the namespace there? `temporal operator namespace list` says")
+}
