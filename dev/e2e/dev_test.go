@@ -1,0 +1,85 @@
+package e2e_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/modfile"
+)
+
+// anywhere are flags that let a development server run beside others.
+var anywhere = []string{"--temporal-addr", "127.0.0.1:0", "--ui-addr", "127.0.0.1:0", "--pg-port", "0"}
+
+// alone is a corner whose programs find no server but the one they start.
+func alone(t *testing.T) *desk {
+	t.Helper()
+	d := newDesk(t)
+	d.env = nil
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "JIG_") {
+			d.env = append(d.env, kv)
+		}
+	}
+	return d
+}
+
+// The demo, as `make demo` runs it: everything from nothing, the main job on this repository's own go.mod, to its report.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	goMod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(d.dir, "go.mod"), goMod, 0o600))
+	got := d.command(shared.dev, append([]string{"demo", "--yes"}, anywhere...)...)
+	require.Zero(t, got.code, got.err)
+	for _, said := range []string{
+		"starting PostgreSQL", "starting Temporal", "waits for approval", "temporal workflow signal", "approved 3.1", "completed after 4 passes",
+	} {
+		require.Contains(t, got.err, said)
+	}
+	report, err := os.ReadFile(filepath.Join(d.dir, "reports", "dependency-review.md"))
+	require.NoError(t, err)
+	parsed, err := modfile.Parse("go.mod", goMod, nil)
+	require.NoError(t, err)
+	for _, module := range parsed.Require {
+		if !module.Indirect {
+			require.Regexp(t, `(?m)^\| `+strings.ReplaceAll(module.Mod.Path, ".", `\.`)+` \| `+module.Mod.Version+` \| [A-Z][A-Za-z0-9., -]+ \| low \| LICENSE`, string(report))
+		}
+	}
+}
+
+func TestDevServerSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, taken.Close()) })
+	d := alone(t)
+
+	got := d.command(shared.dev, "--ephemeral", "--temporal-addr", taken.Addr().String(), "--ui-addr", "127.0.0.1:0", "--pg-port", "0")
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.err, taken.Addr().String()+" is taken")
+
+	got = d.command(shared.dev, "--log-level", "loud")
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.err, "--log-level")
+
+	d.env = append(d.env, "JIG_DATABASE_OWNER_URL=postgres://nobody:secret@127.0.0.1:1/none")
+	got = d.command(shared.dev, anywhere...)
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.err, "127.0.0.1:1")
+	require.NotContains(t, got.err, "secret")
+}
+
+// The development server runs a command with its settings, and ends as the command does.
+func TestDevServerAroundACommand(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	args := append([]string{"--ephemeral", "--no-worker", "--no-ui", "--quiet"}, anywhere...)
+	got := d.command(shared.dev, append(args, "--", "sh", "-c", `test -n "$JIG_TEMPORAL_ADDRESS" && test -n "$JIG_DATABASE_URL" && exit 7`)...)
+	require.Equal(t, 7, got.code, got.err)
+	require.FileExists(t, filepath.Join(d.dir, ".jig", "dev.env"))
+}

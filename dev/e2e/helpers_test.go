@@ -1,0 +1,118 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
+	sdk "go.temporal.io/sdk/client"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+func countRequest(query string) *workflowservicepb.CountWorkflowExecutionsRequest {
+	return &workflowservicepb.CountWorkflowExecutionsRequest{Query: query}
+}
+
+// sweep runs the sweeper once the session counts as left alone.
+func (d *desk) sweep(id string) {
+	d.t.Helper()
+	require.True(d.t, eventually(d.t.Context(), 3*time.Minute, func() bool {
+		run, err := shared.temporal.ExecuteWorkflow(d.t.Context(), sdk.StartWorkflowOptions{TaskQueue: d.queue}, workflows.SweepWorkflow)
+		if err != nil || run.Get(d.t.Context(), nil) != nil {
+			return false
+		}
+		view, err := d.Status(d.t.Context(), "default", id)
+		return err == nil && view.Status.Final()
+	}), "the session was not swept")
+}
+
+// chaos says how often a suite repeats, and its seed: all of it when JIG_CHAOS is full, a sample of some minutes when it is
+// sample, and a few times as one test among the others.
+func chaos(t *testing.T, full, sample, few int) (times int, seed int64) {
+	t.Helper()
+	seed = time.Now().UnixNano()
+	if s := os.Getenv("JIG_CHAOS_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseInt(s, 10, 64)
+		require.NoError(t, err, "JIG_CHAOS_SEED")
+	}
+	t.Logf("seed %d: JIG_CHAOS_SEED=%d repeats this run", seed, seed)
+	switch os.Getenv("JIG_CHAOS") {
+	case "full":
+		return full, seed
+	case "sample":
+		return sample, seed
+	}
+	return few, seed
+}
+
+// biggest is the longest and the largest history of a session's runs.
+type biggest struct {
+	runs, events, bytes int64
+}
+
+func (d *desk) histories(id string) biggest {
+	d.t.Helper()
+	var b biggest
+	for _, run := range d.runs(id) {
+		described, err := shared.temporal.DescribeWorkflowExecution(d.t.Context(), id, run)
+		require.NoError(d.t, err)
+		info := described.GetWorkflowExecutionInfo()
+		b.runs++
+		b.events = max(b.events, info.GetHistoryLength())
+		b.bytes = max(b.bytes, info.GetHistorySizeBytes())
+	}
+	return b
+}
+
+// runs are the ids of a session's runs, latest first, along the chain of continue-as-new.
+func (d *desk) runs(id string) []string {
+	d.t.Helper()
+	var list []string
+	run := ""
+	for {
+		described, err := shared.temporal.DescribeWorkflowExecution(d.t.Context(), id, run)
+		require.NoError(d.t, err)
+		info := described.GetWorkflowExecutionInfo()
+		run = info.GetExecution().GetRunId()
+		list = append(list, run)
+		iter := shared.temporal.GetWorkflowHistory(context.WithoutCancel(d.t.Context()), id, run, false, 0)
+		require.True(d.t, iter.HasNext())
+		first, err := iter.Next()
+		require.NoError(d.t, err)
+		run = first.GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
+		if run == "" {
+			return list
+		}
+	}
+}
+
+// nameOf is the name that a probe's effect was asked to send.
+func nameOf(p jig.Pending) string {
+	var in struct {
+		Name string `json:"name"`
+	}
+	_ = json.Unmarshal(p.Input, &in) //nolint:errcheck // a preview that was cut has no name, and no effect of that name arrived
+	return in.Name
+}
+
+// mark tells a message or a refusal from all others.
+func mark(t *testing.T, e jig.Event) string {
+	t.Helper()
+	var data struct {
+		Text string `json:"text"`
+		By   string `json:"by"`
+	}
+	require.NoError(t, json.Unmarshal(e.Data, &data))
+	if e.Type == jig.EventMessageAdded {
+		return data.Text
+	}
+	return data.By
+}

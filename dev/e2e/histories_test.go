@@ -1,0 +1,158 @@
+package e2e_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/temporalproto"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// TestHistories takes each way through a session on the real server and, when JIG_RECORD_HISTORIES is set, keeps the
+// histories of its runs for the replay test of package workflows.
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	record := os.Getenv("JIG_RECORD_HISTORIES") != ""
+	if !record {
+		t.Log("JIG_RECORD_HISTORIES is not set: nothing is recorded")
+	}
+	for name, path := range map[string]func(*desk, *receiver) string{
+		"plain": func(d *desk, _ *receiver) string {
+			return d.run(agent(`["*"]`, calls(`test.echo {value: a}`, `test.quick {value: b}`)), nil)
+		},
+		"parallel": func(d *desk, r *receiver) string {
+			return d.run(agent(`["*"]`, `    - when: pass == 1
+      for_each: "lists.range(8)"
+      calls: [{tool: test.serial, input: {url: "${input.url}", name: "n${item}", key: "k${item % 2}"}}]
+    - answer: done
+`, "max_parallel_calls: 3"), map[string]any{"url": r.URL})
+		},
+		"approval": decided(workflows.SignalApprove),
+		"denial":   decided(workflows.SignalDeny),
+		"expiry": func(d *desk, r *receiver) string {
+			return d.run(agent(`["*"]`, gatedRules, "approval_expires: 1s"), map[string]any{"url": r.URL, "name": "w"})
+		},
+		"edit":    edited,
+		"cancel":  canceled,
+		"message": spokenTo,
+		"duplicate": func(d *desk, _ *receiver) string {
+			return d.run(agent(`["*"]`, "    - calls: [{tool: test.quick, input: {value: a}}, {tool: test.echo, input: {value: a}}]\n"), nil)
+		},
+		"passes-200": func(d *desk, _ *receiver) string {
+			return d.run(agent(`["*"]`, `    - when: pass < 200
+      calls: [{tool: test.quick, input: {value: "v${pass}"}}]
+    - answer: done
+`, "max_passes: 250"), nil)
+		},
+		"many-calls": func(d *desk, _ *receiver) string {
+			return d.run(agent(`["*"]`, `    - when: pass == 1
+      for_each: "lists.range(130)"
+      calls: [{tool: test.quick, input: {value: "v${item}"}}]
+    - answer: done
+`), nil)
+		},
+		"call":    triggered,
+		"unknown": unknown,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, r := open(t), newReceiver(t)
+			id := path(d, r)
+			require.True(t, d.finish(id).Status.Final())
+			if record {
+				d.record(name, id)
+			}
+		})
+	}
+}
+
+func decided(signal string) func(*desk, *receiver) string {
+	return func(d *desk, r *receiver) string {
+		id := d.gated(r, "w")
+		d.signal(id, signal, map[string]string{"call": "1.1", "by": "ana"})
+		return id
+	}
+}
+
+func edited(d *desk, r *receiver) string {
+	id := d.gated(r, "w")
+	_, err := d.Decide(d.t.Context(), id, []jig.Decision{{Call: "1.1", By: "ana", Input: json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"v"}`, r.URL))}})
+	require.NoError(d.t, err)
+	return id
+}
+
+func canceled(d *desk, r *receiver) string {
+	id := d.gated(r, "w")
+	require.NoError(d.t, d.Cancel(d.t.Context(), jig.DefaultTenant, id))
+	return id
+}
+
+func spokenTo(d *desk, _ *receiver) string {
+	id := d.run(agent(`["*"]`, `    - when: messages.size() == 0
+      calls: [{tool: test.sleep, input: {ms: 700, name: a}}]
+    - answer: "heard ${messages.size()}"
+`), nil)
+	d.signal(id, workflows.SignalMessage, map[string]string{"text": "one", "by": "ana"})
+	d.finish(id)
+	d.signalWithStart(id)
+	return d.until(id, func(v jig.SessionView) bool { return v.Status.Final() && v.Answer == "heard 2" }).SessionID
+}
+
+func (d *desk) signalWithStart(id string) {
+	d.t.Helper()
+	require.NoError(d.t, d.Message(d.t.Context(), jig.DefaultTenant, id, "two", "ana"))
+}
+
+func triggered(d *desk, r *receiver) string {
+	result, err := d.Trigger(d.t.Context(), callInput("test.write", map[string]any{"url": r.URL, "name": "w"}), "")
+	require.NoError(d.t, err)
+	d.signal(result.SessionID, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	return result.SessionID
+}
+
+func unknown(d *desk, r *receiver) string {
+	id := d.run(agent(`["*"]`, `    - when: pass == 1
+      calls: [{tool: test.effect, input: {url: "${input.url}", name: e, after: 30000}}]
+    - answer: done
+`), map[string]any{"url": r.URL})
+	require.True(d.t, eventually(d.t.Context(), patience, func() bool { n, _ := r.count("e"); return n == 1 }))
+	d.kill()
+	d.start()
+	d.waiting(id)
+	d.signal(id, workflows.SignalReconcile, map[string]any{"call": "1.1", "outcome": "happened", "by": "ana"})
+	return id
+}
+
+// record keeps the histories of a session's runs; of very long chains the ends and some between.
+func (d *desk) record(name, id string) {
+	d.t.Helper()
+	runs := d.runs(id)
+	for i, run := range runs {
+		if len(runs) > 8 && i > 1 && i < len(runs)-2 && i%50 != 0 {
+			continue
+		}
+		history := &historypb.History{}
+		for iter := shared.temporal.GetWorkflowHistory(d.t.Context(), id, run, false, 0); iter.HasNext(); {
+			event, err := iter.Next()
+			require.NoError(d.t, err)
+			history.Events = append(history.Events, event)
+		}
+		b, err := temporalproto.CustomJSONMarshalOptions{}.Marshal(history)
+		require.NoError(d.t, err)
+		file, err := os.Create(filepath.Join("..", "..", "workflows", "testdata", fmt.Sprintf("%s.%03d.json.gz", name, len(runs)-i)))
+		require.NoError(d.t, err)
+		zipped := gzip.NewWriter(file)
+		_, err = zipped.Write(b)
+		require.NoError(d.t, err)
+		require.NoError(d.t, zipped.Close())
+		require.NoError(d.t, file.Close())
+	}
+}

@@ -1,0 +1,172 @@
+// Package probe has the tools that the end-to-end tests run: slow ones, failing ones, large ones, and ones whose effect
+// is an HTTP request to a receiver outside the worker, which counts what really happened. It knows the tool contract alone.
+package probe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// Tools returns the probes.
+func Tools() []tools.Tool {
+	return append([]tools.Tool{
+		tools.New(read("test.echo", "Gives back what it is given. For tests alone."), echo),
+		tools.New(local("test.quick", "Gives back what it is given, beside the workflow. For tests alone."), echo),
+		tools.New(read("test.sleep", "Waits. For tests alone."), sleep),
+		tools.New(read("test.big", "Gives a large value. For tests alone."), big),
+		tools.New(read("test.whoami", "Says for whom it runs. For tests alone."), whoami),
+		tools.New(read("test.fail", "Fails. For tests alone."), fail),
+		tools.New(read("test.panic", "Panics. For tests alone."), explode),
+		tools.New(needs(read("test.guarded", "Needs a permission. For tests alone."), "secrets.read"), echo),
+		tools.New(hidden(read("test.hidden", "Belongs to another tenant. For tests alone.")), echo),
+		tools.New(keyed(draft("test.serial", "Notes when it runs, one after another for a key. For tests alone.", true)), effect),
+	}, effects()...)
+}
+
+func effects() []tools.Tool {
+	write := draft("test.write", "Changes something outside. For tests alone.", true)
+	write.Permission = jig.PermissionWrite
+	risky := draft("test.once", "Changes something outside, once. For tests alone.", false)
+	risky.Permission = jig.PermissionWrite
+	return []tools.Tool{
+		tools.New(draft("test.effect", "Changes something outside and must not run twice. For tests alone.", false), effect),
+		tools.New(draft("test.keyed", "Changes something outside under a key. For tests alone.", true), effect),
+		tools.New(write, effect),
+		tools.New(risky, effect),
+	}
+}
+
+func read(name, description string) jig.Tool {
+	return jig.Tool{Name: name, Description: description, Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true}
+}
+
+func local(name, description string) jig.Tool {
+	t := read(name, description)
+	t.Execution = jig.ExecutionLocal
+	return t
+}
+
+func draft(name, description string, idempotent bool) jig.Tool {
+	return jig.Tool{Name: name, Description: description, Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: idempotent, MaxAttempts: 1000}
+}
+
+func needs(t jig.Tool, permission string) jig.Tool { t.RequiredPermission = permission; return t }
+
+func hidden(t jig.Tool) jig.Tool { t.Tenants = []string{"somebody_else"}; return t }
+
+func keyed(t jig.Tool) jig.Tool { t.ConcurrencyKey = "input.key"; return t }
+
+type echoIn struct {
+	Value string `json:"value" jsonschema:"what to give back"`
+	Count int    `json:"count,omitempty" jsonschema:"a number"`
+}
+
+type echoOut struct {
+	Value string `json:"value"`
+}
+
+func (o echoOut) Summary() string { return "echoed " + o.Value }
+
+func echo(_ context.Context, _ jig.Invocation, in echoIn) (echoOut, error) {
+	return echoOut{Value: in.Value}, nil
+}
+
+type sleepIn struct {
+	MS   int    `json:"ms" jsonschema:"milliseconds"`
+	Name string `json:"name" jsonschema:"tells calls apart"`
+}
+
+type nothing struct{}
+
+func sleep(ctx context.Context, _ jig.Invocation, in sleepIn) (nothing, error) {
+	select {
+	case <-time.After(time.Duration(in.MS) * time.Millisecond):
+		return nothing{}, nil
+	case <-ctx.Done():
+		return nothing{}, fmt.Errorf("waiting: %w", ctx.Err())
+	}
+}
+
+type bigIn struct {
+	Bytes int    `json:"bytes" jsonschema:"size of the value"`
+	Name  string `json:"name" jsonschema:"tells calls apart"`
+}
+
+type bigOut struct {
+	Text string `json:"text"`
+}
+
+func big(_ context.Context, _ jig.Invocation, in bigIn) (bigOut, error) {
+	line := "0123456789 the needle is " + in.Name + "\n"
+	return bigOut{Text: strings.Repeat(line, in.Bytes/len(line)+1)[:in.Bytes]}, nil
+}
+
+type whoOut struct {
+	Tenant    string `json:"tenant"`
+	Principal string `json:"principal"`
+}
+
+type whoIn struct {
+	TenantID string `json:"tenant_id,omitempty" jsonschema:"ignored: the session says"`
+}
+
+func whoami(_ context.Context, inv jig.Invocation, _ whoIn) (whoOut, error) {
+	return whoOut{Tenant: inv.Tenant, Principal: inv.Principal.ID}, nil
+}
+
+type nameIn struct {
+	Name string `json:"name" jsonschema:"tells calls apart"`
+}
+
+func fail(context.Context, jig.Invocation, nameIn) (nothing, error) {
+	return nothing{}, jig.Errorf(jig.CodeConflict, "it does not work").WithHint("do not try").WithReason("broken")
+}
+
+func explode(context.Context, jig.Invocation, nameIn) (nothing, error) {
+	panic("a bug in a tool")
+}
+
+type effectIn struct {
+	URL    string `json:"url" jsonschema:"the receiver"`
+	Name   string `json:"name" jsonschema:"tells calls apart"`
+	Key    string `json:"key,omitempty" jsonschema:"concurrency key"`
+	Before int    `json:"before,omitempty" jsonschema:"milliseconds to wait before the effect"`
+	After  int    `json:"after,omitempty" jsonschema:"milliseconds to wait after the effect"`
+}
+
+type effectOut struct {
+	Status int `json:"status"`
+}
+
+// effect posts its name under the call's idempotency key, with a pause on either side for a kill to fall into.
+func effect(ctx context.Context, inv jig.Invocation, in effectIn) (effectOut, error) {
+	if _, err := sleep(ctx, inv, sleepIn{MS: in.Before}); err != nil {
+		return effectOut{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, in.URL, bytes.NewReader([]byte(in.Name)))
+	if err != nil {
+		return effectOut{}, jig.Errorf(jig.CodeInvalidInput, "the receiver: %w", err)
+	}
+	request.Header.Set("Idempotency-Key", inv.IdempotencyKey)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return effectOut{}, jig.Errorf(jig.CodeUnavailable, "the receiver: %w", err)
+	}
+	_, copied := io.Copy(io.Discard, response.Body)
+	if err := errors.Join(copied, response.Body.Close()); err != nil {
+		return effectOut{}, jig.Errorf(jig.CodeUnavailable, "the receiver: %w", err)
+	}
+	if _, err := sleep(ctx, inv, sleepIn{MS: in.After}); err != nil {
+		return effectOut{}, err
+	}
+	return effectOut{Status: response.StatusCode}, nil
+}

@@ -1,0 +1,27 @@
+// Command testworker is the product's worker with the probes of the end-to-end tests among its tools.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/jig-run/jig/dev/e2e/probe"
+	"github.com/jig-run/jig/worker/wire"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	settings, err := wire.LoadSettings(os.Environ(), nil)
+	if err == nil {
+		err = wire.Run(ctx, settings, settings.Logger(os.Stderr), probe.Tools()...)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		stop()
+		os.Exit(1) //nolint:gocritic // the only deferred call has been made
+	}
+}

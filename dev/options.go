@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig/dev/stack"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/worker/wire"
+)
+
+// options are what the flags say.
+type options struct {
+	stack    stack.Options
+	noWorker bool
+	logLevel string
+	pgPort   int
+	quiet    bool
+}
+
+func (o *options) flags(cmd *cobra.Command) {
+	f := cmd.PersistentFlags()
+	f.StringVar(&o.stack.TemporalAddress, "temporal-addr", "127.0.0.1:7233", "address of Temporal's frontend; port 0 picks a free one")
+	f.StringVar(&o.stack.UIAddress, "ui-addr", "127.0.0.1:8233", "address of the Web UI; port 0 picks a free one")
+	f.IntVar(&o.pgPort, "pg-port", 5433, "port of PostgreSQL on 127.0.0.1; 0 picks a free one")
+	f.StringVar(&o.stack.DataDir, "data-dir", ".jig", "where data, logs and dev.env are kept")
+	f.StringVar(&o.stack.Namespace, "namespace", "default", "Temporal namespace")
+	f.BoolVar(&o.stack.Fresh, "fresh", false, "begin with empty data")
+	f.BoolVar(&o.stack.Ephemeral, "ephemeral", false, "keep no data")
+	f.BoolVar(&o.noWorker, "no-worker", false, "leave the worker out")
+	f.BoolVar(&o.stack.NoUI, "no-ui", false, "leave the Web UI out")
+	f.BoolVar(&o.quiet, "quiet", false, "say nothing while starting")
+	f.StringVar(&o.logLevel, "log-level", "error", "what the servers and the worker log: debug, info, warn or error")
+}
+
+// running is everything that was started.
+type running struct {
+	*stack.Stack
+	worker *wire.Worker
+}
+
+// start starts the stack and, unless it is left out, a worker in this process.
+func (o *options) start(ctx context.Context) (*running, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level: %q is none of debug, info, warn, error", o.logLevel)
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	s := o.stack
+	s.PGPort, s.Log, s.Migrate = o.pgPort, logger, store.Migrate
+	s.OwnerURL, s.AppURL = os.Getenv("JIG_DATABASE_OWNER_URL"), ""
+	if s.OwnerURL != "" {
+		s.AppURL = os.Getenv("JIG_DATABASE_URL")
+	}
+	s.Progress = o.progress
+	started, err := stack.Start(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	r := &running{Stack: started}
+	if err := o.ready(ctx, r, logger); err != nil {
+		return nil, errors.Join(err, r.stop(ctx))
+	}
+	return r, nil
+}
+
+// ready writes down where everything is and starts the worker.
+func (o *options) ready(ctx context.Context, r *running, logger *slog.Logger) error {
+	if err := writeEnv(r.DataDir(), r.Environment()); err != nil {
+		return err
+	}
+	if o.noWorker {
+		return nil
+	}
+	settings, err := wire.LoadSettings(append(os.Environ(), r.Environment()...), nil)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	o.progress("starting the worker", 0)
+	if r.worker, err = wire.Start(ctx, settings, logger); err != nil {
+		return err
+	}
+	o.progress("starting the worker", time.Since(began))
+	return nil
+}
+
+func (o *options) progress(step string, took time.Duration) {
+	switch {
+	case o.quiet:
+	case took == 0:
+		fmt.Fprintf(os.Stderr, "… %s\n", step)
+	default:
+		fmt.Fprintf(os.Stderr, "✓ %s (%s)\n", step, took.Round(10*time.Millisecond))
+	}
+}
+
+// stop stops the worker first, so that what it runs is written down, and then the servers.
+func (r *running) stop(ctx context.Context) error {
+	if r.worker != nil {
+		r.worker.Stop()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	return r.Stop(ctx)
+}
+
+// broken yields what a running part cannot go on after.
+func (r *running) broken() <-chan error {
+	if r.worker == nil {
+		return nil
+	}
+	return r.worker.Broken()
+}

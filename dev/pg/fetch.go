@@ -1,0 +1,66 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
+)
+
+// fetchVersion is what is downloaded when no PostgreSQL is installed.
+const fetchVersion = embeddedpostgres.V17
+
+// fetch downloads PostgreSQL's programs into a folder below cacheDir and returns them; a second call finds them there.
+//
+// The library has no call that only downloads, and its own way of starting PostgreSQL does not work as root. So it is
+// pointed at a data folder that looks initialised and is empty: it downloads, unpacks, and then `pg_ctl start` fails at
+// once, which is expected.
+func fetch(ctx context.Context, cacheDir string, log *slog.Logger) (Install, error) {
+	home := filepath.Join(cacheDir, "postgresql-"+string(fetchVersion))
+	bin := filepath.Join(home, "bin")
+	if install, err := inspect(ctx, bin); err == nil {
+		return install, nil
+	}
+	log.Info("no PostgreSQL is installed; downloading one", slog.String("version", string(fetchVersion)), slog.String("to", home))
+	scratch, err := os.MkdirTemp("", "jig-postgres-*")
+	if err != nil {
+		return Install{}, fmt.Errorf("folder for the download: %w", err)
+	}
+	defer os.RemoveAll(scratch) // a left-over temporary folder does no harm
+	data := filepath.Join(scratch, "data")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return Install{}, fmt.Errorf("folder for the download: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte("17\n"), 0o600); err != nil {
+		return Install{}, fmt.Errorf("folder for the download: %w", err)
+	}
+	if err := os.MkdirAll(home, 0o755); err != nil { //nolint:gosec // programs, which another user has to run under root
+		return Install{}, fmt.Errorf("folder for PostgreSQL: %w", err)
+	}
+	library := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
+		Version(fetchVersion).
+		Port(0).
+		CachePath(filepath.Join(scratch, "cache")).
+		RuntimePath(filepath.Join(scratch, "run")).
+		DataPath(data).
+		BinariesPath(home).
+		Logger(io.Discard))
+	started := library.Start()
+	if started == nil {
+		started = errors.Join(errors.New("it ran from an empty data folder"), library.Stop())
+	}
+	install, err := inspect(ctx, bin)
+	if err != nil {
+		return Install{}, fmt.Errorf("download PostgreSQL %s: %w", fetchVersion, started)
+	}
+	return install, nil
+}
+
+// howToInstall is the way out when there is no PostgreSQL and none could be downloaded.
+const howToInstall = "install PostgreSQL 14 or later (Debian and Ubuntu: apt-get install postgresql; Fedora: dnf install " +
+	"postgresql-server; macOS: brew install postgresql@17), or set JIG_DATABASE_OWNER_URL to a server you have"

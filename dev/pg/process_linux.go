@@ -1,0 +1,45 @@
+package pg
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// attributes start a process in a group of its own, so that Ctrl-C in the terminal does not reach it, as the account,
+// and have the kernel stop it (fast shutdown) when the thread that started it ends.
+func attributes(who account) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
+	if who.drop {
+		attr.Credential = &syscall.Credential{Uid: who.uid, Gid: who.gid}
+	}
+	return attr
+}
+
+// isServer tells whether process pid is a PostgreSQL server on dataDir.
+func isServer(pid int, dataDir string) bool {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	cmdline, err := os.ReadFile(filepath.Join(proc, "cmdline")) //nolint:gosec // a file of the kernel
+	if err != nil || !strings.Contains(string(cmdline), "postgres") {
+		return false
+	}
+	// PostgreSQL's processes work in the data folder.
+	cwd, err := os.Readlink(filepath.Join(proc, "cwd"))
+	return err == nil && cwd == dataDir
+}
+
+// inUse tells whether any PostgreSQL process, a backend whose server was killed for instance, still works in dataDir.
+func inUse(dataDir string) bool {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return true
+	}
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && isServer(pid, dataDir) {
+			return true
+		}
+	}
+	return false
+}

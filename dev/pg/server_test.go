@@ -1,0 +1,202 @@
+package pg_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/dev/pg"
+	"github.com/jig-run/jig/dev/port"
+)
+
+// start runs an ephemeral server for one test.
+func start(t *testing.T, opts pg.Options) *pg.Server {
+	t.Helper()
+	server := prepare(t, opts)
+	require.NoError(t, server.Start(t.Context()))
+	return server
+}
+
+// prepare makes a server that is closed, and its files removed, at the end of the test.
+func prepare(t *testing.T, opts pg.Options) *pg.Server {
+	t.Helper()
+	if len(pg.Find(t.Context())) == 0 {
+		t.Skip("no PostgreSQL is installed")
+	}
+	opts.Ephemeral = true
+	if opts.Dir == "" {
+		opts.Dir = filepath.Join(t.TempDir(), "pg")
+	}
+	server, err := pg.New(t.Context(), opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close(context.WithoutCancel(t.Context()))) })
+	return server
+}
+
+// query runs a statement as the superuser and returns the first column of its first row.
+func query(t *testing.T, server *pg.Server, sql string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.URL(pg.Superuser, "postgres"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	var out string
+	require.NoError(t, conn.QueryRow(t.Context(), sql).Scan(&out))
+	return out
+}
+
+// execute runs a statement that returns nothing.
+func execute(t *testing.T, server *pg.Server, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.URL(pg.Superuser, "postgres"))
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), sql)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(t.Context()))
+}
+
+// pid of the server process, as PostgreSQL wrote it down.
+func pid(t *testing.T, server *pg.Server) int {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(server.DataDir(), "postmaster.pid"))
+	require.NoError(t, err)
+	first, _, _ := strings.Cut(string(content), "\n")
+	n, err := strconv.Atoi(first)
+	require.NoError(t, err)
+	return n
+}
+
+func TestServerKeepsDataOverStopAndStart(t *testing.T) {
+	t.Parallel()
+	server := start(t, pg.Options{})
+	require.Equal(t, "UTF8", query(t, server, "show server_encoding"))
+	require.Equal(t, "on", query(t, server, "show fsync"))
+	execute(t, server, "create table kept as select 'here' as word")
+
+	addr := server.Addr()
+	require.NoError(t, server.Stop(t.Context()))
+	require.NoError(t, server.Stop(t.Context()), "stopping twice is allowed")
+	_, err := pgx.Connect(t.Context(), server.URL(pg.Superuser, "postgres"))
+	require.Error(t, err, "a stopped server does not answer")
+
+	require.NoError(t, server.Start(t.Context()))
+	require.NoError(t, server.Start(t.Context()), "starting twice is allowed")
+	require.Equal(t, addr, server.Addr())
+	require.Equal(t, "here", query(t, server, "select word from kept"))
+
+	require.NoError(t, server.Restart(t.Context()))
+	require.Equal(t, "here", query(t, server, "select word from kept"))
+	require.Empty(t, server.Died())
+}
+
+func TestServerRecoversFromAKill(t *testing.T) {
+	t.Parallel()
+	server := start(t, pg.Options{})
+	execute(t, server, "create table kept as select 1")
+	require.NoError(t, server.Kill(t.Context()))
+	require.FileExists(t, filepath.Join(server.DataDir(), "postmaster.pid"))
+	require.NoError(t, server.Start(t.Context()))
+	require.Equal(t, "1", query(t, server, "select count(*)::text from kept"))
+	require.Empty(t, server.Died())
+}
+
+func TestServerReportsAnUnexpectedEnd(t *testing.T) {
+	t.Parallel()
+	server := start(t, pg.Options{})
+	require.NoError(t, syscall.Kill(pid(t, server), syscall.SIGKILL))
+	select {
+	case err := <-server.Died():
+		require.ErrorContains(t, err, "PostgreSQL ended by itself")
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "the end was not reported")
+	}
+	require.NoError(t, server.Start(t.Context()), "it can be started again")
+}
+
+func TestPidFileOfAnotherProgramIsNoObstacle(t *testing.T) {
+	t.Parallel()
+	server := start(t, pg.Options{})
+	require.NoError(t, server.Kill(t.Context()))
+
+	// The process id in the file belongs to a living program that is not PostgreSQL, of the same user as PostgreSQL.
+	other := exec.Command("sleep", "600")
+	info, err := os.Stat(server.DataDir())
+	require.NoError(t, err)
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	require.True(t, ok)
+	if os.Geteuid() == 0 {
+		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stat.Uid, Gid: stat.Gid}}
+	}
+	require.NoError(t, other.Start())
+	t.Cleanup(func() {
+		_ = other.Process.Kill() //nolint:errcheck // it may have ended
+		_ = other.Wait()         //nolint:errcheck // it was killed, which Wait reports
+	})
+	file := filepath.Join(server.DataDir(), "postmaster.pid")
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(content), "\n")
+	require.NoError(t, os.WriteFile(file, []byte(strconv.Itoa(other.Process.Pid)+"\n"+rest), 0o600))
+
+	require.NoError(t, server.Start(t.Context()))
+	require.Equal(t, "1", query(t, server, "select '1'"))
+}
+
+func TestOrphanIsStopped(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "pg")
+	orphan := start(t, pg.Options{Dir: dir})
+	old := pid(t, orphan)
+
+	// A second server on the same folder, as after a kill -9 of the first one's process where children live on.
+	heir := prepare(t, pg.Options{Dir: dir})
+	require.NoError(t, heir.Start(t.Context()))
+	require.NotEqual(t, old, pid(t, heir))
+	require.Equal(t, "1", query(t, heir, "select '1'"))
+	select {
+	case <-orphan.Died():
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "the orphan still runs")
+	}
+}
+
+func TestTakenPortIsNamed(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+
+	_, err = pg.New(t.Context(), pg.Options{Dir: t.TempDir(), Port: port.Number(listener.Addr().String())})
+	var taken *port.TakenError
+	require.ErrorAs(t, err, &taken)
+	require.ErrorContains(t, err, "PostgreSQL: "+listener.Addr().String()+" is taken")
+}
+
+func TestPortTakenWhileStopped(t *testing.T) {
+	t.Parallel()
+	server := start(t, pg.Options{})
+	require.NoError(t, server.Stop(t.Context()))
+	listener, err := net.Listen("tcp", server.Addr())
+	require.NoError(t, err)
+	var taken *port.TakenError
+	require.ErrorAs(t, server.Start(t.Context()), &taken)
+	require.NoError(t, listener.Close())
+	require.NoError(t, server.Start(t.Context()))
+}
+
+func TestPasswordIsNeeded(t *testing.T) {
+	t.Parallel()
+	server := start(t, pg.Options{})
+	url := strings.Replace(server.URL(pg.Superuser, "postgres"), server.Password(pg.Superuser), "guess", 1)
+	_, err := pgx.Connect(t.Context(), url)
+	require.ErrorContains(t, err, "password authentication failed")
+}

@@ -1,0 +1,88 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// clearStale deals with the postmaster.pid of a server that was not stopped properly. The caller holds the lock of the
+// data folder, so a server that still runs there is an orphan of a killed process and is stopped. When the process id
+// belongs to another program by now, which PostgreSQL cannot tell, the file is removed. Everything else PostgreSQL
+// handles itself.
+func clearStale(ctx context.Context, dataDir string) error {
+	path := filepath.Join(dataDir, "postmaster.pid")
+	content, err := os.ReadFile(path) //nolint:gosec // a path of ours
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	first, _, _ := strings.Cut(string(content), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
+	if err != nil || pid <= 1 {
+		return nil // PostgreSQL says what is wrong with the file
+	}
+	if !alive(pid) {
+		return nil
+	}
+	if dataDir, err = filepath.EvalSymlinks(dataDir); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	if isServer(pid, dataDir) {
+		return stopOrphan(ctx, pid, dataDir)
+	}
+	// The processes of a server whose head was killed end by themselves, a moment later.
+	waiting, cancel := context.WithTimeout(ctx, stopPatience)
+	defer cancel()
+	if poll(waiting, func() bool { return !inUse(dataDir) }) != nil {
+		return nil // somebody works there: PostgreSQL says so itself
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the stale %s: %w", path, err)
+	}
+	return nil
+}
+
+// stopOrphan stops a server that is not our child: fast, then at once.
+func stopOrphan(ctx context.Context, pid int, dataDir string) error {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
+		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("stop the PostgreSQL (process %d) left behind in %s: %w", pid, dataDir, err)
+		}
+		waiting, cancel := context.WithTimeout(ctx, stopPatience)
+		err := poll(waiting, func() bool { return !alive(pid) })
+		cancel()
+		if err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("the PostgreSQL (process %d) left behind in %s does not stop: stop it with kill -9 %d", pid, dataDir, pid)
+}
+
+// alive tells whether a process exists.
+func alive(pid int) bool {
+	err := syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
+
+// poll waits until done is true or ctx ends.
+func poll(ctx context.Context, done func() bool) error {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err() //nolint:wrapcheck // the callers say what they waited for
+		case <-ticker.C:
+		}
+	}
+	return nil
+}

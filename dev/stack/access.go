@@ -1,0 +1,52 @@
+package stack
+
+import (
+	"github.com/jig-run/jig/dev/pg"
+	"github.com/jig-run/jig/dev/temporalserver"
+)
+
+// PG is the PostgreSQL server, to stop, kill and start it in tests; nil when the server is somebody else's.
+func (s *Stack) PG() *pg.Server { return s.postgres }
+
+// Temporal is the Temporal server.
+func (s *Stack) Temporal() *temporalserver.Server { return s.temporal }
+
+// TemporalAddress of the frontend, host:port.
+func (s *Stack) TemporalAddress() string { return s.temporal.Address() }
+
+// Namespace that was registered.
+func (s *Stack) Namespace() string { return s.temporal.Namespace() }
+
+// UIAddress is the URL of the Web UI; empty when it was left out.
+func (s *Stack) UIAddress() string {
+	if s.ui == nil {
+		return ""
+	}
+	return s.ui.URL()
+}
+
+// DatabaseURL connects to jig's database as the worker does.
+func (s *Stack) DatabaseURL() string { return s.appURL }
+
+// OwnerURL connects to jig's database as its owner, for migrations.
+func (s *Stack) OwnerURL() string { return s.ownerURL }
+
+// DataDir keeps logs, dev.env and, unless ephemeral, the data; absolute.
+func (s *Stack) DataDir() string { return s.opts.DataDir }
+
+// Failed yields an error when a part cannot go on.
+func (s *Stack) Failed() <-chan error { return s.failed }
+
+// Environment is what jig's programs read, as KEY=value.
+func (s *Stack) Environment() []string {
+	env := []string{
+		"JIG_TEMPORAL_ADDRESS=" + s.TemporalAddress(),
+		"JIG_TEMPORAL_NAMESPACE=" + s.Namespace(),
+		"JIG_DATABASE_URL=" + s.DatabaseURL(),
+		"JIG_DATABASE_OWNER_URL=" + s.OwnerURL(),
+	}
+	if s.ui != nil {
+		env = append(env, "JIG_UI_ADDRESS="+s.UIAddress())
+	}
+	return env
+}

@@ -1,0 +1,91 @@
+package stack
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/jig-run/jig/dev/pg"
+)
+
+// makeRoles makes the roles and jig's database on a server of our own, or brings them back to what they should be.
+func makeRoles(ctx context.Context, server *pg.Server) error {
+	conn, err := pgx.Connect(ctx, server.URL(pg.Superuser, "postgres"))
+	if err != nil {
+		return fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) // nothing is left to lose
+	for _, role := range []struct{ name, rights string }{
+		{OwnerRole, "nosuperuser nocreatedb nocreaterole nobypassrls"},
+		{AppRole, "nosuperuser nocreatedb nocreaterole nobypassrls"},
+		{temporalRole, "nosuperuser createdb nocreaterole nobypassrls"},
+	} {
+		if err := makeRole(ctx, conn, role.name, role.rights, server.Password(role.name)); err != nil {
+			return err
+		}
+	}
+	var exists bool
+	err = conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", databaseName).Scan(&exists)
+	if err != nil {
+		return fmt.Errorf("look for the database %s: %w", databaseName, err)
+	}
+	if exists {
+		return nil
+	}
+	statement := "create database " + quote(databaseName) + " owner " + quote(OwnerRole)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("create the database %s: %w", databaseName, err)
+	}
+	return nil
+}
+
+// makeRole makes a role that may log in, or gives it the rights and the password again.
+func makeRole(ctx context.Context, conn *pgx.Conn, name, rights, password string) error {
+	var exists bool
+	if err := conn.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1)", name).Scan(&exists); err != nil {
+		return fmt.Errorf("look for the role %s: %w", name, err)
+	}
+	verb := "create"
+	if exists {
+		verb = "alter"
+	}
+	// Neither statement takes parameters. Passwords are hexadecimal digits or letters.
+	statement := fmt.Sprintf("%s role %s with login %s password '%s'", verb, quote(name), rights, password)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("%s the role %s: %w", verb, name, err)
+	}
+	return nil
+}
+
+// adoptAppRole makes the worker's role on somebody else's server, with a new password, and returns its URL.
+func adoptAppRole(ctx context.Context, ownerURL string) (string, error) {
+	u, err := url.Parse(ownerURL)
+	if err != nil {
+		return "", errors.New("JIG_DATABASE_OWNER_URL is not a URL like postgres://user:password@host:5432/name")
+	}
+	conn, err := pgx.Connect(ctx, ownerURL)
+	if err != nil {
+		return "", fmt.Errorf("connect to JIG_DATABASE_OWNER_URL: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) // nothing is left to lose
+	password := rand.Text()
+	err = makeRole(ctx, conn, AppRole, "nocreatedb nocreaterole", password)
+	var denied *pgconn.PgError
+	if errors.As(err, &denied) && denied.Code == "42501" {
+		return "", fmt.Errorf("the owner of JIG_DATABASE_OWNER_URL may not make the role %s: "+
+			"let an administrator make it and set JIG_DATABASE_URL (%w)", AppRole, err)
+	}
+	if err != nil {
+		return "", err
+	}
+	u.User = url.UserPassword(AppRole, password)
+	return u.String(), nil
+}
+
+// quote makes an identifier safe in a statement.
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }

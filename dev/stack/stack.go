@@ -1,0 +1,200 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jig-run/jig/dev/pg"
+	"github.com/jig-run/jig/dev/temporalserver"
+	"github.com/jig-run/jig/dev/webui"
+)
+
+// Stack is everything that runs.
+type Stack struct {
+	opts     Options
+	release  func() error // gives the data folder free
+	postgres *pg.Server   // nil when the server is somebody else's
+	temporal *temporalserver.Server
+	ui       *webui.Server // nil when left out
+	ownerURL string
+	appURL   string
+	failed   chan error
+}
+
+// Start starts everything and returns when all of it can be used. When a part fails, what runs already is stopped. A
+// taken port is a *port.TakenError, a data folder in use a *LockedError.
+func Start(ctx context.Context, opts Options) (*Stack, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if opts.OwnerURL != "" && (opts.Fresh || opts.Ephemeral) {
+		return nil, errors.New("a fresh or ephemeral start would remove databases of the given PostgreSQL server: " +
+			"leave that option out, or unset JIG_DATABASE_OWNER_URL so that a server of our own is started")
+	}
+	s := &Stack{opts: opts, failed: make(chan error, 1), release: func() error { return nil }}
+	if err := s.start(ctx); err != nil {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		return nil, errors.Join(err, s.Stop(stopping))
+	}
+	return s, nil
+}
+
+// start starts the parts in the order in which they need each other.
+func (s *Stack) start(ctx context.Context) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	temporalURL, err := s.startDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.step("starting Temporal "+temporalserver.Version, func() (err error) {
+		s.temporal, err = temporalserver.Start(ctx, temporalserver.Options{
+			DatabaseURL: temporalURL, Address: s.opts.TemporalAddress, Namespace: s.opts.Namespace,
+			Retention: s.opts.Retention, Settings: s.opts.TemporalSettings, Log: s.opts.Log, OnFatal: s.fail,
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if s.opts.NoUI {
+		return nil
+	}
+	return s.step("starting the Web UI "+webui.Version, func() (err error) {
+		s.ui, err = webui.Start(ctx, webui.Options{
+			Address: s.opts.UIAddress, TemporalAddress: s.temporal.Address(), Namespace: s.opts.Namespace,
+		})
+		return err
+	})
+}
+
+// prepare takes the data folder.
+func (s *Stack) prepare() error {
+	if err := os.MkdirAll(s.opts.DataDir, 0o755); err != nil { //nolint:gosec // PostgreSQL's user passes through
+		return fmt.Errorf("data folder: %w", err)
+	}
+	if s.opts.Ephemeral {
+		return nil
+	}
+	release, err := lock(s.opts.DataDir)
+	if err == nil {
+		s.release = release
+	}
+	return err
+}
+
+// startDatabase starts PostgreSQL, or uses the one that was given, makes jig's database and roles, and migrates. It
+// returns the URL for Temporal.
+func (s *Stack) startDatabase(ctx context.Context) (string, error) {
+	temporalURL := s.opts.OwnerURL
+	if s.opts.OwnerURL != "" {
+		s.ownerURL, s.appURL = s.opts.OwnerURL, s.opts.AppURL
+		if s.appURL == "" {
+			var err error
+			if s.appURL, err = adoptAppRole(ctx, s.ownerURL); err != nil {
+				return "", err
+			}
+		}
+	} else if err := s.startPostgres(ctx); err != nil {
+		return "", err
+	} else {
+		temporalURL = s.postgres.URL(temporalRole, "postgres")
+	}
+	if s.opts.Migrate == nil {
+		return temporalURL, nil
+	}
+	return temporalURL, s.step("migrating jig's database", func() error {
+		return s.opts.Migrate(ctx, s.ownerURL, AppRole)
+	})
+}
+
+// startPostgres starts a server of our own and makes jig's database and roles on it.
+func (s *Stack) startPostgres(ctx context.Context) error {
+	dir := filepath.Join(s.opts.DataDir, "pg")
+	if s.opts.Ephemeral {
+		var err error
+		if dir, err = os.MkdirTemp("", "jig-dev-*"); err != nil {
+			return fmt.Errorf("temporary data folder: %w", err)
+		}
+		// PostgreSQL's user makes the folder anew.
+		if err := os.Remove(dir); err != nil {
+			return fmt.Errorf("temporary data folder: %w", err)
+		}
+	}
+	opts := pg.Options{
+		Dir: dir, Port: s.opts.PGPort, Ephemeral: s.opts.Ephemeral, Settings: s.opts.PGSettings, Log: s.opts.Log,
+	}
+	if s.opts.Fresh {
+		if err := pg.Remove(ctx, dir); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	server, err := pg.New(ctx, opts)
+	if err != nil {
+		return err
+	}
+	s.postgres = server
+	go s.guard(server)
+	name := "starting PostgreSQL " + server.Version()
+	s.opts.Progress(name, 0)
+	if err := server.Start(ctx); err != nil {
+		return err
+	}
+	if err := makeRoles(ctx, server); err != nil {
+		return err
+	}
+	s.ownerURL, s.appURL = server.URL(OwnerRole, databaseName), server.URL(AppRole, databaseName)
+	s.opts.Progress(name, time.Since(began))
+	return nil
+}
+
+// step runs a part of the start and reports it.
+func (s *Stack) step(name string, do func() error) error {
+	s.opts.Progress(name, 0)
+	began := time.Now()
+	if err := do(); err != nil {
+		return err
+	}
+	s.opts.Progress(name, time.Since(began))
+	return nil
+}
+
+// guard reports when PostgreSQL ends by itself.
+func (s *Stack) guard(server *pg.Server) {
+	if err, ok := <-server.Died(); ok {
+		s.fail(err)
+	}
+}
+
+// fail reports the first failure of a running part.
+func (s *Stack) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+// Stop stops everything, in the opposite order, and removes ephemeral data. It may be called again.
+func (s *Stack) Stop(ctx context.Context) error {
+	var errs []error
+	if s.ui != nil {
+		errs = append(errs, s.ui.Stop(ctx))
+	}
+	if s.temporal != nil {
+		errs = append(errs, s.temporal.Stop(ctx))
+	}
+	if s.postgres != nil {
+		errs = append(errs, s.postgres.Close(ctx))
+	}
+	errs = append(errs, s.release())
+	s.release = func() error { return nil }
+	return errors.Join(errs...)
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func command() *cobra.Command {
+	o := &options{}
+	root := &cobra.Command{
+		Use:   "dev [flags] [-- COMMAND [ARG…]]",
+		Short: "Start PostgreSQL, Temporal, its Web UI and a worker in one process",
+		Long: `Start PostgreSQL, Temporal, its Web UI and a worker in one process, until Ctrl-C. Data are kept in .jig/.
+
+PostgreSQL is an installed one, else one that is downloaded; or the database of JIG_DATABASE_OWNER_URL is used.
+With a COMMAND, that is run with the settings in its environment, and everything stops when it ends.`,
+		Example: `  dev
+  dev --fresh --temporal-addr 127.0.0.1:0 --ui-addr 127.0.0.1:0 --pg-port 0
+  dev --ephemeral --no-worker -- go test ./...`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, args []string) error { return o.up(cmd.Context(), args) },
+	}
+	o.flags(root)
+	root.AddCommand(demoCommand(o))
+	return root
+}
+
+// up runs everything until the context ends, a part breaks, or the command that was given has ended.
+func (o *options) up(ctx context.Context, args []string) error {
+	r, err := o.start(ctx)
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		return errors.Join(within(ctx, r, args), r.stop(ctx))
+	}
+	o.announce(r)
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(os.Stderr, "\nstopping")
+		err = nil
+	case err = <-r.Failed():
+	case err = <-r.broken():
+	}
+	return errors.Join(err, r.stop(ctx))
+}
+
+// within runs a command with the settings of what runs. An interrupt goes to the command, which ends in its own way.
+func within(ctx context.Context, r *running, args []string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // it is the user's command
+	cmd.Env = append(os.Environ(), r.Environment()...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 20 * time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// writeEnv writes where everything is, atomically, for other programs to read.
+func writeEnv(dir string, environment []string) error {
+	file, err := os.CreateTemp(dir, "dev.env.*")
+	if err != nil {
+		return fmt.Errorf("write dev.env: %w", err)
+	}
+	_, err = file.WriteString(strings.Join(environment, "\n") + "\n")
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), filepath.Join(dir, "dev.env"))
+	}
+	if err != nil {
+		return fmt.Errorf("write dev.env: %w", errors.Join(err, os.Remove(file.Name())))
+	}
+	return nil
+}
+
+// announce says where everything is and what to try first.
+func (o *options) announce(r *running) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\njig is ready\n\n  Temporal    %s (namespace %s)\n", r.TemporalAddress(), r.Namespace())
+	if ui := r.UIAddress(); ui != "" {
+		fmt.Fprintf(&b, "  Web UI      %s\n", ui)
+	}
+	fmt.Fprintf(&b, "  settings    %s\n", filepath.Join(r.DataDir(), "dev.env"))
+	if o.noWorker {
+		b.WriteString("  worker      none: start one with `go run ./worker`\n")
+	}
+	b.WriteString(`
+Try in another terminal:
+
+  go run ./starter run dependency-review --input path=go.mod --follow
+  go run ./starter approvals
+  temporal workflow list --query 'JigStatus="input_required"'
+
+Ctrl-C stops everything.
+`)
+	fmt.Fprint(os.Stderr, b.String())
+}

@@ -1,0 +1,113 @@
+// Package webui serves Temporal's Web UI from this process, for one Temporal frontend without authentication.
+package webui
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/temporalio/ui-server/v2/server"
+	"github.com/temporalio/ui-server/v2/server/config"
+	"github.com/temporalio/ui-server/v2/server/server_options"
+	"github.com/temporalio/ui-server/v2/server/version"
+
+	"github.com/jig-run/jig/dev/port"
+)
+
+// Version of the Web UI.
+const Version = version.UIVersion
+
+// Options say where the Web UI is and what it shows.
+type Options struct {
+	// Address to listen on, host:port; port 0 picks a free one. Required.
+	Address string
+	// TemporalAddress of the frontend, host:port. Required.
+	TemporalAddress string
+	// Namespace that is shown first. Required.
+	Namespace string
+}
+
+// Server is a running Web UI.
+type Server struct {
+	addr    string
+	running *server.Server
+	done    chan struct{}
+}
+
+// Start serves the Web UI and returns when it answers. A taken port is a *port.TakenError.
+func Start(ctx context.Context, opts Options) (*Server, error) {
+	addr, err := port.Claim(ctx, opts.Address)
+	if err != nil {
+		return nil, fmt.Errorf("the Web UI: %w", err)
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("the address %q of the Web UI: %w", addr, err)
+	}
+	s := &Server{addr: addr, done: make(chan struct{})}
+	s.running = server.NewServer(server_options.WithConfigProvider(&config.Config{
+		TemporalGRPCAddress: opts.TemporalAddress,
+		Host:                host,
+		Port:                port.Number(addr),
+		EnableUI:            true,
+		DefaultNamespace:    opts.Namespace,
+		DisableNewsFetch:    true,
+		HideLogs:            true,
+		CORS:                config.CORS{CookieInsecure: true},
+	}))
+	go func() {
+		defer close(s.done)
+		// It returns no errors: it ends the process when it cannot listen, which is why the port was claimed.
+		_ = s.running.Start() //nolint:errcheck // see above
+	}()
+	if err := s.ready(ctx); err != nil {
+		s.running.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// ready waits until the server answers.
+func (s *Server) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/healthz", nil)
+		if err != nil {
+			return fmt.Errorf("the Web UI: %w", err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			err = response.Body.Close()
+			if err == nil && response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the Web UI at %s does not answer: %w (last: %w)", s.URL(), ctx.Err(), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// Address the Web UI listens on, host:port.
+func (s *Server) Address() string { return s.addr }
+
+// URL of the Web UI, without a slash at its end.
+func (s *Server) URL() string { return "http://" + s.addr }
+
+// Stop ends the Web UI, open connections included.
+func (s *Server) Stop(ctx context.Context) error {
+	s.running.Stop()
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stop the Web UI: %w", ctx.Err())
+	}
+}
