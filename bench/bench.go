@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/store"
+)
+
+// taskQueue is the queue of the worker in this process.
+const taskQueue = "bench"
+
+// bench is a run of the program: what it was asked for, and the engine that it measures.
+type bench struct {
+	options
+	environment
+	stderr   io.Writer
+	temporal sdk.Client
+	jig      *client.Client
+	engine   *engine
+	worker   worker.Worker
+	// entries are the moments at which bench.write was entered, in this process and in workers of their own.
+	entries  *entries
+	profiles int
+}
+
+// environment is where PostgreSQL and Temporal are.
+type environment struct {
+	address, namespace, database string
+}
+
+func readEnvironment() (environment, error) {
+	e := environment{
+		address: os.Getenv("JIG_TEMPORAL_ADDRESS"), namespace: os.Getenv("JIG_TEMPORAL_NAMESPACE"),
+		database: os.Getenv("JIG_DATABASE_URL"),
+	}
+	if e.address == "" || e.namespace == "" || e.database == "" {
+		return e, errors.New("JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE and JIG_DATABASE_URL must be set; " +
+			"`make bench` starts what is needed")
+	}
+	return e, nil
+}
+
+func dial(ctx context.Context, e environment) (sdk.Client, error) {
+	c, err := sdk.DialContext(ctx, sdk.Options{
+		HostPort: e.address, Namespace: e.namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to Temporal: %w", err)
+	}
+	return c, nil
+}
+
+// open brings the schema up to date and starts the engine with a worker in this process.
+func open(ctx context.Context, o options, stderr io.Writer) (*bench, error) {
+	e, err := readEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	if owner := os.Getenv("JIG_DATABASE_OWNER_URL"); owner != "" {
+		role, err := store.RoleOf(e.database)
+		if err == nil {
+			err = store.Migrate(ctx, owner, role)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("migrate: %w", err)
+		}
+	}
+	b := &bench{options: o, environment: e, stderr: stderr, entries: newEntries()}
+	if b.engine, err = newEngine(ctx, e.database, b.entries.enter); err != nil {
+		return nil, err
+	}
+	if b.temporal, err = dial(ctx, e); err != nil {
+		b.close()
+		return nil, err
+	}
+	b.jig = client.New(b.temporal, client.Options{TaskQueue: taskQueue})
+	if b.worker, err = startWorker(b.temporal, taskQueue, b.engine); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bench) close() {
+	if b.worker != nil {
+		b.worker.Stop()
+	}
+	if b.temporal != nil {
+		b.temporal.Close()
+	}
+	if b.engine != nil {
+		b.engine.store.Close()
+	}
+}
+
+// say reports progress.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.stderr, "bench: "+format+"\n", args...)
+}
+
+// figure measures one of the design's figures, and gives a row for each of its parts.
+type figure struct {
+	id      string
+	measure func(ctx context.Context, b *bench) ([]row, error)
+}
+
+// figures are in the order in which they are measured: what leaves much behind comes last.
+func figures() []figure {
+	return []figure{{"p1", latency}, {"p2", throughput}, {"p4", decisions}, {"p10", eventLog}, {"p6", suspension}, {"p7", histories}}
+}
+
+// measure measures what was asked for. A figure that fails does not keep the others from being measured.
+func (b *bench) measure(ctx context.Context) ([]row, error) {
+	var rows []row
+	var errs []error
+	for _, f := range figures() {
+		if !b.wants(f.id) {
+			continue
+		}
+		began := time.Now()
+		b.say("%s …", strings.ToUpper(f.id))
+		measured, err := f.measure(ctx, b)
+		if ctx.Err() != nil {
+			return rows, fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", f.id, err))
+			b.say("%s failed: %v", strings.ToUpper(f.id), err)
+		}
+		b.say("%s took %s", strings.ToUpper(f.id), time.Since(began).Round(time.Second))
+		for i := range measured {
+			measured[i].id = strings.ToUpper(f.id)
+			if b.smoke {
+				measured[i].verdict = notJudged
+			}
+			b.say("  %s", measured[i])
+		}
+		rows = append(rows, measured...)
+	}
+	slices.SortStableFunc(rows, func(x, y row) int { return number(x.id) - number(y.id) })
+	return rows, errors.Join(errs...)
+}
+
+func number(id string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(id, "P"))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// profiled runs work under the CPU profiler when profiles were asked for: one file for each piece of work, which
+// `go tool pprof` adds up.
+func (b *bench) profiled(figure, side string, work func() error) error {
+	if b.profile == "" {
+		return work()
+	}
+	if err := os.MkdirAll(b.profile, 0o750); err != nil { //nolint:gosec // a folder that the user gave
+		return fmt.Errorf("folder of the profiles: %w", err)
+	}
+	b.profiles++
+	name := fmt.Sprintf("%s.%s.%03d.pprof", figure, strings.ReplaceAll(side, " ", "-"), b.profiles)
+	file, err := os.Create(filepath.Join(b.profile, name)) //nolint:gosec // as above
+	if err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return errors.Join(fmt.Errorf("profile: %w", err), file.Close())
+	}
+	err = work()
+	pprof.StopCPUProfile()
+	return errors.Join(err, file.Close())
+}

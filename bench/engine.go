@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	sdk "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/workflows"
+)
+
+// engine is what a worker of the bench works with.
+type engine struct {
+	store      *store.DB
+	activities *activities.Activities
+	tools      []string
+}
+
+// newEngine opens the store and wires the activities. entered is told of each call of bench.write.
+func newEngine(ctx context.Context, url string, entered func(entry)) (*engine, error) {
+	registry, err := tools.NewRegistry(benchTools(entered)...)
+	if err != nil {
+		return nil, fmt.Errorf("register the tools: %w", err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	db, err := store.Open(ctx, url, store.Options{Logger: quiet})
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	e := &engine{store: db}
+	for _, t := range registry.Tools() {
+		e.tools = append(e.tools, t.Name)
+	}
+	e.activities = activities.New(activities.Deps{
+		Store: db, Catalogue: registry, Policy: policy.Base{}, Model: planner{}, Expressions: plain{}, Agents: plain{},
+		Schemas: plain{}, Logger: quiet,
+	})
+	return e, nil
+}
+
+// cachedSessions is how many sessions a worker keeps in memory, as jig's own does by default.
+const cachedSessions = 1500
+
+// startWorker starts a worker tuned like jig's own: pollers that follow the load, as many eager activities as calls run in
+// parallel, and a session that moves to another worker after a second.
+func startWorker(c sdk.Client, queue string, e *engine) (worker.Worker, error) {
+	worker.SetStickyWorkflowCacheSize(cachedSessions)
+	eager := 10
+	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
+		InitialNumberOfPollers: 5, MinimumNumberOfPollers: 2, MaximumNumberOfPollers: 50,
+	})
+	w := worker.New(c, queue, worker.Options{
+		StickyScheduleToStartTimeout: time.Second, MaxEagerActivityReservationsPerWorkflowTask: &eager,
+		MaxHeartbeatThrottleInterval: 2 * time.Second, WorkflowTaskPollerBehavior: pollers, ActivityTaskPollerBehavior: pollers,
+		DisableRegistrationAliasing: true,
+	})
+	workflows.Register(w, e.activities, e.tools)
+	registerBaseline(w)
+	if err := w.Start(); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	return w, nil
+}
+
+// registerBaseline makes a worker able to run the baselines; their activities are jig's own, or do nothing.
+func registerBaseline(w worker.Registry) {
+	w.RegisterWorkflow(Loop)
+	w.RegisterWorkflow(Bare)
+	w.RegisterActivityWithOptions(nothing, activity.RegisterOptions{Name: nothingActivity})
+}
+
+// plan is a session's input: what its planner asks for.
+type plan struct {
+	// Passes that ask for calls; one more pass answers.
+	Passes int `json:"passes"`
+	// Calls of each pass.
+	Calls int `json:"calls"`
+	// Tool that is called.
+	Tool string `json:"tool"`
+}
+
+// turns counts the passes of a session, the one that answers with them.
+func (p plan) turns() int { return p.Passes + 1 }
+
+// planner is a model that does as its session's input says, at once.
+type planner struct{}
+
+// Check takes any model.
+func (planner) Check(string) error { return nil }
+
+// Answer asks for the calls of the pass, each with an input of its own, or ends the session.
+func (planner) Answer(_ context.Context, r jig.ModelRequest, _ func(string)) (jig.Turn, error) {
+	if r.Pass == 0 {
+		return jig.Turn{Text: "The passes so far called tools.", Stop: jig.StopEnd}, nil // a summary is asked for
+	}
+	var p plan
+	if err := json.Unmarshal(r.Input, &p); err != nil {
+		return jig.Turn{}, jig.Errorf(jig.CodeInvalidInput, "reading the plan: %w", err)
+	}
+	if r.Pass > p.Passes {
+		return jig.Turn{Text: "done", Stop: jig.StopEnd}, nil
+	}
+	turn := jig.Turn{Stop: jig.StopCalls, Calls: make([]jig.ToolCall, p.Calls)}
+	for i := range turn.Calls {
+		turn.Calls[i] = jig.ToolCall{
+			ProviderID: jig.CallID(r.Pass, i+1), Name: p.Tool,
+			Input: json.RawMessage(fmt.Sprintf(`{"n":%d}`, r.Pass*1_000_000+i)),
+		}
+	}
+	return turn, nil
+}
+
+// plain stands for what the bench does not use: agent documents are JSON, inputs are taken as they are.
+type plain struct{}
+
+// ParseAgent reads an agent as agentDocument writes it.
+func (plain) ParseAgent(_ string, body []byte) (jig.Agent, error) {
+	var a jig.Agent
+	if err := json.Unmarshal(body, &a); err != nil {
+		return a, jig.Errorf(jig.CodeInvalidInput, "reading the agent: %w", err)
+	}
+	return a, nil
+}
+
+// Validate takes any document.
+func (plain) Validate(json.RawMessage, []byte) error { return nil }
+
+// FromPairs is not used.
+func (plain) FromPairs(json.RawMessage, map[string]string) (json.RawMessage, error) { return nil, nil }
+
+// ConcurrencyKey is not used.
+func (plain) ConcurrencyKey(context.Context, string, json.RawMessage) (string, error) { return "", nil }
+
+// agentDocument is the agent of every session of the bench.
+func agentDocument() (string, error) {
+	b, err := json.Marshal(jig.Agent{
+		Name: "bench", Version: "1", Model: "bench/planner", Instructions: "Do as the input says.", Tools: []string{"bench.*"},
+		Limits: jig.Limits{MaxPasses: 1_000_000},
+	})
+	if err != nil {
+		return "", fmt.Errorf("write the agent: %w", err)
+	}
+	return string(b), nil
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
+)
+
+// machine says what was measured on, when, and by which command.
+func (b *bench) machine(ctx context.Context) string {
+	command := strings.TrimSpace("go run ./bench " + strings.Join(b.args, " "))
+	return fmt.Sprintf("%s, %d cores · %s · PostgreSQL %s · Temporal %s · %s\n\n`%s`, %d pairs; medians with (lowest–highest)\n\n",
+		processor(), runtime.NumCPU(), runtime.Version(), b.postgresVersion(ctx), b.temporalVersion(ctx),
+		time.Now().UTC().Format(time.DateOnly), command, b.pairs)
+}
+
+// processor is the model of the CPU, where the system tells.
+func processor() string {
+	content, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	for line := range strings.Lines(string(content)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+func (b *bench) postgresVersion(ctx context.Context) string {
+	conn, err := pgx.Connect(ctx, b.database)
+	if err != nil {
+		return "(unknown)"
+	}
+	version := conn.PgConn().ParameterStatus("server_version")
+	_ = conn.Close(ctx) // nothing is left to lose
+	number, _, _ := strings.Cut(version, " ")
+	return number
+}
+
+func (b *bench) temporalVersion(ctx context.Context) string {
+	info, err := b.temporal.WorkflowService().GetClusterInfo(ctx, &workflowservicepb.GetClusterInfoRequest{})
+	if err != nil {
+		return "(unknown)"
+	}
+	return info.GetServerVersion()
+}

@@ -1,0 +1,52 @@
+// Command bench measures jig against named baselines on one machine, both sides in one run, and writes down what it finds.
+// It wires a small engine of its own from tools that do nothing and a planner that asks no model. It runs beside a
+// PostgreSQL and a Temporal that are given by the environment, and must not know of the worker's own wiring.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the whole program: the bench, or the worker that it starts as a process of its own.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == workerCommand {
+		return serve(ctx, args[1:], stdout)
+	}
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	b, err := open(ctx, o, stderr)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	rows, failed := b.measure(ctx)
+	if ctx.Err() != nil {
+		return failed
+	}
+	report := b.machine(ctx) + table(rows)
+	if _, err := io.WriteString(stdout, report); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	if failed != nil || o.out == "" {
+		return failed
+	}
+	b.say("writing %s", o.out)
+	return writeDocument(o.out, report)
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// options say what to measure, how large, and where the results go.
+type options struct {
+	only    []string
+	pairs   int
+	smoke   bool
+	out     string
+	profile string
+	args    []string
+	size    size
+}
+
+// size is how much work each figure does.
+type size struct {
+	// passes with calls, and calls in each, of a session of P1 and P2.
+	passes, calls int
+	// latencySessions run one after another on each side of a pair of P1.
+	latencySessions int
+	// loadSessions run on each side of a pair of P2, at most loadAtOnce at a time.
+	loadSessions, loadAtOnce int
+	// decisions are taken with a warm worker, kills without one.
+	decisions, kills int
+	// suspended sessions of P6, and how long the worker is watched.
+	suspended int
+	idle      time.Duration
+	// longPasses of longCalls large results each, and one pass of wideCalls.
+	longPasses, longCalls, wideCalls int
+	// appends on each side of a pair of P10; subscribers, and the events that they are sent.
+	appends, subscribers, deliveries int
+}
+
+func fullSize() size {
+	return size{
+		passes: 5, calls: 5, latencySessions: 10, loadSessions: 40, loadAtOnce: 20, decisions: 100, kills: 10,
+		suspended: 2000, idle: 45 * time.Second, longPasses: 1000, longCalls: 8, wideCalls: 2500,
+		appends: 4000, subscribers: 1000, deliveries: 5000,
+	}
+}
+
+// smokeSize only shows that everything runs.
+func smokeSize() size {
+	return size{
+		passes: 2, calls: 2, latencySessions: 1, loadSessions: 4, loadAtOnce: 2, decisions: 2, kills: 1,
+		suspended: 5, idle: time.Second, longPasses: 3, longCalls: 2, wideCalls: 120,
+		appends: 50, subscribers: 20, deliveries: 50,
+	}
+}
+
+// parse reads the command line.
+func parse(args []string, stderr io.Writer) (options, error) {
+	o := options{args: args, size: fullSize()}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	only := flags.String("only", "", "figures to measure, as in p1,p2; all when empty")
+	flags.IntVar(&o.pairs, "pairs", 10, "pairs of both sides, alternating")
+	flags.BoolVar(&o.smoke, "smoke", false, "tiny sizes: show that everything runs, write nothing, judge nothing")
+	flags.StringVar(&o.out, "out", "", "document to write the table to, between its markers (default docs/benchmarks.md when all figures are measured)")
+	flags.StringVar(&o.profile, "profile", "", "folder for CPU profiles of this process, by figure and side")
+	flags.IntVar(&o.size.suspended, "p6", o.size.suspended, "suspended sessions of P6")
+	flags.IntVar(&o.size.longPasses, "p7", o.size.longPasses, "passes of P7")
+	if err := flags.Parse(args); err != nil {
+		return o, fmt.Errorf("read the command line: %w", err)
+	}
+	if flags.NArg() > 0 || o.pairs < 1 || o.size.suspended < 1 || o.size.longPasses < 1 {
+		return o, errors.New("unknown argument, or a number below 1; see -help")
+	}
+	if *only != "" {
+		o.only = strings.Split(strings.ToLower(*only), ",")
+	}
+	for _, id := range o.only {
+		if !slices.ContainsFunc(figures(), func(f figure) bool { return f.id == id }) {
+			return o, fmt.Errorf("there is no figure %q", id)
+		}
+	}
+	switch {
+	case o.smoke:
+		o.pairs, o.size, o.out = 1, smokeSize(), ""
+	case o.out == "" && len(o.only) == 0:
+		o.out = "docs/benchmarks.md"
+	}
+	return o, nil
+}
+
+// wants reports whether a figure was asked for.
+func (o options) wants(id string) bool { return len(o.only) == 0 || slices.Contains(o.only, id) }

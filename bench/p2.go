@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// described is how many sessions of a side have their events counted, in each pair.
+const described = 4
+
+// load is what a side gave beside its throughput.
+type load struct {
+	// events a pass, and milliseconds of this process's CPU a pass, of each pair.
+	events, cpu []float64
+}
+
+// throughput is P2: passes a second with many sessions at a time, and events a pass.
+func throughput(ctx context.Context, b *bench) ([]row, error) {
+	loads := map[string]*load{}
+	values, err := b.alternate(ctx, "p2", allSides(), func(ctx context.Context, s side) (float64, error) {
+		if loads[s.name] == nil {
+			loads[s.name] = &load{}
+		}
+		return b.underLoad(ctx, s, loads[s.name])
+	})
+	if err != nil {
+		return nil, err
+	}
+	what := fmt.Sprintf("passes a second, %d sessions at a time", b.size.loadAtOnce)
+	rows := b.compare(what+", %s", values, "", 1, judgeAtLeast)
+	jig, local, loop := loads["jig"], loads["jig local"], loads["B0"]
+	return append(rows, eventRow("activity tools", jig, loop), eventRow("quick tools local", local, loop),
+		cpuRow("activity tools", jig, loop), cpuRow("quick tools local", local, loop)), nil
+}
+
+// underLoad runs sessions, many at a time, and returns passes a second.
+func (b *bench) underLoad(ctx context.Context, s side, l *load) (float64, error) {
+	p := b.sessionPlan(s)
+	ids := make([]string, b.size.loadSessions)
+	var mu sync.Mutex
+	used, began := processorTime(), time.Now()
+	err := atOnce(ctx, len(ids), b.size.loadAtOnce, func(ctx context.Context, i int) error {
+		id, err := b.runSession(ctx, s, p)
+		mu.Lock()
+		ids[i] = id
+		mu.Unlock()
+		return err
+	})
+	took, used := time.Since(began), processorTime()-used
+	if err != nil {
+		return 0, err
+	}
+	passes := float64(len(ids) * p.turns())
+	l.cpu = append(l.cpu, milliseconds(used)/passes)
+	var events []float64
+	for _, id := range ids[:min(described, len(ids))] {
+		r, err := b.runsOf(ctx, id)
+		if err != nil {
+			return 0, err
+		}
+		events = append(events, float64(r.events)/float64(p.turns()))
+	}
+	l.events = append(l.events, quantile(events, 0.5))
+	return passes / took.Seconds(), nil
+}
+
+func eventRow(tools string, jig, loop *load) row {
+	more := spreadOf(jig.events).median - spreadOf(loop.events).median
+	return row{
+		figure: "history events a pass, " + tools, target: "≤ B0 + 6", jig: spreadOf(jig.events).show(1, ""),
+		baseline: spreadOf(loop.events).show(1, ""), ratio: fmt.Sprintf("%+.1f", more), verdict: judge(more <= 6),
+	}
+}
+
+func cpuRow(tools string, jig, loop *load) row {
+	return row{
+		figure: "CPU of worker and client a pass, " + tools, jig: spreadOf(jig.cpu).show(2, " ms"),
+		baseline: spreadOf(loop.cpu).show(2, " ms"), ratio: ratios(jig.cpu, loop.cpu).show(2, ""), verdict: notJudged,
+	}
+}
+
+// processorTime is the CPU time that this process has used.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// workerCommand makes this program a worker.
+const workerCommand = "worker"
+
+// ready is what a worker prints when it polls; entries of bench.write follow, one a line.
+const ready = "ready"
+
+// serve is the worker as a process of its own. It lives until it is killed.
+func serve(ctx context.Context, args []string, stdout io.Writer) error {
+	flags := flag.NewFlagSet(workerCommand, flag.ContinueOnError)
+	queue := flags.String("queue", taskQueue, "task queue")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("read the command line: %w", err)
+	}
+	e, err := readEnvironment()
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	out := json.NewEncoder(stdout)
+	engine, err := newEngine(ctx, e.database, func(one entry) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = out.Encode(one) //nolint:errcheck // nobody reads any more
+	})
+	if err != nil {
+		return err
+	}
+	defer engine.store.Close()
+	temporal, err := dial(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	w, err := startWorker(temporal, *queue, engine)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	mu.Lock()
+	_, err = fmt.Fprintln(stdout, ready)
+	mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("tell that the worker is up: %w", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// process is a worker in a process of its own.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// spawn starts a worker and waits until it polls. It ends with ctx, at the latest.
+func (b *bench) spawn(ctx context.Context, queue string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, self, workerCommand, "-queue", queue) //nolint:gosec // this program
+	cmd.Stderr = b.stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	up := make(chan struct{})
+	go func() {
+		defer close(p.done)
+		b.read(stdout, up)
+		_ = cmd.Wait() //nolint:errcheck // it was killed
+	}()
+	select {
+	case <-up:
+		return p, nil
+	case <-p.done:
+		return nil, errors.New("the worker ended before it polled")
+	case <-time.After(30 * time.Second):
+		p.kill()
+		return nil, errors.New("the worker did not poll within 30 s")
+	}
+}
+
+// read passes on what a worker prints.
+func (b *bench) read(stdout io.Reader, up chan<- struct{}) {
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		var one entry
+		switch {
+		case lines.Text() == ready:
+			close(up)
+		case json.Unmarshal(lines.Bytes(), &one) == nil:
+			b.entries.enter(one)
+		}
+	}
+}
+
+// kill ends the process at once, as SIGKILL does, and waits until it is gone. It may be called again.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() //nolint:errcheck // it has ended already
+	<-p.done
+}
+
+// memory is the resident memory in bytes.
+func (p *process) memory() (float64, error) {
+	content, err := os.ReadFile(p.file("statm")) //nolint:gosec // of a process that we started
+	if err != nil {
+		return 0, fmt.Errorf("memory of the worker: %w", err)
+	}
+	fields := strings.Fields(string(content))
+	if len(fields) < 2 {
+		return 0, errors.New("memory of the worker: the file has another form")
+	}
+	pages, err := strconv.ParseFloat(fields[1], 64)
+	if err != nil {
+		return 0, fmt.Errorf("memory of the worker: %w", err)
+	}
+	return pages * float64(os.Getpagesize()), nil
+}
+
+// processor is the CPU time that was used, user and system.
+func (p *process) processor() (time.Duration, error) {
+	content, err := os.ReadFile(p.file("stat")) //nolint:gosec // as above
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of the worker: %w", err)
+	}
+	_, rest, _ := strings.Cut(string(content), ") ") // the name may have spaces
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, errors.New("CPU time of the worker: the file has another form")
+	}
+	var ticks float64
+	for _, field := range fields[11:13] {
+		n, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			return 0, fmt.Errorf("CPU time of the worker: %w", err)
+		}
+		ticks += n
+	}
+	const ticksPerSecond = 100 // USER_HZ, the same on every Linux
+	return time.Duration(ticks / ticksPerSecond * float64(time.Second)), nil
+}
+
+func (p *process) file(name string) string {
+	return fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, name)
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	sdk "go.temporal.io/sdk/client"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/client"
+)
+
+// side is one of the things that are compared.
+type side struct {
+	name string
+	// tool that its sessions call.
+	tool string
+	// start starts a session under an id.
+	start func(ctx context.Context, c caller, id string, p plan) error
+}
+
+// caller is who starts sessions: on which queue, for which tenant.
+type caller struct {
+	temporal sdk.Client
+	jig      *client.Client
+	queue    string
+	tenant   string
+}
+
+func (b *bench) caller() caller {
+	return caller{temporal: b.temporal, jig: b.jig, queue: taskQueue, tenant: jig.DefaultTenant}
+}
+
+// at is the same caller on another queue, for another tenant.
+func (c caller) at(queue, tenant string) caller {
+	return caller{temporal: c.temporal, jig: client.New(c.temporal, client.Options{TaskQueue: queue}), queue: queue, tenant: tenant}
+}
+
+// The sides, in the order in which the figures use them.
+func jigSide() side   { return side{name: "jig", tool: noopTool, start: startJig} }
+func localSide() side { return side{name: "jig local", tool: quickTool, start: startJig} }
+func loopSide() side  { return side{name: "B0", tool: noopTool, start: startBaseline("Loop")} }
+func bareSide() side  { return side{name: "bare B0", tool: noopTool, start: startBaseline("Bare")} }
+
+// all returns the sides of P1 and P2: B0 is third.
+func allSides() []side { return []side{jigSide(), localSide(), loopSide(), bareSide()} }
+
+func startJig(ctx context.Context, c caller, id string, p plan) error {
+	document, err := agentDocument()
+	if err != nil {
+		return err
+	}
+	input, err := planInput(p)
+	if err != nil {
+		return err
+	}
+	_, err = c.jig.Start(ctx, client.StartOptions{
+		ID: id, Tenant: c.tenant, Agent: "bench", Document: document, DocumentName: "bench", Input: input,
+		Principal: jig.Principal{ID: "bench"},
+	})
+	if err != nil {
+		return fmt.Errorf("start a session: %w", err)
+	}
+	return nil
+}
+
+func startBaseline(workflow string) func(context.Context, caller, string, plan) error {
+	return func(ctx context.Context, c caller, id string, p plan) error {
+		document, err := agentDocument()
+		if err != nil {
+			return err
+		}
+		input, err := planInput(p)
+		if err != nil {
+			return err
+		}
+		start := activities.StartSession{
+			Agent: "bench", Document: document, DocumentName: "bench", Input: input, Principal: jig.Principal{ID: "bench"},
+		}
+		_, err = c.temporal.ExecuteWorkflow(ctx, sdk.StartWorkflowOptions{ID: id, TaskQueue: c.queue, EnableEagerStart: true},
+			workflow, LoopInput{Tenant: c.tenant, Start: start, Plan: p})
+		if err != nil {
+			return fmt.Errorf("start a baseline: %w", err)
+		}
+		return nil
+	}
+}
+
+// runSession runs one session to its end and returns its id.
+func (b *bench) runSession(ctx context.Context, s side, p plan) (string, error) {
+	id := jig.NewSessionID()
+	if err := s.start(ctx, b.caller(), id, p); err != nil {
+		return id, err
+	}
+	if err := b.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil {
+		return id, fmt.Errorf("session %s of %s: %w", id, s.name, err)
+	}
+	return id, nil
+}
+
+// runs tells what a session left in Temporal.
+type runs struct {
+	count int
+	// events and bytes of history of all runs together, and of the largest one.
+	events, maxEvents, maxBytes int64
+}
+
+// runsOf describes every run of a session, along the chain from the first.
+func (b *bench) runsOf(ctx context.Context, id string) (runs, error) {
+	latest, err := b.temporal.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return runs{}, fmt.Errorf("describe %s: %w", id, err)
+	}
+	var r runs
+	for run := latest.GetWorkflowExecutionInfo().GetFirstRunId(); run != ""; {
+		described, err := b.temporal.DescribeWorkflowExecution(ctx, id, run)
+		if err != nil {
+			return r, fmt.Errorf("describe %s: %w", id, err)
+		}
+		info := described.GetWorkflowExecutionInfo()
+		r.count++
+		r.events += info.GetHistoryLength()
+		r.maxEvents = max(r.maxEvents, info.GetHistoryLength())
+		r.maxBytes = max(r.maxBytes, info.GetHistorySizeBytes())
+		if run, err = b.nextRun(ctx, id, run); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// nextRun is the run that a run continued as; "" when it did not.
+func (b *bench) nextRun(ctx context.Context, id, run string) (string, error) {
+	history := b.temporal.GetWorkflowHistory(ctx, id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	for history.HasNext() {
+		event, err := history.Next()
+		var gone *serviceerror.NotFound
+		if errors.As(err, &gone) {
+			return "", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("history of %s: %w", id, err)
+		}
+		if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes(); next != nil {
+			return next.GetNewExecutionRunId(), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// spread is the median of several measurements, with their range.
+type spread struct{ median, low, high float64 }
+
+func spreadOf(values []float64) spread {
+	if len(values) == 0 {
+		return spread{}
+	}
+	return spread{median: quantile(values, 0.5), low: slices.Min(values), high: slices.Max(values)}
+}
+
+// quantile is the value below which the share q of the values lies, by linear interpolation.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	at := q * float64(len(sorted)-1)
+	below := int(at)
+	if below+1 >= len(sorted) {
+		return sorted[below]
+	}
+	return sorted[below] + (at-float64(below))*(sorted[below+1]-sorted[below])
+}
+
+// show writes the median and the range with as many decimals as asked, and the unit.
+func (s spread) show(decimals int, unit string) string {
+	return fmt.Sprintf("%.*f%s (%.*f–%.*f)", decimals, s.median, unit, decimals, s.low, decimals, s.high)
+}
+
+// ratios divides pair by pair.
+func ratios(over, under []float64) spread {
+	list := make([]float64, min(len(over), len(under)))
+	for i := range list {
+		list[i] = over[i] / under[i]
+	}
+	return spreadOf(list)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// The tools of the bench.
+const (
+	noopTool  = "bench.noop"
+	quickTool = "bench.quick"
+	writeTool = "bench.write"
+	blobTool  = "bench.blob"
+)
+
+// blobBytes is the size of a result of bench.blob.
+const blobBytes = 200_000
+
+type toolInput struct {
+	N int `json:"n"`
+}
+
+type toolOutput struct {
+	N    int    `json:"n"`
+	Text string `json:"text,omitempty"`
+}
+
+// benchTools are tools that do nothing: one as an activity, one beside the workflow, one that asks for approval, and one
+// with a large result. entered is told when the one that asks is entered.
+func benchTools(entered func(entry)) []tools.Tool {
+	nothing := func(_ context.Context, _ jig.Invocation, in toolInput) (toolOutput, error) {
+		return toolOutput{N: in.N}, nil
+	}
+	read := jig.Tool{
+		Name: noopTool, Description: "Does nothing.", Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true,
+		Execution: jig.ExecutionActivity,
+	}
+	quick, blob, write := read, read, read
+	quick.Name, quick.Execution = quickTool, jig.ExecutionLocal
+	blob.Name = blobTool
+	write.Name, write.Permission, write.Idempotent = writeTool, jig.PermissionWrite, false
+	text := strings.Repeat("0123456789abcdef ", blobBytes/17)
+	return []tools.Tool{
+		tools.New(read, nothing),
+		tools.New(quick, nothing),
+		tools.New(blob, func(_ context.Context, _ jig.Invocation, in toolInput) (toolOutput, error) {
+			return toolOutput{N: in.N, Text: text}, nil
+		}),
+		tools.New(write, func(_ context.Context, inv jig.Invocation, in toolInput) (toolOutput, error) {
+			entered(entry{Session: inv.SessionID, Call: inv.CallID, At: time.Now()})
+			return toolOutput{N: in.N}, nil
+		}),
+	}
+}
+
+// entry is a call of bench.write that began.
+type entry struct {
+	Session string    `json:"session"`
+	Call    string    `json:"call"`
+	At      time.Time `json:"at"`
+}
+
+// entries hands each entry to the one who waits for its session.
+type entries struct {
+	mu      sync.Mutex
+	waiting map[string]chan entry
+}
+
+func newEntries() *entries { return &entries{waiting: map[string]chan entry{}} }
+
+// expect returns where a session's first entry will arrive.
+func (e *entries) expect(session string) <-chan entry {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := make(chan entry, 1)
+	e.waiting[session] = c
+	return c
+}
+
+// enter hands an entry over; one that nobody waits for is dropped.
+func (e *entries) enter(one entry) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c, ok := e.waiting[one.Session]; ok {
+		delete(e.waiting, one.Session)
+		c <- one
+	}
+}
