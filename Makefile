@@ -1,0 +1,93 @@
+# The tools' versions are pinned here; each is built once into .cache/bin.
+GOLANGCI_LINT  := v2.12.2
+WORKFLOWCHECK  := v0.6.0
+TEMPORAL_CLI   := v1.5.1
+FUZZTIME       ?= 10s
+CHAOS_SEED     ?= 1
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+BIN         := $(CURDIR)/.cache/bin
+export PATH := $(BIN):$(PATH)
+export TEMPORAL_CLI
+
+# A throw-away PostgreSQL and Temporal around a command, for tests that need them.
+AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0 --
+
+.DEFAULT_GOAL := help
+.PHONY: help demo dev build fetch jig-dev lint test test-race chaos chaos-sample histories bench bench-smoke fuzz ci clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
+
+demo: fetch jig-dev ## run a real job from start to end: a licence review of this module, with an approval
+	@scripts/say.sh "demo: PostgreSQL, Temporal, Web UI and worker in one process"
+	@$(BIN)/jig-dev demo $(ARGS)
+
+dev: fetch jig-dev ## PostgreSQL, Temporal, Web UI and worker until Ctrl-C (ARGS="--fresh" clears the data)
+	@$(BIN)/jig-dev $(ARGS)
+
+build: ## build worker and jig into bin/
+	@scripts/say.sh "build: bin/worker and bin/jig, static"
+	@CGO_ENABLED=0 go build -trimpath -o bin/worker ./worker
+	@CGO_ENABLED=0 go build -trimpath -o bin/jig ./starter
+
+fetch:
+	@scripts/fetch.sh
+
+jig-dev: fetch
+	@scripts/say.sh "build: .cache/bin/jig-dev (about 3 minutes with an empty build cache, seconds afterwards)"
+	@cd dev && go build -o $(BIN)/jig-dev .
+	@go build -o $(BIN)/jig ./starter
+
+lint: ## golangci-lint on both modules, workflowcheck on the workflows
+	@scripts/tool.sh golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $(GOLANGCI_LINT)
+	@scripts/tool.sh workflowcheck go.temporal.io/sdk/contrib/tools/workflowcheck $(WORKFLOWCHECK)
+	@scripts/say.sh "lint: golangci-lint"
+	@golangci-lint run ./...
+	@cd dev && golangci-lint run --config ../.golangci.yml ./...
+	@scripts/say.sh "lint: workflowcheck"
+	@workflowcheck -config .workflowcheck.yaml ./workflows/...
+
+test: fetch jig-dev ## all tests, against a real PostgreSQL and a real Temporal server
+	@scripts/say.sh "test: the root module"
+	@$(AROUND) go test ./...
+	@scripts/say.sh "test: the dev module (end to end)"
+	@cd dev && go test ./...
+
+test-race: fetch jig-dev ## all tests under the race detector
+	@scripts/say.sh "test-race: the root module"
+	@$(AROUND) go test -race ./...
+	@scripts/say.sh "test-race: the dev module"
+	@cd dev && go test -race ./...
+
+chaos: fetch jig-dev ## kill workers and the database at random moments: all of it (long); CHAOS_SEED=n repeats a run
+	@scripts/say.sh "chaos: the whole suites, seed $(CHAOS_SEED)"
+	@cd dev && JIG_CHAOS=full JIG_CHAOS_SEED=$(CHAOS_SEED) go test -count=1 -timeout 120m -run Chaos ./...
+
+chaos-sample: fetch jig-dev
+	@scripts/say.sh "chaos: a sample of about five minutes, seed $(CHAOS_SEED)"
+	@cd dev && JIG_CHAOS=sample JIG_CHAOS_SEED=$(CHAOS_SEED) go test -count=1 -timeout 20m -run Chaos ./...
+
+histories: fetch jig-dev ## record the workflow histories anew, then replay them
+	@scripts/say.sh "histories: record into workflows/testdata"
+	@cd dev && JIG_RECORD_HISTORIES=1 go test -count=1 -timeout 20m -run Histories ./...
+	@scripts/say.sh "histories: replay"
+	@go test -count=1 -run Replay ./workflows/...
+
+bench: fetch jig-dev ## measure against the named baselines and write docs/benchmarks.md
+	@scripts/say.sh "bench: about twenty minutes"
+	@$(AROUND) go run ./bench --out docs/benchmarks.md
+
+bench-smoke: fetch jig-dev
+	@scripts/say.sh "bench: a smoke run, nothing is written"
+	@$(AROUND) go run ./bench --smoke
+
+fuzz: ## run each fuzz target for FUZZTIME (default 10s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+ci: lint test chaos-sample bench-smoke ## what continuous integration runs
+
+clean: ## remove build output and local state (the tools in .cache stay)
+	@scripts/say.sh "clean: bin, .jig and .cache/bin/jig-dev"
+	@rm -rf bin .jig $(BIN)/jig-dev

@@ -1,0 +1,224 @@
+package jig_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// module is the import path of the root package.
+const module = "github.com/jig-run/jig"
+
+// anything lets a package import every other one that may be imported at all.
+const anything = "*"
+
+// arrows says which packages of ours each package may import, by folder; a folder below one that is not named follows its
+// rule and may import its parent. What wires (worker, dev) is in nobody's list. Tests are free.
+func arrows() map[string][]string {
+	return map[string][]string{
+		".":               {},
+		"expr":            {"."},
+		"spec":            {".", "expr"},
+		"policy":          {".", "spec", "expr"},
+		"tools":           {".", "spec"},
+		"tools/tooltest":  {".", "spec", "tools"},
+		"model":           {".", "expr"},
+		"model/modeltest": {".", "model"},
+		"store":           {"."},
+		"store/storetest": {".", "store"},
+		"activities":      {"."},
+		"workflows":       {".", "activities"},
+		"client":          {".", "workflows"},
+		"starter":         {".", "client", "spec"},
+		"bundles":         {".", "spec", "tools"},
+		"deploy":          {},
+		"worker":          {anything},
+		"dev":             {anything},
+		"bench":           {anything},
+	}
+}
+
+// keepers says who alone may import a library, so that it can be replaced in one place. Mains wire, test kits test.
+func keepers() map[string][]string {
+	return map[string][]string{
+		"github.com/google/cel-go":                   {"expr"},
+		"github.com/jackc/pgx/v5":                    {"store", "dev", "bench", "worker"},
+		"github.com/pressly/goose/v3":                {"store"},
+		"github.com/openai/openai-go/v3":             {"model"},
+		"github.com/anthropics/":                     {"model"},
+		"go.temporal.io/sdk/workflow":                {"workflows", "dev", "bench"},
+		"go.temporal.io/server":                      {"dev"},
+		"github.com/spf13/cobra":                     {"starter", "worker", "dev", "bench"},
+		"github.com/stretchr/testify":                {"store/storetest", "model/modeltest", "tools/tooltest", "dev/stacktest"},
+		"go.yaml.in/yaml":                            {"spec"},
+		"github.com/google/licensecheck":             {"tools"},
+		"github.com/fergusstrange/embedded-postgres": {"dev"},
+	}
+}
+
+// source is a parsed file with the folder it is in.
+type source struct {
+	folder, file string
+	test         bool
+	generated    bool
+	syntax       *ast.File
+}
+
+// sources parses every Go file of both modules.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	files := token.NewFileSet()
+	require.NoError(t, filepath.WalkDir(".", func(file string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && file != "." && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" || e.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(file) != ".go" {
+			return nil
+		}
+		syntax, err := parser.ParseFile(files, file, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		all = append(all, source{
+			folder: filepath.ToSlash(filepath.Dir(file)), file: file, test: strings.HasSuffix(file, "_test.go"),
+			generated: ast.IsGenerated(syntax), syntax: syntax,
+		})
+		return nil
+	}))
+	require.NotEmpty(t, all)
+	return all
+}
+
+// imports are the paths that a file imports.
+func imports(t *testing.T, s source) []string {
+	t.Helper()
+	var paths []string
+	for _, spec := range s.syntax.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		require.NoError(t, err)
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// ruleOf finds the folder, or the nearest one above, that has a rule.
+func ruleOf[V any](rules map[string]V, folder string) (string, bool) {
+	for at := folder; ; at = path.Dir(at) {
+		if _, ok := rules[at]; ok && (at != "." || folder == ".") {
+			return at, true
+		}
+		if at == "." {
+			return "", false
+		}
+	}
+}
+
+func TestImportArrows(t *testing.T) {
+	t.Parallel()
+	rules := arrows()
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		rule, ok := ruleOf(rules, s.folder)
+		require.True(t, ok, "%s: the folder has no rule; see the design's layout", s.file)
+		for _, imported := range imports(t, s) {
+			target, ours := cutModule(imported)
+			if !ours {
+				continue
+			}
+			below := target == rule || strings.HasPrefix(target, rule+"/")
+			allowed := below || slices.Contains(rules[rule], anything) || slices.Contains(rules[rule], target)
+			require.True(t, allowed, "%s must not import %s", s.file, imported)
+			kit, fromKit := strings.HasSuffix(target, "test"), strings.HasSuffix(s.folder, "test")
+			require.True(t, !kit || fromKit || rule == "bench", "%s imports the test kit %s", s.file, imported)
+		}
+	}
+}
+
+// cutModule returns the folder of an import path of ours.
+func cutModule(imported string) (string, bool) {
+	if imported == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}
+
+func TestRootUsesTheStandardLibraryAlone(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.folder != "." || s.test {
+			continue
+		}
+		for _, imported := range imports(t, s) {
+			require.NotContains(t, strings.Split(imported, "/")[0], ".", "%s imports %s", s.file, imported)
+		}
+	}
+}
+
+func TestLibrariesStayWithTheirKeepers(t *testing.T) {
+	t.Parallel()
+	rules := keepers()
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, imported := range imports(t, s) {
+			for library, who := range rules {
+				if !strings.HasPrefix(imported, library) {
+					continue
+				}
+				keeps := slices.ContainsFunc(who, func(folder string) bool { return s.folder == folder || strings.HasPrefix(s.folder, folder+"/") })
+				require.True(t, keeps, "%s imports %s, which %v keep to themselves", s.file, imported, who)
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasAComment(t *testing.T) {
+	t.Parallel()
+	commented := map[string]bool{}
+	for _, s := range sources(t) {
+		if !s.test {
+			commented[s.folder] = commented[s.folder] || s.syntax.Doc != nil
+		}
+	}
+	for _, folder := range slices.Sorted(maps.Keys(commented)) {
+		require.True(t, commented[folder], "%s: the package has no comment", folder)
+	}
+}
+
+func TestNoInit(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		for _, decl := range s.syntax.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			require.False(t, ok && f.Recv == nil && f.Name.Name == "init", "%s has an init function", s.file)
+		}
+	}
+}
+
+func TestNoDrawers(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		for _, part := range strings.Split(s.folder, "/") {
+			require.NotContains(t, []string{"pkg", "util", "utils", "common", "helpers", "misc"}, part, s.file)
+			require.True(t, part != "internal" || s.generated, "%s: internal is for generated code alone", s.file)
+		}
+		require.LessOrEqual(t, strings.Count(s.folder, "/"), 2, "%s: folders are at most three deep", s.file)
+	}
+}

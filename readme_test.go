@@ -1,0 +1,42 @@
+package jig_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/spec"
+)
+
+// The agent file that the README shows is one that the engine takes.
+func TestReadmeAgentIsInOrder(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?s)```markdown\n(.*?)```").FindSubmatch(readme)
+	require.NotNil(t, block, "the README shows no agent file")
+	agent, problems := spec.CheckAgent("README.md", block[1])
+	require.Empty(t, problems)
+	require.NotEmpty(t, agent.Name)
+}
+
+func TestLinksInDocumentationLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+				_, err := os.Stat(filepath.Join(filepath.Dir(file), found[1]))
+				require.NoError(t, err, "%s links to %s", file, found[1])
+			}
+		}
+	}
+}
