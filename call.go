@@ -53,8 +53,10 @@ type ToolCall struct {
 type Call struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
-	// ID is <pass>.<ordinal>.
-	ID         string `json:"call"`
+	// ID is <pass>.<ordinal>; of a step of a composition <pass>.<ordinal>/<path>.
+	ID string `json:"call"`
+	// Frame is the call whose composition made this one; empty when the model did.
+	Frame      string `json:"frame,omitempty"`
 	Pass       int    `json:"pass"`
 	Ordinal    int    `json:"ordinal"`
 	ProviderID string `json:"provider_id,omitempty"`

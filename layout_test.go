@@ -29,6 +29,7 @@ func arrows() map[string][]string {
 		".":               {},
 		"expr":            {"."},
 		"spec":            {".", "expr"},
+		"compose":         {".", "spec", "expr"},
 		"policy":          {".", "spec", "expr"},
 		"tools":           {".", "spec"},
 		"tools/tooltest":  {".", "spec", "tools"},

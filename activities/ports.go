@@ -92,6 +92,25 @@ type Events interface {
 	WaitEvents(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
 }
 
+// Frames keeps compositions under way.
+type Frames interface {
+	// BeginFrame stores a composition that begins; one that is there already is returned as it stands.
+	BeginFrame(ctx context.Context, f jig.Frame) (jig.Frame, error)
+	// Frame returns a composition as it stands; NOT_FOUND when there is none.
+	Frame(ctx context.Context, tenant, id, callID string) (jig.Frame, error)
+	// MoveFrame stores a move in one transaction. When another move was stored since the one it was worked out from, nothing
+	// changes and the error is a CONFLICT.
+	MoveFrame(ctx context.Context, m jig.FrameMove) error
+	// FrameWindow returns the composition's open calls, all of them, in the order in which they were admitted, with the
+	// approvals of those that wait.
+	FrameWindow(ctx context.Context, tenant, id, callID string) (jig.Window, error)
+	// FrameValues returns the values that were kept under paths of a composition; those that are not there are left out.
+	FrameValues(ctx context.Context, tenant, id, callID string, paths []string) (map[string]json.RawMessage, error)
+	// Receive stores an event that the session was sent, once per key, with its event custom.<name>; it reports whether it
+	// was new.
+	Receive(ctx context.Context, tenant, id, key string, e jig.ReceivedEvent) (bool, error)
+}
+
 // Artifacts keeps large values.
 type Artifacts interface {
 	// PutArtifact stores a value and returns its id.
@@ -119,6 +138,12 @@ type Documents interface {
 	PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
 	// Document returns the current body: the tenant's, else the one of the tenant _global; NOT_FOUND with the nearest names as hint.
 	Document(ctx context.Context, tenant, kind, name string) (body []byte, err error)
+	// KeepDocument stores a document's version without making it the current one; one that is there is left alone.
+	KeepDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
+	// DocumentAt returns the body of a version, current or not: the tenant's, else that of the tenant _global; NOT_FOUND when there is none.
+	DocumentAt(ctx context.Context, tenant, kind, name, version string) (body []byte, err error)
+	// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name.
+	CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.DocumentVersion, error)
 	// DocumentNames lists what a tenant sees of a kind, sorted.
 	DocumentNames(ctx context.Context, tenant, kind string) ([]string, error)
 }

@@ -1,0 +1,67 @@
+package jig
+
+import "encoding/json"
+
+// Frame is a composition under way: what a call of an execution spec runs.
+type Frame struct {
+	Tenant    string
+	SessionID string
+	// CallID is the call that the composition answers; the calls of its steps are <call>/<path>.
+	CallID string
+	// Kind, Name and Version pin the document that it runs.
+	Kind, Name, Version string
+	// Fence of the attempt that holds the call.
+	Fence int
+	// State is where the composition stands, opaque to all but package compose; empty before the first move.
+	State json.RawMessage
+	// Revision counts the moves.
+	Revision int64
+	// Done says that the composition is over; Result is what it gave (large data aside, see ResultArtifact).
+	Done           bool
+	Result         *ToolResult
+	ResultArtifact string
+	// Received are the events that the session was sent since the composition began and that no wait of it has consumed,
+	// oldest first, at most 1,000.
+	Received []ReceivedEvent
+}
+
+// ReceivedEvent is a signal `event` that a session was sent.
+type ReceivedEvent struct {
+	// ID counts up in a session.
+	ID   int64           `json:"id"`
+	Name string          `json:"name"`
+	Data json.RawMessage `json:"data,omitempty"`
+	By   string          `json:"by,omitempty"`
+}
+
+// FrameMove is one move of a composition: all of it is stored in one transaction.
+type FrameMove struct {
+	Tenant    string
+	SessionID string
+	CallID    string
+	// Revision is that of the frame the move was worked out from; the stored one must still have it.
+	Revision int64
+	State    json.RawMessage
+	// Calls are admitted as those of a pass are, each with Frame set; Approvals are opened for those that ask.
+	Calls     []Call
+	Approvals []Pending
+	// Cancel are ids of calls of the frame: those that wait or are reserved become canceled, with their event and their
+	// approval; others are left alone.
+	Cancel []string
+	// Values are kept by path.
+	Values map[string]json.RawMessage
+	// Events are appended to the session's log.
+	Events []Event
+	// Consumed are ids of received events that no later wait of this frame sees.
+	Consumed []int64
+	// Done ends the composition with Result.
+	Done   bool
+	Result *ToolResult
+	// Whole is the uncut result (JSON of a ToolResult) when Result was cut down.
+	Whole []byte
+}
+
+// DocumentVersion names a version of a document.
+type DocumentVersion struct {
+	Kind, Name, Version string
+}

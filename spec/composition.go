@@ -1,0 +1,188 @@
+package spec
+
+import (
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+)
+
+// Execution is an execution spec as read: a composition as it is written; a prompt or a task as the composition of one
+// step, `answer`, whose data is the output.
+type Execution struct {
+	Kind        Kind
+	Name        string
+	Description string
+	// Version is the first 16 hex digits of the document's SHA-256.
+	Version string
+	// Tool is the contract under which the spec is called like any other tool: sealed, with Version in place of the hash of
+	// the contract alone, so that what was approved is what runs.
+	Tool jig.Tool
+	// Steps run one after another.
+	Steps []Step
+	// Output is a JSON value whose texts are templates; the data of the last step when it is left out.
+	Output json.RawMessage
+}
+
+// ToolHead is what the documents that can be called as tools have in common.
+type ToolHead struct {
+	Kind string `json:"kind" spec:"required" jsonschema:"composition, prompt or task."`
+	// Name is category.actionTarget when the document is to be callable as a tool.
+	Name         string          `json:"name" spec:"required,max=64,form=spec_name" hint:"add e.g. name: cms.createPageWithContent" jsonschema:"The document's name: category.actionTarget when it is to be callable as a tool."`
+	Description  string          `json:"description,omitempty" spec:"max=4096" jsonschema:"When to use it and what it gives back."`
+	InputSchema  json.RawMessage `json:"input_schema,omitempty" jsonschema:"JSON Schema 2020-12 of the input: an object at the top."`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty" jsonschema:"JSON Schema 2020-12 of the output: an object at the top."`
+	// Permission of the call itself; what its steps do is gated step by step.
+	Permission         string   `json:"permission,omitempty" spec:"form=permission" jsonschema:"read, draft (the default), write or destructive: of the call itself; each step is gated by itself."`
+	Risk               string   `json:"risk,omitempty" spec:"form=risk" jsonschema:"safe, moderate (the default) or high."`
+	Approval           string   `json:"approval,omitempty" spec:"form=approval" jsonschema:"auto (the default) or always_ask."`
+	RequiredPermission string   `json:"required_permission,omitempty" spec:"max=128" jsonschema:"A permission that the principal must hold."`
+	Tags               []string `json:"tags,omitempty" spec:"max=32" jsonschema:"Words to find it by."`
+	Icon               string   `json:"icon,omitempty" spec:"max=64" jsonschema:"An icon's name."`
+	Undo               string   `json:"undo,omitempty" spec:"form=call" jsonschema:"The tool that takes the effect back."`
+}
+
+// CompositionHead is a document of kind composition.
+type CompositionHead struct {
+	ToolHead
+	Steps  []Step          `json:"steps" spec:"required,min=1,max=1000" hint:"add at least one step" jsonschema:"The steps, one after another."`
+	Output json.RawMessage `json:"output,omitempty" jsonschema:"What the composition gives back; its texts are templates. The data of the last step when left out."`
+}
+
+// PromptHead is a document of kind prompt.
+type PromptHead struct {
+	ToolHead
+	Prompt
+}
+
+// TaskHead is a document of kind task.
+type TaskHead struct {
+	ToolHead
+	TaskCall
+}
+
+// Step is one step of a composition. It has exactly one action: Tool, Prompt, Task, Composition, Steps, Parallel, Switch,
+// Set, Wait, WaitUntil, WaitFor, Emit or Fail.
+type Step struct {
+	// ID names the result, read as steps.<id>; unique in the document.
+	ID string `json:"id,omitempty" spec:"max=64,form=variable" jsonschema:"Names the step's result, read as steps.<id>."`
+	// If skips the step when it is false; of a loop, the whole loop.
+	If Expression `json:"if,omitempty" spec:"max=4096" jsonschema:"A condition (CEL); the step is skipped when it is false."`
+	// ForEach gives a list: the action runs for each item, as item and index; results in order.
+	ForEach     Expression `json:"for_each,omitempty" spec:"max=4096" jsonschema:"A list (CEL): the action runs for each item, as item, with index."`
+	MaxParallel int        `json:"max_parallel,omitempty" spec:"min=1,max=100" jsonschema:"How many items of a for_each are under way at once; default 10."`
+
+	// Tool is called with Input, a JSON value whose texts are templates.
+	Tool  string          `json:"tool,omitempty" spec:"max=64,form=call" jsonschema:"The tool to call."`
+	Input json.RawMessage `json:"input,omitempty" jsonschema:"The input of the tool or composition; its texts are templates."`
+	// Prompt asks a model, a skill or an agent.
+	Prompt *Prompt   `json:"prompt,omitempty" jsonschema:"A question to a model, a skill or an agent."`
+	Task   *TaskCall `json:"task,omitempty" jsonschema:"An extraction task to run."`
+	// Composition runs another execution spec by its name.
+	Composition string `json:"composition,omitempty" spec:"max=64,form=name" jsonschema:"The execution spec to run, by name."`
+	// Steps is a block: steps one after another, the body of a loop or a branch of parallel.
+	Steps    []Step `json:"steps,omitempty" spec:"max=1000" jsonschema:"A block of steps, one after another."`
+	Parallel []Step `json:"parallel,omitempty" spec:"max=100" jsonschema:"Steps that run at the same time."`
+	Switch   []Case `json:"switch,omitempty" spec:"max=100" jsonschema:"The first case whose condition holds runs."`
+	// Set gives values to vars; its texts are templates.
+	Set json.RawMessage `json:"set,omitempty" jsonschema:"Values to keep, read as vars.<name>; their texts are templates."`
+	// Wait is a length of time, or a template that gives one.
+	Wait      string     `json:"wait,omitempty" spec:"max=4096" jsonschema:"How long to wait, e.g. 24h or 3d."`
+	WaitUntil Expression `json:"wait_until,omitempty" spec:"max=4096" jsonschema:"The time to wait for: CEL that gives a timestamp."`
+	WaitFor   *WaitFor   `json:"wait_for,omitempty" jsonschema:"An event to wait for."`
+	Emit      *Emit      `json:"emit,omitempty" jsonschema:"An event to write into the session's log."`
+	Fail      *Fail      `json:"fail,omitempty" jsonschema:"Ends the composition as failed."`
+
+	// Output of a block is its data: a JSON value whose texts are templates. Without it the data is an object with the
+	// result of each step of the block by id.
+	Output json.RawMessage `json:"output,omitempty" jsonschema:"Of a block: its data; texts are templates."`
+
+	// Timeout bounds the step, all its attempts and waits for people together; its call is canceled then.
+	Timeout Duration `json:"timeout,omitempty" spec:"min=1s,max=365d" jsonschema:"Bound of the step, e.g. 30s or 2d."`
+	Retry   *Retry   `json:"retry,omitempty" jsonschema:"Further attempts after a failure."`
+	OnError *OnError `json:"on_error,omitempty" jsonschema:"What a failure does: fail (the default), continue, or catch."`
+	// Undo takes the step's effect back when a later step fails or the run is cancelled.
+	Undo *Undo `json:"undo,omitempty" jsonschema:"Takes the step's effect back when a later step fails or the run is cancelled."`
+}
+
+// Prompt asks a model (mode direct), a model with the instructions of a skill, or an agent in a session of its own.
+type Prompt struct {
+	Mode string `json:"mode,omitempty" spec:"form=prompt_mode" jsonschema:"direct (the default), skill or agent."`
+	// Model is needed by direct and skill; of an agent it replaces the agent's own.
+	Model string `json:"model,omitempty" spec:"max=256,form=model" jsonschema:"provider/model; of an agent it replaces the agent's own."`
+	// System and Prompt are templates; Prompt is the task of an agent.
+	System string `json:"system,omitempty" spec:"max=65536" jsonschema:"Instructions to the model; a template."`
+	Prompt string `json:"prompt,omitempty" spec:"max=65536" jsonschema:"The question, or the agent's task; a template."`
+	Skill  string `json:"skill,omitempty" spec:"max=128,form=name" jsonschema:"The skill's name."`
+	Agent  string `json:"agent,omitempty" spec:"max=128,form=name" jsonschema:"The agent's name."`
+	// Input of an agent; its texts are templates.
+	Input json.RawMessage `json:"agent_input,omitempty" jsonschema:"The agent's input; its texts are templates."`
+	// Schema makes the answer structured: JSON that fits, with one try to repair it.
+	Schema    json.RawMessage `json:"schema,omitempty" jsonschema:"JSON Schema of a structured answer."`
+	MaxTokens int             `json:"max_tokens,omitempty" spec:"min=1,max=1000000" jsonschema:"Bound of the answer in tokens; default 4096."`
+}
+
+// TaskCall runs an extraction task of an entity.
+type TaskCall struct {
+	Task string `json:"task,omitempty" spec:"max=128,form=name" jsonschema:"The task's name."`
+	// Entity is a template that gives the entity's id.
+	Entity string          `json:"entity,omitempty" spec:"max=4096" jsonschema:"The entity's id; a template."`
+	Values json.RawMessage `json:"values,omitempty" jsonschema:"Values for the task; their texts are templates."`
+	// Wait is true by default: the step's result is the task's.
+	Wait *bool `json:"wait_for_result,omitempty" jsonschema:"Whether the step waits for the task's result; true by default."`
+}
+
+// Case is a branch of a switch: When, or Else in the last one.
+type Case struct {
+	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"A condition (CEL)."`
+	Else  bool       `json:"else,omitempty" jsonschema:"The branch when no condition holds; the last."`
+	Steps []Step     `json:"steps" spec:"required,min=1,max=1000" jsonschema:"The steps of the branch."`
+}
+
+// WaitFor waits for a signal `event` to the session. Events that came since the composition began count too, each for one wait.
+type WaitFor struct {
+	Event string `json:"event" spec:"required,max=128,form=name" jsonschema:"The event's name."`
+	// When filters, with `event` being {name, data}.
+	When Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"A condition over event ({name, data})."`
+	// Timeout fails the step with TIMEOUT; none when it is left out.
+	Timeout Duration `json:"timeout,omitempty" spec:"min=1s,max=3650d" jsonschema:"After this the step fails with TIMEOUT."`
+}
+
+// Emit writes the event custom.<name>.
+type Emit struct {
+	Event string          `json:"event" spec:"required,max=128,form=name" jsonschema:"The event's name; it is written as custom.<name>."`
+	Data  json.RawMessage `json:"data,omitempty" jsonschema:"The event's data; its texts are templates."`
+}
+
+// Fail ends the composition as failed.
+type Fail struct {
+	Message string `json:"message" spec:"required,max=4096" jsonschema:"Says what is wrong; a template."`
+	// Reason is a finer code of the author's own.
+	Reason string `json:"reason,omitempty" spec:"max=64" jsonschema:"A finer code of your own."`
+}
+
+// Retry tries a failed action again, under a call id of its own each time. Denied, expired, canceled and unknown outcomes are never tried again.
+type Retry struct {
+	// MaxAttempts counts the first one.
+	MaxAttempts int `json:"max_attempts" spec:"required,min=1,max=100" jsonschema:"Attempts in all."`
+	// Backoff is the wait before the second attempt; it doubles up to MaxBackoff. Defaults 1s and 1m.
+	Backoff    Duration `json:"backoff,omitempty" spec:"min=1s,max=30d" jsonschema:"The wait before the second attempt; it doubles. Default 1s."`
+	MaxBackoff Duration `json:"max_backoff,omitempty" spec:"min=1s,max=30d" jsonschema:"The longest wait; default 1m."`
+	// When says which errors are worth it; all that may be retried when it is left out.
+	When Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are tried again: CEL over error ({code, message, field})."`
+}
+
+// OnError says what a failed step does: fail the composition (the default), continue, or catch. A document writes `fail`,
+// `continue` or a mapping.
+type OnError struct {
+	Continue bool
+	// Catch runs instead of failing; As names the error for its expressions (default error); When says which errors.
+	Catch []Step     `json:"catch,omitempty" spec:"required,min=1,max=1000" jsonschema:"The steps that handle the failure."`
+	As    string     `json:"as,omitempty" spec:"max=64,form=variable" jsonschema:"The error's name in them; default error."`
+	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are caught: CEL over the error."`
+}
+
+// Undo takes a step's effect back. Input is rendered when the step has succeeded.
+type Undo struct {
+	Tool  string          `json:"tool" spec:"required,max=64,form=call" jsonschema:"The tool that takes the effect back."`
+	Input json.RawMessage `json:"input,omitempty" jsonschema:"Its input; texts are templates."`
+}
