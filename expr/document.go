@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/jig-run/jig"
 )
@@ -65,17 +64,26 @@ func (c *documentCompiler) value(v any, path string, depth int) any {
 	case []any:
 		out := make([]any, len(x))
 		for i, item := range x {
-			out[i] = c.value(item, path+"["+strconv.Itoa(i)+"]", depth+1)
+			out[i] = c.value(item, indexPath(path, i), depth+1)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(x))
 		for _, key := range keysOf(x) {
-			out[key] = c.value(x[key], strings.TrimPrefix(path+"."+key, "."), depth+1)
+			out[key] = c.value(x[key], keyPath(path, key), depth+1)
 		}
 		return out
 	}
 	return v
+}
+
+func indexPath(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+func keyPath(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
 }
 
 func keysOf(m map[string]any) []string {
@@ -111,7 +119,7 @@ func render(ctx context.Context, v any, vars map[string]any, path string) (any, 
 	case []any:
 		out := make([]any, len(x))
 		for i, item := range x {
-			rendered, err := render(ctx, item, vars, path+"["+strconv.Itoa(i)+"]")
+			rendered, err := render(ctx, item, vars, indexPath(path, i))
 			if err != nil {
 				return nil, err
 			}
@@ -121,7 +129,7 @@ func render(ctx context.Context, v any, vars map[string]any, path string) (any, 
 	case map[string]any:
 		out := make(map[string]any, len(x))
 		for _, key := range keysOf(x) {
-			rendered, err := render(ctx, x[key], vars, strings.TrimPrefix(path+"."+key, "."))
+			rendered, err := render(ctx, x[key], vars, keyPath(path, key))
 			if err != nil {
 				return nil, err
 			}

@@ -70,6 +70,8 @@ func (t Type) cel() *cel.Type {
 		return cel.ListType(cel.DynType)
 	case Map:
 		return cel.MapType(cel.StringType, cel.DynType)
+	case Timestamp:
+		return cel.TimestampType
 	}
 	return cel.DynType
 }
@@ -100,6 +102,7 @@ func (e *Env) compile(source string, want Type) (*Program, error) {
 	if issue := checkPatterns(source, checked.NativeRep()); issue != nil {
 		return nil, issue.jig()
 	}
+	reads := e.readsOf(checked.NativeRep().Expr())
 	orderRanges(checked.NativeRep())
 	program, err := e.cel.Program(checked,
 		cel.CustomDecoratorV2(e.guard),
@@ -108,7 +111,20 @@ func (e *Env) compile(source string, want Type) (*Program, error) {
 	if err != nil {
 		return nil, (&IssueError{Source: source, Message: err.Error(), Cause: err}).jig()
 	}
-	return &Program{env: e, source: source, want: want, info: checked.NativeRep().SourceInfo(), program: program}, nil
+	return &Program{
+		env: e, source: source, want: want, gives: typeOf(checked.OutputType()), reads: reads,
+		info: checked.NativeRep().SourceInfo(), program: program,
+	}, nil
+}
+
+// typeOf is the Type of a cel-go type; Any for those that have no Type of their own.
+func typeOf(have *cel.Type) Type {
+	for _, t := range []Type{Bool, Int, String, List, Map, Timestamp} {
+		if have.Kind() == t.cel().Kind() {
+			return t
+		}
+	}
+	return Any
 }
 
 func (t Type) fits(have *cel.Type) bool {
@@ -132,6 +148,8 @@ func (t Type) name() string {
 		return "a list"
 	case Map:
 		return "a map"
+	case Timestamp:
+		return "a timestamp"
 	}
 	return "any value"
 }

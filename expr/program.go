@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -19,12 +20,18 @@ type Program struct {
 	env     *Env
 	source  string
 	want    Type
+	gives   Type
+	reads   Reads
 	info    *ast.SourceInfo
 	program cel.Program
 }
 
 // Source is the expression as it was written.
 func (p *Program) Source() string { return p.source }
+
+// Type is what the expression gives as far as its source tells; Any when only running it tells, and for types that have no
+// Type of their own.
+func (p *Program) Type() Type { return p.gives }
 
 // Eval evaluates the expression over variables (see From for what they may be; a declared variable that is missing is an
 // error only when it is read). The result is nil, bool, int64, uint64, float64, string, []any or map[string]any.
@@ -69,6 +76,20 @@ func (p *Program) EvalBool(ctx context.Context, vars map[string]any) (bool, erro
 		return false, (&IssueError{Source: p.source, Message: fmt.Sprintf("this gives %s where %s is needed", v.Type().TypeName(), Bool.name())}).jig()
 	}
 	return bool(b), nil
+}
+
+// EvalTime evaluates an expression that gives a timestamp; any other result is an error.
+func (p *Program) EvalTime(ctx context.Context, vars map[string]any) (time.Time, error) {
+	v, err := p.run(ctx, vars)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, ok := v.(types.Timestamp)
+	if !ok {
+		message := fmt.Sprintf("this gives %s where %s is needed", v.Type().TypeName(), Timestamp.name())
+		return time.Time{}, (&IssueError{Source: p.source, Message: message}).jig()
+	}
+	return at.UTC(), nil
 }
 
 func (p *Program) run(ctx context.Context, vars map[string]any) (ref.Val, error) {

@@ -1,5 +1,10 @@
 package expr
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Type is what an expression may assume of a variable.
 type Type int
 
@@ -13,6 +18,8 @@ const (
 	List
 	// Map has string keys and values of any type.
 	Map
+	// Timestamp is a point in time; a time.Time of the variables is one.
+	Timestamp
 )
 
 // Variable is a name that expressions of a use may read.
@@ -82,6 +89,43 @@ func ScriptUse() Use {
 		},
 		Limits: Limits{Source: 16 << 10, Cost: 10_000_000, Work: 20 << 20, Result: 4 << 20},
 	}
+}
+
+// StepUse is for the expressions of a composition's steps. They read the composition's `input`, the results of its `steps` by
+// id, its `vars`, in a loop `item` and `index`, where an error is handled `error`, where an event is awaited `event`, and
+// `session`, `tenant`, `principal` and `now`. The extra variables are further names, such as the one that a catch gives to
+// its error; an extra one replaces another of its name. The limits are the defaults of Limits.
+func StepUse(extra ...Variable) Use {
+	use := Use{
+		Name: "step",
+		Variables: []Variable{
+			{Name: "input"},
+			{Name: "steps", Type: Map},
+			{Name: "vars", Type: Map},
+			{Name: "item"},
+			{Name: "index", Type: Int},
+			{Name: "error"},
+			{Name: "session", Type: Map},
+			{Name: "tenant", Type: String},
+			{Name: "principal", Type: Map},
+			{Name: "now", Type: Timestamp},
+			{Name: "event"},
+		},
+		Limits: Limits{}.withDefaults(),
+	}
+	for _, v := range extra {
+		at := slices.IndexFunc(use.Variables, func(have Variable) bool { return have.Name == v.Name })
+		switch {
+		case at < 0:
+			use.Variables = append(use.Variables, v)
+		case use.Variables[at].Type == v.Type:
+			continue
+		default:
+			use.Variables[at] = v
+		}
+		use.Name += fmt.Sprintf(" %s/%d", v.Name, v.Type)
+	}
+	return use
 }
 
 // ConcurrencyKeyEnv is the environment of ConcurrencyKeyUse.

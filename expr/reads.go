@@ -1,0 +1,256 @@
+package expr
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// The variables whose members Reads tells apart.
+const (
+	stepsName = "steps"
+	varsName  = "vars"
+)
+
+// Reads is what expressions read, so that no more than that need be loaded. All lists are sorted and without repetition.
+type Reads struct {
+	// Names are the variables of the environment.
+	Names []string
+	// Steps are the ids in steps.<id>, steps["id"], has(steps.<id>), steps.?id and "id" in steps.
+	Steps []string
+	// AllSteps says that steps are read in another way too, so that it may be any of them.
+	AllSteps bool
+	// Vars and AllVars are the same for vars.
+	Vars    []string
+	AllVars bool
+}
+
+// Merge is what two expressions read together.
+func (r Reads) Merge(other Reads) Reads {
+	return Reads{
+		Names:    union(r.Names, other.Names),
+		Steps:    union(r.Steps, other.Steps),
+		AllSteps: r.AllSteps || other.AllSteps,
+		Vars:     union(r.Vars, other.Vars),
+		AllVars:  r.AllVars || other.AllVars,
+	}
+}
+
+// Has reports whether a variable is among Names.
+func (r Reads) Has(name string) bool { return slices.Contains(r.Names, name) }
+
+func union(a, b []string) []string {
+	if len(b) == 0 {
+		return a
+	}
+	both := slices.Concat(a, b)
+	slices.Sort(both)
+	return slices.Compact(both)
+}
+
+// Reads is what the expression reads.
+func (p *Program) Reads() Reads { return p.reads }
+
+// Reads is what the expressions of the template read.
+func (t *Template) Reads() Reads {
+	var all Reads
+	for _, part := range t.parts {
+		if part.program != nil {
+			all = all.Merge(part.program.reads)
+		}
+	}
+	return all
+}
+
+// Reads is what the expressions of the document read.
+func (d *Document) Reads() Reads {
+	var all Reads
+	for _, t := range d.Templates() {
+		all = all.Merge(t.Reads())
+	}
+	return all
+}
+
+// Templates gives the strings of the document that hold expressions, with their paths as in Problem, in the order of the
+// keys.
+func (d *Document) Templates() iter.Seq2[string, *Template] {
+	return func(yield func(string, *Template) bool) { templates(d.root, "", yield) }
+}
+
+func templates(v any, path string, yield func(string, *Template) bool) bool {
+	switch x := v.(type) {
+	case *Template:
+		return yield(path, x)
+	case []any:
+		for i, item := range x {
+			if !templates(item, indexPath(path, i), yield) {
+				return false
+			}
+		}
+	case map[string]any:
+		for _, key := range keysOf(x) {
+			if !templates(x[key], keyPath(path, key), yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// reader collects what a checked expression reads. Names that macros bind hide variables of the same name.
+type reader struct {
+	bound map[string]int
+	names map[string]bool
+	steps members
+	vars  members
+}
+
+// members are the keys of a map that are read by name, and whether it is read in another way.
+type members struct {
+	named map[string]bool
+	all   bool
+}
+
+func (e *Env) readsOf(root ast.Expr) Reads {
+	r := &reader{bound: map[string]int{}, names: map[string]bool{}}
+	r.steps.named, r.vars.named = map[string]bool{}, map[string]bool{}
+	r.walk(root)
+	declared := map[string]bool{}
+	for _, v := range e.use.Variables {
+		declared[v.Name] = r.names[v.Name]
+	}
+	maps.DeleteFunc(declared, func(_ string, read bool) bool { return !read })
+	return Reads{
+		Names: sortedSet(declared),
+		Steps: sortedSet(r.steps.named), AllSteps: r.steps.all && declared[stepsName],
+		Vars: sortedSet(r.vars.named), AllVars: r.vars.all && declared[varsName],
+	}
+}
+
+func sortedSet(set map[string]bool) []string {
+	if len(set) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+func (r *reader) walk(e ast.Expr) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		if name, ok := r.variable(e); ok {
+			r.names[name] = true
+			if m := r.membersOf(name); m != nil {
+				m.all = true
+			}
+		}
+	case ast.SelectKind:
+		r.member(e.AsSelect().Operand(), e.AsSelect().FieldName())
+	case ast.CallKind:
+		r.call(e.AsCall())
+	case ast.ListKind:
+		r.walkAll(e.AsList().Elements())
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			r.walk(entry.AsMapEntry().Key())
+			r.walk(entry.AsMapEntry().Value())
+		}
+	case ast.StructKind:
+		for _, field := range e.AsStruct().Fields() {
+			r.walk(field.AsStructField().Value())
+		}
+	case ast.ComprehensionKind:
+		r.comprehension(e.AsComprehension())
+	case ast.LiteralKind, ast.UnspecifiedExprKind:
+	}
+}
+
+func (r *reader) walkAll(all []ast.Expr) {
+	for _, e := range all {
+		r.walk(e)
+	}
+}
+
+// variable is the name of a variable that no macro hides; a leading dot means the variable, whatever hides it.
+func (r *reader) variable(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.IdentKind {
+		return "", false
+	}
+	name, global := strings.CutPrefix(e.AsIdent(), ".")
+	return name, global || r.bound[name] == 0
+}
+
+func (r *reader) membersOf(name string) *members {
+	switch name {
+	case stepsName:
+		return &r.steps
+	case varsName:
+		return &r.vars
+	}
+	return nil
+}
+
+// member notes that a member of a value is read.
+func (r *reader) member(operand ast.Expr, key string) {
+	name, ok := r.variable(operand)
+	m := r.membersOf(name)
+	if !ok || m == nil {
+		r.walk(operand)
+		return
+	}
+	r.names[name] = true
+	m.named[key] = true
+}
+
+func (r *reader) call(c ast.CallExpr) {
+	args := c.Args()
+	switch c.FunctionName() {
+	case operators.Index, operators.OptIndex, operators.OptSelect:
+		if key, ok := text(args[1]); ok {
+			r.member(args[0], key)
+			return
+		}
+	case operators.In:
+		if key, ok := text(args[0]); ok {
+			r.member(args[1], key)
+			return
+		}
+	}
+	if c.IsMemberFunction() {
+		r.walk(c.Target())
+	}
+	r.walkAll(args)
+}
+
+// text is the value of a string literal.
+func text(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	s, ok := e.AsLiteral().(types.String)
+	return string(s), ok
+}
+
+// comprehension walks a macro in the scopes that cel-go's checker gives it: the accumulator is known in the body and the
+// result, the loop's variables in the body alone.
+func (r *reader) comprehension(c ast.ComprehensionExpr) {
+	r.walk(c.IterRange())
+	r.walk(c.AccuInit())
+	r.bound[c.AccuVar()]++
+	r.bound[c.IterVar()]++
+	if c.HasIterVar2() {
+		r.bound[c.IterVar2()]++
+	}
+	r.walk(c.LoopCondition())
+	r.walk(c.LoopStep())
+	if c.HasIterVar2() {
+		r.bound[c.IterVar2()]--
+	}
+	r.bound[c.IterVar()]--
+	r.walk(c.Result())
+	r.bound[c.AccuVar()]--
+}

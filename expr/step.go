@@ -1,0 +1,41 @@
+package expr
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// maxStepEnvs bounds how many environments of steps are kept; documents choose the extra names.
+const maxStepEnvs = 100
+
+// stepEnvs remembers environments, which never change and take a millisecond to make.
+var stepEnvs envMemo
+
+type envMemo struct {
+	mu   sync.Mutex
+	made map[string]*Env
+}
+
+// StepEnv is the environment of StepUse with these extra variables. It is made once for each set of them.
+func StepEnv(extra ...Variable) (*Env, error) {
+	sorted := slices.SortedFunc(slices.Values(extra), func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
+	return stepEnvs.get(StepUse(sorted...))
+}
+
+func (m *envMemo) get(use Use) (*Env, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if env, ok := m.made[use.Name]; ok {
+		return env, nil
+	}
+	env, err := NewEnv(use)
+	if err != nil {
+		return nil, err
+	}
+	if m.made == nil || len(m.made) >= maxStepEnvs {
+		m.made = map[string]*Env{}
+	}
+	m.made[use.Name] = env
+	return env, nil
+}
