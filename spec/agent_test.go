@@ -229,9 +229,9 @@ func TestHostileDocuments(t *testing.T) {
 		"long text often": {"a: &a " + strings.Repeat("x", 200_000) + "\nb: [" + strings.Repeat("*a, ", 10_000) + "x]", spec.ProblemTooMany},
 		"itself":          {"a: &a [*a, *a, *a, *a]", spec.ProblemTooDeep},
 		"deep flow":       {"a: " + strings.Repeat("[", 100_000), spec.ProblemTooDeep},
-		"deep mappings":   {"a: " + strings.Repeat("{a: ", 40) + "x" + strings.Repeat("}", 40), spec.ProblemTooDeep},
+		"deep mappings":   {"a: " + strings.Repeat("{a: ", 70) + "x" + strings.Repeat("}", 70), spec.ProblemTooDeep},
 		"many values":     {"tools: [" + strings.Repeat("x,", 60_000) + "]", spec.ProblemTooMany},
-		"deep schema":     {"input_schema: " + strings.Repeat("{not: ", 33) + "{}" + strings.Repeat("}", 33), spec.ProblemTooDeep},
+		"deep schema":     {"input_schema: " + strings.Repeat("{not: ", 65) + "{}" + strings.Repeat("}", 65), spec.ProblemTooDeep},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

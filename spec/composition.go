@@ -38,7 +38,7 @@ type ToolHead struct {
 	RequiredPermission string   `json:"required_permission,omitempty" spec:"max=128" jsonschema:"A permission that the principal must hold."`
 	Tags               []string `json:"tags,omitempty" spec:"max=32" jsonschema:"Words to find it by."`
 	Icon               string   `json:"icon,omitempty" spec:"max=64" jsonschema:"An icon's name."`
-	Undo               string   `json:"undo,omitempty" spec:"form=call" jsonschema:"The tool that takes the effect back."`
+	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that takes the effect back."`
 }
 
 // CompositionHead is a document of kind composition.
@@ -48,10 +48,13 @@ type CompositionHead struct {
 	Output json.RawMessage `json:"output,omitempty" jsonschema:"What the composition gives back; its texts are templates. The data of the last step when left out."`
 }
 
+// promptBody is Prompt under a name that does not hide its field of that name.
+type promptBody = Prompt
+
 // PromptHead is a document of kind prompt.
 type PromptHead struct {
 	ToolHead
-	Prompt
+	promptBody
 }
 
 // TaskHead is a document of kind task.
@@ -72,13 +75,13 @@ type Step struct {
 	MaxParallel int        `json:"max_parallel,omitempty" spec:"min=1,max=100" jsonschema:"How many items of a for_each are under way at once; default 10."`
 
 	// Tool is called with Input, a JSON value whose texts are templates.
-	Tool  string          `json:"tool,omitempty" spec:"max=64,form=call" jsonschema:"The tool to call."`
+	Tool  string          `json:"tool,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool to call."`
 	Input json.RawMessage `json:"input,omitempty" jsonschema:"The input of the tool or composition; its texts are templates."`
 	// Prompt asks a model, a skill or an agent.
 	Prompt *Prompt   `json:"prompt,omitempty" jsonschema:"A question to a model, a skill or an agent."`
 	Task   *TaskCall `json:"task,omitempty" jsonschema:"An extraction task to run."`
 	// Composition runs another execution spec by its name.
-	Composition string `json:"composition,omitempty" spec:"max=64,form=name" jsonschema:"The execution spec to run, by name."`
+	Composition string `json:"composition,omitempty" spec:"max=64,form=spec_name" jsonschema:"The execution spec to run, by name."`
 	// Steps is a block: steps one after another, the body of a loop or a branch of parallel.
 	Steps    []Step `json:"steps,omitempty" spec:"max=1000" jsonschema:"A block of steps, one after another."`
 	Parallel []Step `json:"parallel,omitempty" spec:"max=100" jsonschema:"Steps that run at the same time."`
@@ -128,7 +131,7 @@ type TaskCall struct {
 	Entity string          `json:"entity,omitempty" spec:"max=4096" jsonschema:"The entity's id; a template."`
 	Values json.RawMessage `json:"values,omitempty" jsonschema:"Values for the task; their texts are templates."`
 	// Wait is true by default: the step's result is the task's.
-	Wait *bool `json:"wait_for_result,omitempty" jsonschema:"Whether the step waits for the task's result; true by default."`
+	Wait *bool `json:"wait,omitempty" jsonschema:"Whether the step waits for the task's result; true by default."`
 }
 
 // Case is a branch of a switch: When, or Else in the last one.
@@ -174,15 +177,15 @@ type Retry struct {
 // OnError says what a failed step does: fail the composition (the default), continue, or catch. A document writes `fail`,
 // `continue` or a mapping.
 type OnError struct {
-	Continue bool
+	Continue bool `json:"-"`
 	// Catch runs instead of failing; As names the error for its expressions (default error); When says which errors.
-	Catch []Step     `json:"catch,omitempty" spec:"required,min=1,max=1000" jsonschema:"The steps that handle the failure."`
+	Catch []Step     `json:"catch" spec:"required,min=1,max=1000" jsonschema:"The steps that handle the failure."`
 	As    string     `json:"as,omitempty" spec:"max=64,form=variable" jsonschema:"The error's name in them; default error."`
 	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are caught: CEL over the error."`
 }
 
 // Undo takes a step's effect back. Input is rendered when the step has succeeded.
 type Undo struct {
-	Tool  string          `json:"tool" spec:"required,max=64,form=call" jsonschema:"The tool that takes the effect back."`
+	Tool  string          `json:"tool" spec:"required,max=64,form=tool_name" jsonschema:"The tool that takes the effect back."`
 	Input json.RawMessage `json:"input,omitempty" jsonschema:"Its input; texts are templates."`
 }

@@ -19,10 +19,34 @@ type decoder struct {
 	problems Problems
 	// places remembers where each path stands, for problems found later.
 	places map[string]*node
+	fields map[reflect.Type]fieldSet
+}
+
+// fieldSet is what a struct type's tags say, read once for each document.
+type fieldSet struct {
+	list   []field
+	byName map[string]field
+	names  []string
 }
 
 func newDecoder(document string) *decoder {
-	return &decoder{document: document, places: map[string]*node{}}
+	return &decoder{document: document, places: map[string]*node{}, fields: map[reflect.Type]fieldSet{}}
+}
+
+// has reports whether the document gives the value at a path.
+func (d *decoder) has(path string) bool { return d.places[path] != nil }
+
+func (d *decoder) fieldSet(t reflect.Type) fieldSet {
+	if set, ok := d.fields[t]; ok {
+		return set
+	}
+	set := fieldSet{list: fieldsOf(t), byName: map[string]field{}}
+	for _, f := range set.list {
+		set.byName[f.name] = f
+		set.names = append(set.names, f.name)
+	}
+	d.fields[t] = set
+	return set
 }
 
 // add reports a problem; it is an error unless it says otherwise.
@@ -79,6 +103,10 @@ func (d *decoder) into(n *node, path string, v reflect.Value) {
 	case Duration:
 		d.duration(n, path, v)
 		return
+	case OnError:
+		if d.onErrorWord(n, path, v) {
+			return
+		}
 	}
 	switch v.Kind() { //nolint:exhaustive // the kinds that document types are made of
 	case reflect.String:
@@ -102,12 +130,44 @@ func (d *decoder) into(n *node, path string, v reflect.Value) {
 		v.Set(reflect.New(v.Type().Elem()))
 		d.into(n, path, v.Elem())
 	case reflect.Struct:
-		if d.is(n, path, kindMap) {
+		switch wanted := d.fieldSet(v.Type()).requiredText(); {
+		case n.kind == kindString && wanted != "":
+			d.at(path, ProblemWrongType, fmt.Sprintf("write {%s: …}", wanted), "this must be %s, not %s", kindMap, n.kind)
+		case d.is(n, path, kindMap):
 			d.structure(n, path, v)
 		}
 	default:
 		panic("spec: a document type has a field of kind " + v.Kind().String())
 	}
+}
+
+// onErrorWord reads the words that on_error may be instead of a mapping.
+func (d *decoder) onErrorWord(n *node, path string, v reflect.Value) bool {
+	if n.kind != kindString {
+		return false
+	}
+	switch n.text {
+	case "fail":
+	case "continue":
+		v.Set(reflect.ValueOf(OnError{Continue: true}))
+	default:
+		d.at(path, ProblemBadValue, "use fail, continue or {catch: [steps]}", "%q is not what a failure can do", n.text)
+	}
+	return true
+}
+
+// requiredText is the key that a mapping cannot do without, when that is one text.
+func (s fieldSet) requiredText() string {
+	name := ""
+	for _, f := range s.list {
+		if f.required && (name != "" || f.kind.Kind() != reflect.String) {
+			return ""
+		}
+		if f.required {
+			name = f.name
+		}
+	}
+	return name
 }
 
 // remember notes the places inside a value that is kept as it is.
@@ -122,20 +182,14 @@ func (d *decoder) remember(n *node, path string) {
 }
 
 func (d *decoder) structure(n *node, path string, v reflect.Value) {
-	fields := fieldsOf(v.Type())
-	known := make([]string, len(fields))
-	byName := map[string]field{}
-	for i, f := range fields {
-		known[i] = f.name
-		byName[f.name] = f
-	}
+	fields := d.fieldSet(v.Type())
 	given := map[string]bool{}
 	for _, e := range n.entries {
-		f, ok := byName[e.key]
+		f, ok := fields.byName[e.key]
 		if !ok {
 			d.add(Problem{
 				Path: keyPath(path, e.key), Line: e.line, Column: e.column, Code: ProblemUnknownKey,
-				Message: fmt.Sprintf("unknown key %q", e.key), Hint: Suggest(e.key, known),
+				Message: fmt.Sprintf("unknown key %q", e.key), Hint: Suggest(e.key, fields.names),
 			})
 			continue
 		}
@@ -146,7 +200,7 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 			d.check(keyPath(path, e.key), v.FieldByIndex(f.index), f)
 		}
 	}
-	for _, f := range fields {
+	for _, f := range fields.list {
 		if f.required && !given[f.name] {
 			d.at(keyPath(path, f.name), ProblemMissingKey, f.hint, "the key %q is missing", f.name)
 		}

@@ -39,8 +39,25 @@ func formOf(name string) form {
 		return form{toolPattern, "use category.actionTarget, e.g. file.read"}
 	case "variable":
 		return form{variablePattern, "use letters, digits and '_', beginning with a small letter"}
+	case "spec_name":
+		return form{specNamePattern, "use category.actionTarget to make it callable as a tool, else lower-case letters, digits, '.', '_' and '-'"}
+	case "tool_name":
+		return form{toolNamePattern, "use category.actionTarget, e.g. file.read"}
+	case "permission":
+		return oneOf("read", "draft", "write", "destructive")
+	case "risk":
+		return oneOf("safe", "moderate", "high")
+	case "approval":
+		return oneOf("auto", "always_ask")
+	case "prompt_mode":
+		return oneOf("direct", "skill", "agent")
 	}
 	panic("spec: no form is called " + name)
+}
+
+// oneOf is the form of a text that is one of a few words.
+func oneOf(words ...string) form {
+	return form{regexp.MustCompile("^(" + strings.Join(words, "|") + ")$"), "use " + strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]}
 }
 
 var (
@@ -48,6 +65,8 @@ var (
 	modelPattern     = regexp.MustCompile(`^(anthropic|openai|script)/\S+$`)
 	whitelistPattern = regexp.MustCompile(`^(\*|[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)*\.(\*|[a-zA-Z][a-zA-Z0-9_]*))$`)
 	toolPattern      = regexp.MustCompile(`^([a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+|(?s:.*\$\{.+))$`)
+	specNamePattern  = regexp.MustCompile(`^([a-z][a-z0-9._-]*|[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+)$`)
+	toolNamePattern  = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+$`)
 	variablePattern  = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
 )
 
@@ -130,7 +149,8 @@ func (d *decoder) checkForm(path, text, name string) {
 		return
 	}
 	code := ProblemBadName
-	if name == "model" {
+	switch name {
+	case "model", "permission", "risk", "approval", "prompt_mode":
 		code = ProblemBadValue
 	}
 	d.at(path, code, f.hint, "%q is not allowed here", text)

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"bytes"
+	"encoding/json"
 	"path"
 	"regexp"
 	"strings"
@@ -12,31 +13,63 @@ type Kind string
 
 // The kinds of documents. More join here, each with its reader in Load and its type in SchemaOf.
 const (
-	KindAgent Kind = "agent"
+	KindAgent       Kind = "agent"
+	KindComposition Kind = "composition"
+	KindPrompt      Kind = "prompt"
+	KindTask        Kind = "task"
+	KindSkill       Kind = "skill"
 )
 
 // Kinds lists the kinds that this version reads.
-func Kinds() []Kind { return []Kind{KindAgent} }
+func Kinds() []Kind { return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill} }
 
-var kindLine = regexp.MustCompile(`(?m)^kind:[ \t]*"?([a-z_]+)"?[ \t]*(?:#.*)?\r?$`)
+// IsExecution reports whether documents of the kind are execution specs, which can be called like tools.
+func (k Kind) IsExecution() bool { return k == KindComposition || k == KindPrompt || k == KindTask }
 
-// KindOf finds a document's kind: what its `kind:` line says; else, of a Markdown file with front matter, an agent. It is
-// empty for a file that is no document.
+var (
+	kindLine = regexp.MustCompile(`(?m)^kind:[ \t]*["']?([a-z_]+)["']?[ \t]*(?:#.*)?\r?$`)
+	kindFlow = regexp.MustCompile(`[{,]\s*["']?kind["']?\s*:\s*["']?([a-z_]+)["']?\s*[,}]`)
+	kindWord = regexp.MustCompile(`^[a-z_]+$`)
+)
+
+// KindOf finds a document's kind: what its `kind:` says; else, of a file SKILL.md, a skill, and of another Markdown file with
+// front matter, an agent. It is empty for a file that is no document.
 func KindOf(document string, body []byte) Kind {
 	markdown := strings.EqualFold(path.Ext(document), ".md")
-	head := body
-	if markdown {
-		if !isFence(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))) {
-			return ""
-		}
+	head := bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	switch {
+	case path.Base(document) == skillFile:
+		return KindSkill
+	case markdown && !isFence(head):
+		return ""
+	case markdown:
 		d := newDecoder(document)
 		head, _, _ = d.frontMatter(body)
+	case bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")):
+		return flowKind(head)
 	}
 	if m := kindLine.FindSubmatch(head); m != nil {
 		return Kind(m[1])
 	}
 	if markdown {
 		return KindAgent
+	}
+	return ""
+}
+
+// flowKind finds the kind of a document in braces: JSON, or YAML's flow style.
+func flowKind(body []byte) Kind {
+	var head struct {
+		Kind any `json:"kind"`
+	}
+	if json.Unmarshal(body, &head) == nil {
+		if kind, ok := head.Kind.(string); ok && kindWord.MatchString(kind) {
+			return Kind(kind)
+		}
+		return ""
+	}
+	if m := kindFlow.FindSubmatch(body); m != nil {
+		return Kind(m[1])
 	}
 	return ""
 }

@@ -23,6 +23,10 @@ type Document struct {
 	Body []byte
 	// Agent is the document as read, when Kind is KindAgent.
 	Agent *jig.Agent
+	// Execution is the document as read, when Kind.IsExecution.
+	Execution *Execution
+	// Skill is the document as read, when Kind is KindSkill. Its Body is JSON that holds the skill's files too.
+	Skill *Skill
 
 	places map[string]*node
 }
@@ -38,17 +42,28 @@ func (d Document) Position(path string) (line, column int) {
 
 // Load reads one document of any kind. The document is of use only when no problem is an error.
 func Load(file string, body []byte) (Document, Problems) {
-	sum := sha256.Sum256(body)
-	doc := Document{Kind: KindOf(file, body), Path: file, Body: body, Version: hex.EncodeToString(sum[:8])}
+	doc := Document{Kind: KindOf(file, body), Path: file, Body: body, Version: versionOf(body)}
 	d := newDecoder(file)
-	switch doc.Kind {
-	case KindAgent:
+	markdown := strings.EqualFold(path.Ext(file), ".md")
+	switch kind := doc.Kind; {
+	case kind == KindAgent:
 		agent := d.agent(body)
 		doc.Agent, doc.Name = &agent, agent.Name
-	case "":
+	case kind == KindSkill && (!markdown || path.Base(file) == skillFile):
+		skill := d.skill(file, body)
+		if markdown {
+			doc.keepSkill(skill)
+		}
+		doc.Skill, doc.Name = &skill, skill.Name
+	case kind.IsExecution() && !markdown:
+		x := d.execution(body)
+		doc.Execution, doc.Name = &x, x.Name
+	case slices.Contains(Kinds(), kind):
+		d.add(Problem{Path: "kind", Line: 1, Column: 1, Code: ProblemUnknownKind, Message: fmt.Sprintf("a %s is not written in a file like this", kind), Hint: kind.home()})
+	case kind == "":
 		d.add(Problem{
 			Line: 1, Column: 1, Code: ProblemUnknownKind, Message: "the file does not say what it describes",
-			Hint: "an agent is a Markdown file that begins with front matter between --- lines",
+			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt or task",
 		})
 	default:
 		d.add(Problem{
@@ -61,34 +76,70 @@ func Load(file string, body []byte) (Document, Problems) {
 	return doc, d.problems
 }
 
-// LoadFS reads the documents below a folder of a file system ("." for all of it), in the order of their paths. Files that
-// are no documents (README.md, code, data) are passed over; two documents of one kind and name are a problem.
+// home says what kind of file documents of a kind are written in.
+func (k Kind) home() string {
+	switch k {
+	case KindSkill:
+		return "write a skill in a file " + skillFile + " in a folder of its own"
+	case KindAgent, KindComposition, KindPrompt, KindTask:
+	}
+	return "write it in a .yaml or .json file"
+}
+
+// versionOf is the first 16 hex digits of the SHA-256 of a document's body.
+func versionOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:8])
+}
+
+// id is what two documents may not have in common.
+func (doc Document) id() string {
+	if doc.Kind.IsExecution() {
+		return "execution spec " + doc.Name // all of them are called by name alone
+	}
+	return string(doc.Kind) + " " + doc.Name
+}
+
+// LoadFS reads the documents below a folder of a file system ("." for all of it), in the order of their paths. A folder with
+// a SKILL.md is one document, of kind skill, with all that is in it. Files that are no documents (README.md, code, data) are
+// passed over; two documents of one kind and name are a problem.
 func LoadFS(fsys fs.FS, root string) ([]Document, Problems) {
 	var docs []Document
 	var problems Problems
 	seen := map[string]string{}
+	add := func(doc Document, found Problems) {
+		problems = append(problems, found...)
+		first, again := seen[doc.id()]
+		if again && len(found.Errors()) == 0 {
+			problems = append(problems, Problem{
+				Document: doc.Path, Path: "name", Line: 1, Column: 1, Code: ProblemDuplicateKey, Severity: SeverityError,
+				Message: fmt.Sprintf("the %s is in %s already", doc.id(), first), Hint: "give one of them another name",
+			})
+		}
+		seen[doc.id()] = doc.Path
+		docs = append(docs, doc)
+	}
 	err := fs.WalkDir(fsys, root, func(file string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !slices.Contains([]string{".md", ".yaml", ".yml", ".json"}, path.Ext(file)) {
+		if err != nil {
 			return err
+		}
+		if e.IsDir() {
+			if _, err := fs.Stat(fsys, path.Join(file, skillFile)); err == nil {
+				add(loadSkill(fsys, file))
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !slices.Contains([]string{".md", ".yaml", ".yml", ".json"}, path.Ext(file)) {
+			return nil
 		}
 		body, err := fs.ReadFile(fsys, file)
 		if err != nil {
 			return err //nolint:wrapcheck // becomes a problem below
 		}
-		if KindOf(file, body) == "" {
-			return nil
+		if KindOf(file, body) != "" {
+			add(Load(file, body))
 		}
-		doc, found := Load(file, body)
-		problems = append(problems, found...)
-		id := string(doc.Kind) + " " + doc.Name
-		if first, again := seen[id]; again && len(found.Errors()) == 0 {
-			problems = append(problems, Problem{
-				Document: file, Path: "name", Line: 1, Column: 1, Code: ProblemDuplicateKey, Severity: SeverityError,
-				Message: fmt.Sprintf("the %s is in %s already", id, first), Hint: "give one of them another name",
-			})
-		}
-		seen[id] = file
-		docs = append(docs, doc)
 		return nil
 	})
 	if err != nil {

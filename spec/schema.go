@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -17,23 +16,22 @@ const schemaBase = "https://raw.githubusercontent.com/jig-run/jig/main/spec/sche
 // SchemaOf returns the JSON Schema (2020-12) of a kind of document, as published in spec/schema: of an agent, of its front
 // matter. It is made from the types that the reader uses, so that the two cannot disagree.
 func SchemaOf(kind Kind) ([]byte, error) {
-	var t reflect.Type
-	var title string
-	switch kind {
-	case KindAgent:
-		t, title = reflect.TypeFor[AgentHead](), "jig agent (front matter)"
-	default:
+	t, title := headOf(kind)
+	if t == nil {
 		return nil, jig.Errorf(jig.CodeNotFound, "there is no schema of %q", kind).WithHint(Suggest(string(kind), kindNames()))
 	}
-	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[Duration]():        {Type: "string", Pattern: durationForm.String()},
-		reflect.TypeFor[Expression]():      {Types: []string{"string", "boolean", "number"}},
-		reflect.TypeFor[json.RawMessage](): {},
-	}})
+	schema, err := shapeOf(t)
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", kind, err)
 	}
-	refine(schema, t)
+	if kind.IsExecution() {
+		schema.Properties["kind"].Const = jsonschema.Ptr[any](string(kind))
+	}
+	if kind == KindComposition {
+		if schema.Defs, err = definitions(); err != nil {
+			return nil, fmt.Errorf("schema of %s: %w", kind, err)
+		}
+	}
 	schema.Schema = "https://json-schema.org/draft/2020-12/schema"
 	schema.ID = schemaBase + string(kind) + ".schema.json"
 	schema.Title = title
@@ -42,6 +40,63 @@ func SchemaOf(kind Kind) ([]byte, error) {
 		return nil, fmt.Errorf("schema of %s: %w", kind, err)
 	}
 	return append(b, '\n'), nil
+}
+
+// headOf is the type that a kind of document is read into.
+func headOf(kind Kind) (reflect.Type, string) {
+	switch kind {
+	case KindAgent:
+		return reflect.TypeFor[AgentHead](), "jig agent (front matter)"
+	case KindComposition:
+		return reflect.TypeFor[CompositionHead](), "jig composition"
+	case KindPrompt:
+		return reflect.TypeFor[PromptHead](), "jig prompt"
+	case KindTask:
+		return reflect.TypeFor[TaskHead](), "jig task"
+	case KindSkill:
+		return reflect.TypeFor[SkillHead](), "jig skill (front matter of SKILL.md)"
+	}
+	return nil, ""
+}
+
+// shapeOf makes the schema of a type; steps and what a failure does refer to definitions, because steps contain them again.
+func shapeOf(t reflect.Type) (*jsonschema.Schema, error) {
+	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[Duration]():        {Type: "string", Pattern: durationForm.String()},
+		reflect.TypeFor[Expression]():      {Types: []string{"string", "boolean", "number"}},
+		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[Step]():            {Ref: "#/$defs/step"},
+		reflect.TypeFor[OnError]():         {Ref: "#/$defs/on_error"},
+	}})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller names the kind
+	}
+	refine(schema, t)
+	return schema, nil
+}
+
+// definitions are what the schema of a composition refers to.
+func definitions() (map[string]*jsonschema.Schema, error) {
+	// Types of their own, so that their own names inside them are references.
+	type step Step
+	type onError OnError
+	steps, err := shapeOf(reflect.TypeFor[step]())
+	if err != nil {
+		return nil, err
+	}
+	for _, action := range actions {
+		steps.OneOf = append(steps.OneOf, &jsonschema.Schema{Required: []string{action}})
+	}
+	handler, err := shapeOf(reflect.TypeFor[onError]())
+	if err != nil {
+		return nil, err
+	}
+	return map[string]*jsonschema.Schema{
+		"step": steps,
+		"on_error": {AnyOf: []*jsonschema.Schema{
+			{Type: "string", Enum: []any{"fail", "continue"}, Description: "fail ends what the step is part of; continue goes on."}, handler,
+		}},
+	}, nil
 }
 
 // refine adds what the `spec` tags say to the schema of a struct, and takes back the null that slices and pointers get.
@@ -59,6 +114,7 @@ func refine(schema *jsonschema.Schema, t reflect.Type) {
 		}
 		constrain(property, f, kind)
 		switch {
+		case property.Ref != "" || property.Items != nil && property.Items.Ref != "":
 		case kind.Kind() == reflect.Struct:
 			refine(property, kind)
 		case kind.Kind() == reflect.Slice && property.Items != nil && kind.Elem().Kind() == reflect.Struct:
@@ -107,7 +163,10 @@ func noNull(s *jsonschema.Schema) {
 			kept = append(kept, t)
 		}
 	}
-	if len(kept) == 1 {
-		s.Type, s.Types = strings.Join(kept, ""), nil
+	switch len(kept) {
+	case 0:
+		s.Types = nil
+	case 1:
+		s.Type, s.Types = kept[0], nil
 	}
 }

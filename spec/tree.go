@@ -18,8 +18,8 @@ import (
 const (
 	// MaxDocumentBytes bounds the file.
 	MaxDocumentBytes = 256 << 10
-	// MaxDepth bounds how deep values nest.
-	MaxDepth = 32
+	// MaxDepth bounds how deep values nest: ten blocks of steps, four values each, and what stands in the innermost step.
+	MaxDepth = 64
 	// MaxValues bounds the values of a document, and maxTextBytes their text, after aliases are expanded.
 	MaxValues    = 20_000
 	maxTextBytes = 4 * MaxDocumentBytes
@@ -55,6 +55,16 @@ type entry struct {
 	key          string
 	line, column int
 	value        *node
+}
+
+// get is the value of a mapping's key; nil when there is none.
+func (n *node) get(key string) *node {
+	for _, e := range n.entries {
+		if e.key == key {
+			return e.value
+		}
+	}
+	return nil
 }
 
 // json returns the value as JSON.

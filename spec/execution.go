@@ -1,0 +1,163 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"regexp"
+
+	"github.com/jig-run/jig"
+)
+
+// anyObject is the input schema of a document that gives none.
+const anyObject = `{"type":"object"}`
+
+// answerStep is the id of the one step of a prompt or a task.
+const answerStep = "answer"
+
+// ParseExecution reads an execution spec for the engine; see LoadExecution.
+func (Parser) ParseExecution(document string, body []byte) (Execution, error) {
+	return LoadExecution(document, body)
+}
+
+// LoadExecution reads a document of kind composition, prompt or task, in YAML or JSON. document is the file's name, for
+// messages. The error is a Problems with everything that is wrong.
+func LoadExecution(document string, body []byte) (Execution, error) {
+	x, problems := CheckExecution(document, body)
+	if err := problems.OrNil(); err != nil {
+		return Execution{}, err
+	}
+	return x, nil
+}
+
+// CheckExecution reads an execution spec and returns warnings too. The spec is of use only when no problem is an error.
+func CheckExecution(document string, body []byte) (Execution, Problems) {
+	d := newDecoder(document)
+	x := d.execution(body)
+	d.problems.Sort()
+	return x, d.problems
+}
+
+func (d *decoder) execution(body []byte) Execution {
+	tree := d.parseTree(plainJSON(body))
+	if tree == nil {
+		return Execution{}
+	}
+	d.places[""] = tree
+	if !d.is(tree, "", kindMap) {
+		return Execution{}
+	}
+	x, head, ok := d.executionHead(tree)
+	if !ok {
+		return Execution{}
+	}
+	x.Name, x.Description, x.Version = head.Name, head.Description, versionOf(body)
+	d.checkToolHead(head)
+	x.Tool = d.contract(x, head)
+	return x
+}
+
+// executionHead reads the document by its kind.
+func (d *decoder) executionHead(tree *node) (Execution, ToolHead, bool) {
+	kind := Kind("")
+	if n := tree.get("kind"); n != nil {
+		kind = Kind(n.text)
+	}
+	switch kind {
+	case KindComposition:
+		var h CompositionHead
+		d.into(tree, "", reflect.ValueOf(&h).Elem())
+		return Execution{Kind: kind, Steps: h.Steps, Output: h.Output}, h.ToolHead, true
+	case KindPrompt:
+		var h PromptHead
+		d.into(tree, "", reflect.ValueOf(&h).Elem())
+		return oneStep(kind, Step{ID: answerStep, Prompt: &h.promptBody}), h.ToolHead, true
+	case KindTask:
+		var h TaskHead
+		d.into(tree, "", reflect.ValueOf(&h).Elem())
+		return oneStep(kind, Step{ID: answerStep, Task: &h.TaskCall}), h.ToolHead, true
+	case "":
+		d.at("kind", ProblemMissingKey, "add kind: composition (or prompt, or task)", `the key "kind" is missing`)
+	default:
+		d.places["kind"] = tree.get("kind")
+		d.at("kind", ProblemUnknownKind, Suggest(string(kind), executionKinds()), "%q is not a kind of execution spec", kind)
+	}
+	return Execution{}, ToolHead{}, false
+}
+
+func executionKinds() []string {
+	return []string{string(KindComposition), string(KindPrompt), string(KindTask)}
+}
+
+func oneStep(kind Kind, step Step) Execution {
+	return Execution{Kind: kind, Steps: []Step{step}, Output: json.RawMessage(`"${steps.` + answerStep + `.data}"`)}
+}
+
+// checkToolHead checks what one key of the head alone does not show.
+func (d *decoder) checkToolHead(h ToolHead) {
+	if d.has("input_schema") {
+		d.checkSchema("input_schema", h.InputSchema)
+	}
+	if d.has("output_schema") {
+		d.checkSchema("output_schema", h.OutputSchema)
+	}
+}
+
+// contract is the tool that the spec is when it is called.
+func (d *decoder) contract(x Execution, h ToolHead) jig.Tool {
+	tool := jig.Tool{
+		Name: h.Name, Description: h.Description, Permission: jig.Permission(h.Permission), Risk: jig.Risk(h.Risk),
+		Approval: jig.ApprovalPolicy(h.Approval), Idempotent: true, InputSchema: h.InputSchema, OutputSchema: h.OutputSchema,
+		Tags: h.Tags, Icon: h.Icon, RequiredPermission: h.RequiredPermission, Undo: h.Undo, Implementation: string(x.Kind),
+	}
+	if tool.Permission == "" {
+		tool.Permission = jig.PermissionDraft
+	}
+	if len(tool.InputSchema) == 0 {
+		tool.InputSchema = json.RawMessage(anyObject)
+	}
+	if x.Kind == KindPrompt && len(tool.OutputSchema) == 0 {
+		tool.OutputSchema = x.Steps[0].Prompt.shape()
+	}
+	tool = tool.Seal()
+	tool.Version = x.Version // of the document: what was approved is what runs
+	return tool
+}
+
+// shape is the JSON Schema of what a prompt gives back, as package compose says of the tools that answer prompts.
+func (p Prompt) shape() json.RawMessage {
+	answer := p.Schema
+	if len(answer) == 0 {
+		answer = json.RawMessage(`{"type":"string"}`)
+	}
+	switch {
+	case p.Mode == promptAgent:
+		return json.RawMessage(`{"type":"object","properties":{"session_id":{"type":"string"},"answer":` + string(answer) + `}}`)
+	case len(p.Schema) > 0:
+		return json.RawMessage(`{"type":"object","properties":{"output":` + string(answer) + `}}`)
+	}
+	return json.RawMessage(`{"type":"object","properties":{"text":` + string(answer) + `}}`)
+}
+
+// The modes of a prompt.
+const (
+	promptDirect = "direct"
+	promptSkill  = "skill"
+	promptAgent  = "agent"
+)
+
+var surrogatePair = regexp.MustCompile(`\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
+
+// plainJSON writes out the characters that JSON escapes as surrogate pairs, which YAML does not know. Other text stays.
+func plainJSON(body []byte) []byte {
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) || len(body) > MaxDocumentBytes || !json.Valid(body) {
+		return body
+	}
+	return surrogatePair.ReplaceAllFunc(body, func(pair []byte) []byte {
+		var text string
+		if len(pair) != 12 || json.Unmarshal([]byte(`"`+string(pair)+`"`), &text) != nil {
+			return pair
+		}
+		return []byte(text)
+	})
+}

@@ -1,0 +1,191 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gowebpki/jcs"
+)
+
+// skillFile makes a folder a skill.
+const skillFile = "SKILL.md"
+
+// Limits of a skill: its files beside SKILL.md, each of them, and all of it together.
+const (
+	maxSkillFiles     = 64
+	maxSkillFileBytes = 256 << 10
+	maxSkillBytes     = 1 << 20
+)
+
+// Skill is instructions with files that belong to them: a folder with a SKILL.md. It is kept as one JSON document.
+type Skill struct {
+	Name string `json:"name"`
+	// Description says when to use the skill.
+	Description  string `json:"description"`
+	Instructions string `json:"instructions"`
+	// Files are the folder's other files, texts all, by their path in it.
+	Files map[string]string `json:"files,omitempty"`
+}
+
+// SkillHead is the front matter of a SKILL.md. License, Compatibility, Metadata and AllowedTools are keys of skills made
+// elsewhere: they are read over, and what may be called is what the caller's whitelist says.
+type SkillHead struct {
+	Kind          string          `json:"kind,omitempty" jsonschema:"Always skill; may be left out."`
+	Name          string          `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: release-notes" jsonschema:"The skill's name: lower-case letters, digits, '.', '_' and '-'."`
+	Description   string          `json:"description" spec:"required,min=1,max=4096" hint:"say when to use the skill" jsonschema:"When to use the skill."`
+	License       string          `json:"license,omitempty" jsonschema:"The licence of the skill; not used."`
+	Compatibility string          `json:"compatibility,omitempty" jsonschema:"What the skill was made for; not used."`
+	Metadata      json.RawMessage `json:"metadata,omitempty" jsonschema:"Anything; not used."`
+	AllowedTools  json.RawMessage `json:"allowed-tools,omitempty" jsonschema:"Not used: the caller's own whitelist decides."`
+}
+
+// keptSkill is a skill as it is kept.
+type keptSkill struct {
+	Kind Kind `json:"kind"`
+	Skill
+}
+
+// skill reads a SKILL.md, or the JSON that a skill is kept as.
+func (d *decoder) skill(file string, body []byte) Skill {
+	if path.Base(file) != skillFile {
+		return d.keptSkill(body)
+	}
+	head, text, ok := d.frontMatter(body)
+	if !ok {
+		return Skill{}
+	}
+	tree := d.parseTree(head)
+	if tree == nil {
+		return Skill{}
+	}
+	var h SkillHead
+	d.into(tree, "", reflect.ValueOf(&h).Elem())
+	if tree.kind != kindMap {
+		return Skill{}
+	}
+	if h.Kind != "" && h.Kind != string(KindSkill) {
+		d.at("kind", ProblemUnknownKind, "remove the key", "a %s is a skill, not %q", skillFile, h.Kind)
+	}
+	if text == "" {
+		d.add(Problem{Code: ProblemMissingKey, Line: 1, Column: 1, Message: "the skill has no instructions", Hint: "write them below the front matter"})
+	}
+	return Skill{Name: h.Name, Description: h.Description, Instructions: text}
+}
+
+func (d *decoder) keptSkill(body []byte) Skill {
+	var kept keptSkill
+	fail := func(path string, code ProblemCode, hint, format string, args ...any) Skill {
+		d.add(Problem{Path: path, Line: 1, Column: 1, Code: code, Message: fmt.Sprintf(format, args...), Hint: hint})
+		return Skill{}
+	}
+	if len(body) > 2*maxSkillBytes {
+		return fail("", ProblemTooLarge, "", "the skill has %d bytes; at most %d are read", len(body), 2*maxSkillBytes)
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&kept); err != nil || dec.More() {
+		return fail("", ProblemSyntax, "write a folder with a "+skillFile, "this is not a skill as it is kept: %v", err)
+	}
+	switch {
+	case !namePattern.MatchString(kept.Name) || len(kept.Name) > 128:
+		return fail("name", ProblemBadName, formOf("name").hint, "%q is not allowed here", kept.Name)
+	case kept.Description == "" || kept.Instructions == "":
+		return fail("", ProblemMissingKey, "", "a skill has a description and instructions")
+	case len(kept.Files) > maxSkillFiles:
+		return fail("files", ProblemTooMany, "", "the skill has %d files; at most %d are read", len(kept.Files), maxSkillFiles)
+	}
+	for name := range kept.Files {
+		if !fs.ValidPath(name) || name == "." {
+			return fail("files", ProblemBadValue, "", "%q is not the path of a file in the skill's folder", name)
+		}
+	}
+	return kept.Skill
+}
+
+// loadSkill makes one document of the folder of a SKILL.md.
+func loadSkill(fsys fs.FS, folder string) (Document, Problems) {
+	file := path.Join(folder, skillFile)
+	doc := Document{Kind: KindSkill, Path: file}
+	d := newDecoder(file)
+	body, err := fs.ReadFile(fsys, file)
+	if err != nil {
+		d.add(Problem{Code: ProblemUnreadable, Message: strings.TrimPrefix(err.Error(), "open ")})
+		return doc, d.problems
+	}
+	skill := d.skill(file, body)
+	skill.Files = d.skillFiles(fsys, folder, len(body))
+	d.problems.Sort()
+	doc.places = d.places
+	doc.keepSkill(skill)
+	return doc, d.problems
+}
+
+// skillFiles reads the folder's other files.
+func (d *decoder) skillFiles(fsys fs.FS, folder string, total int) map[string]string {
+	files := map[string]string{}
+	refuse := func(file string, code ProblemCode, hint, format string, args ...any) {
+		d.problems = append(d.problems, Problem{
+			Document: file, Code: code, Severity: SeverityError, Message: fmt.Sprintf(format, args...), Hint: hint,
+		})
+	}
+	err := fs.WalkDir(fsys, folder, func(file string, e fs.DirEntry, err error) error {
+		hidden := file != folder && strings.HasPrefix(e.Name(), ".")
+		switch {
+		case err != nil:
+			return err
+		case hidden && e.IsDir():
+			return fs.SkipDir
+		case hidden || e.IsDir() || file == path.Join(folder, skillFile):
+			return nil
+		case !e.Type().IsRegular():
+			refuse(file, ProblemUnreadable, "put the file itself there", "a skill has plain files only, no links")
+			return nil
+		case len(files) == maxSkillFiles:
+			refuse(file, ProblemTooMany, "", "the skill has more than %d files", maxSkillFiles)
+			return fs.SkipAll
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err //nolint:wrapcheck // becomes a problem below
+		}
+		if total += int(min(info.Size(), maxSkillBytes)); info.Size() > maxSkillFileBytes || total > maxSkillBytes {
+			refuse(file, ProblemTooLarge, "", "a skill's files have at most %d bytes each and %d in all", maxSkillFileBytes, maxSkillBytes)
+			return fs.SkipAll
+		}
+		body, err := fs.ReadFile(fsys, file)
+		if err != nil {
+			return err //nolint:wrapcheck // becomes a problem below
+		}
+		if !utf8.Valid(body) || bytes.IndexByte(body, 0) >= 0 {
+			refuse(file, ProblemSyntax, "remove it from the folder", "a skill's files are UTF-8 text")
+			return nil
+		}
+		files[strings.TrimPrefix(strings.TrimPrefix(file, folder), "/")] = string(body)
+		return nil
+	})
+	if err != nil {
+		refuse(folder, ProblemUnreadable, "", "%v", err)
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	return files
+}
+
+// keepSkill makes the skill the document's content: canonical JSON, so that its version hashes all of its files.
+func (doc *Document) keepSkill(skill Skill) {
+	raw, err := json.Marshal(keptSkill{Kind: KindSkill, Skill: skill})
+	if err == nil {
+		raw, err = jcs.Transform(raw)
+	}
+	if err != nil {
+		panic("spec: a skill does not marshal: " + err.Error()) // texts alone
+	}
+	doc.Name, doc.Skill, doc.Body, doc.Version = skill.Name, &skill, raw, versionOf(raw)
+}
