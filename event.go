@@ -29,8 +29,12 @@ const (
 	EventToolExpired        EventType = "tool.expired"
 	EventToolOutcomeUnknown EventType = "tool.outcome_unknown"
 	EventToolReconciled     EventType = "tool.reconciled"
+	EventToolUndone         EventType = "tool.undone"
 	EventDecisionRefused    EventType = "decision.refused"
 )
+
+// EventCustom begins the types of the events that users name: those that a composition emits and those that a session is sent.
+const EventCustom = "custom."
 
 // Event is one line of a session's append-only log. Seq counts 1, 2, 3 … without gaps.
 type Event struct {

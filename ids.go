@@ -2,6 +2,7 @@ package jig
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
 	"regexp"
@@ -23,6 +24,12 @@ var (
 
 // NewSessionID returns a fresh session id: "ses_" and 26 characters (128 random bits).
 func NewSessionID() string { return SessionPrefix + randomID() }
+
+// ChildSessionID is the id of the session that answers a call: the same whenever the call is run again.
+func ChildSessionID(sessionID, callID string) string {
+	sum := sha256.Sum256([]byte(IdempotencyKey(sessionID, callID)))
+	return SessionPrefix + idEncoding.EncodeToString(sum[:16])
+}
 
 // NewArtifactID returns a fresh artifact id: "art_" and 26 characters.
 func NewArtifactID() string { return ArtifactPrefix + randomID() }

@@ -20,6 +20,7 @@ type Store interface {
 	Artifacts
 	Views
 	Documents
+	Frames
 }
 
 // Deps are what the activities work with. All are required but Runs (the sweeper is off without it) and Logger.
@@ -29,6 +30,7 @@ type Deps struct {
 	Policy      Policy
 	Model       Model
 	Expressions Expressions
+	Composer    Composer
 	Agents      Agents
 	Schemas     Schemas
 	Runs        Runs
@@ -45,6 +47,8 @@ type Activities struct {
 	policy      Policy
 	model       Model
 	expressions Expressions
+	composer    Composer
+	contracts   contracts
 	agents      Agents
 	schemas     Schemas
 	runs        Runs
@@ -62,7 +66,7 @@ func New(d Deps) *Activities {
 	}
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
-		agents: d.Agents, schemas: d.Schemas, runs: d.Runs, logger: d.Logger, now: d.Now,
+		composer: d.Composer, agents: d.Agents, schemas: d.Schemas, runs: d.Runs, logger: d.Logger, now: d.Now,
 	}
 }
 

@@ -33,6 +33,8 @@ type CallRef struct {
 	Title string `json:"title,omitempty"`
 	// Local says that the tool runs as a local activity.
 	Local bool `json:"local,omitempty"`
+	// Child says as what workflow of its own the tool runs: ChildComposition or ChildAgent; "" for an activity.
+	Child string `json:"child,omitempty"`
 	// Timeout bounds an attempt, in whole seconds.
 	Timeout int `json:"timeout"`
 	// Key is a hash of the concurrency key.
@@ -56,14 +58,14 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 			return Admitted{}, temporalError(err)
 		}
 		if len(admission.Calls) <= in.Limit {
-			return a.admitted(jig.Window{Calls: open(admission.Calls), Approvals: byCall(admission.Approvals)}), nil
+			return a.admitted(ctx, jig.Window{Calls: open(admission.Calls), Approvals: byCall(admission.Approvals)})
 		}
 	}
 	window, err := a.store.Window(ctx, in.Tenant, in.SessionID, in.Pass, in.Limit)
 	if err != nil {
 		return Admitted{}, temporalError(err)
 	}
-	return a.admitted(window), nil
+	return a.admitted(ctx, window)
 }
 
 func open(calls []jig.Call) []jig.Call {
@@ -87,33 +89,46 @@ func byCall(list []jig.Pending) map[string]jig.Pending {
 // shownBytes bounds the previews of one pass together, so that many approvals do not fill a history.
 const shownBytes = 48 << 10
 
-func (a *Activities) admitted(w jig.Window) Admitted {
-	out := Admitted{More: w.More, Calls: make([]CallRef, len(w.Calls))}
+func (a *Activities) admitted(ctx context.Context, w jig.Window) (Admitted, error) {
+	refs, err := a.refs(ctx, w)
+	return Admitted{More: w.More, Calls: refs}, temporalError(err)
+}
+
+// refs makes the references of calls, with what is asked of a person.
+func (a *Activities) refs(ctx context.Context, w jig.Window) ([]CallRef, error) {
+	list := make([]CallRef, len(w.Calls))
 	room := shownBytes / max(1, len(w.Approvals))
 	for i, c := range w.Calls {
-		out.Calls[i] = a.ref(c)
-		if p, ok := w.Approvals[c.ID]; ok {
-			out.Calls[i].Ask = shorten(p, room)
+		ref, err := a.ref(ctx, c)
+		if err != nil {
+			return nil, err
 		}
+		if p, ok := w.Approvals[c.ID]; ok {
+			ref.Ask = shorten(p, room)
+		}
+		list[i] = ref
 	}
-	return out
+	return list, nil
 }
 
 // ref makes the reference of a call. A tool that this worker lacks still gets one: whoever runs it says so.
-func (a *Activities) ref(c jig.Call) CallRef {
-	tool, ok := a.catalogue.Tool(c.Tool)
+func (a *Activities) ref(ctx context.Context, c jig.Call) (CallRef, error) {
+	tool, ok, err := a.tool(ctx, c.Tenant, c.Tool, c.Version)
+	if err != nil {
+		return CallRef{}, err
+	}
 	if !ok {
 		tool = jig.Tool{Name: c.Tool}.Seal()
 	}
 	ref := CallRef{
 		ID: c.ID, Tool: c.Tool, State: c.Status, Title: title(c.Input),
-		Local:   localTool(tool),
+		Local: localTool(tool), Child: childOf(tool),
 		Timeout: int((tool.Timeout + time.Second - 1) / time.Second),
 	}
 	if c.ConcurrencyKey != "" {
 		ref.Key = shortHash(c.Tool + "\x00" + c.ConcurrencyKey)
 	}
-	return ref
+	return ref, nil
 }
 
 // title is the input in a few words: the values of its members, shortest form first come first served.
@@ -154,9 +169,13 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 			Tenant: session.Tenant, SessionID: session.ID, ID: jig.CallID(pass, i+1), Pass: pass, Ordinal: i + 1,
 			ProviderID: one.ProviderID, Tool: one.Name,
 		}
-		var err *jig.Error
-		if tools[i], err = a.resolve(session, one, &call); err != nil {
-			refuse(&call, err)
+		var refused *jig.Error
+		var err error
+		if tools[i], refused, err = a.resolve(ctx, session, one, &call); err != nil {
+			return out, err
+		}
+		if refused != nil {
+			refuse(&call, refused)
 		} else {
 			call.Signature = signature(tools[i], call.Input, session.Writes)
 			signatures = append(signatures, call.Signature)
@@ -190,27 +209,32 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 	return out, nil
 }
 
-// resolve finds the tool, checks that the session may use it, and sets the call's input, canonical and with defaults.
-func (a *Activities) resolve(session jig.Session, asked jig.ToolCall, call *jig.Call) (jig.Tool, *jig.Error) {
+// resolve finds the tool, checks that the session may use it, and sets the call's input, canonical and with defaults. What is
+// wrong with the call is refused; err is what keeps us from finding out.
+func (a *Activities) resolve(ctx context.Context, session jig.Session, asked jig.ToolCall, call *jig.Call) (tool jig.Tool, refused *jig.Error, err error) {
 	call.Input = asked.Input
 	if asked.Malformed != "" {
 		call.Input = []byte(cut(asked.Malformed, jig.InlineBytes))
 	}
-	tool, ok := a.catalogue.Tool(asked.Name)
+	version, pinned := session.Catalogue[asked.Name]
+	tool, ok, err := a.tool(ctx, session.Tenant, asked.Name, version)
+	if err != nil {
+		return tool, nil, err
+	}
 	if !ok {
-		return tool, jig.AsError(a.catalogue.Validate(asked.Name, nil))
+		return tool, a.noTool(asked.Name), nil
 	}
-	if err := allowed(tool, session); err != nil {
-		return tool, err
+	if refused := allowed(tool, session); refused != nil {
+		return tool, refused, nil
 	}
-	if _, pinned := session.Catalogue[tool.Name]; !pinned {
-		return tool, jig.Errorf(jig.CodeNotPermitted, "%s was not there when the session started", tool.Name).WithHint("start a new session to use it")
+	if !pinned {
+		return tool, jig.Errorf(jig.CodeNotPermitted, "%s was not there when the session started", tool.Name).WithHint("start a new session to use it"), nil
 	}
 	if asked.Malformed != "" {
 		return tool, jig.Errorf(jig.CodeInvalidInput, "the arguments are not JSON").
-			WithHint("send one JSON object that fits the input schema; a cut-off answer needs fewer or shorter arguments")
+			WithHint("send one JSON object that fits the input schema; a cut-off answer needs fewer or shorter arguments"), nil
 	}
-	return tool, a.normalize(tool, asked.Input, call)
+	return tool, a.normalize(tool, asked.Input, call), nil
 }
 
 // normalize sets the call's tool version and its input: defaults filled in, validated, canonical.
@@ -219,7 +243,7 @@ func (a *Activities) normalize(tool jig.Tool, input json.RawMessage, call *jig.C
 		input = json.RawMessage(`{}`)
 	}
 	input = withDefaults(tool.InputSchema, input)
-	if err := a.catalogue.Validate(tool.Name, input); err != nil {
+	if err := a.validate(tool, input); err != nil {
 		return jig.AsError(err)
 	}
 	normal, err := canonical(input)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ type Letter struct {
 	Payload json.RawMessage `json:"payload"`
 	// Pass is the pass under way.
 	Pass int `json:"pass,omitempty"`
+	// Composing says that a composition of the session is under way: then an event may be awaited.
+	Composing bool `json:"composing,omitempty"`
 }
 
 // Heard is what became of a letter.
@@ -26,8 +29,11 @@ type Heard struct {
 	Decisions []jig.Ruled `json:"decisions,omitempty"`
 	// Calls are those that a decision concerned and that are still open: an approved one may run now.
 	Calls []CallRef `json:"calls,omitempty"`
-	// Message says that a user message was added.
+	// Frames are the compositions that the decided calls belong to.
+	Frames []string `json:"frames,omitempty"`
+	// Message says that a user message was added, Event that an event came that a composition may wait for.
 	Message bool `json:"message,omitempty"`
+	Event   bool `json:"event,omitempty"`
 }
 
 // Hear takes a signal or update: a decision, a reconciliation, a message. What cannot be read, or is not known, is refused
@@ -46,9 +52,9 @@ func (a *Activities) hear(ctx context.Context, in Letter) (Heard, error) {
 	case "message":
 		return a.message(ctx, in)
 	case "event":
-		return a.refuseLetter(ctx, in, "nothing in this session waits for an event")
+		return a.event(ctx, in)
 	}
-	return a.refuseLetter(ctx, in, fmt.Sprintf("there is no signal %q; use approve, deny, reconcile or message", in.Name))
+	return a.refuseLetter(ctx, in, fmt.Sprintf("there is no signal %q; use approve, deny, reconcile, message or event", in.Name))
 }
 
 func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
@@ -116,7 +122,10 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest) error {
 	if err != nil {
 		return err
 	}
-	tool, ok := a.catalogue.Tool(call.Tool)
+	tool, ok, err := a.tool(ctx, r.Tenant, call.Tool, call.Version)
+	if err != nil {
+		return err
+	}
 	if !ok {
 		r.Refusal = fmt.Sprintf("the tool %s is not there any more, so changed input cannot be checked", call.Tool)
 		return nil
@@ -126,7 +135,9 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest) error {
 		r.Refusal = "the changed input does not fit: " + failed.Error()
 		return nil
 	}
-	edited.Signature = signature(tool, edited.Input, session.Writes)
+	if call.Frame == "" { // calls of compositions are told apart by their id
+		edited.Signature = signature(tool, edited.Input, session.Writes)
+	}
 	if err := a.rule(ctx, session, tool, &edited); err != nil {
 		return err
 	}
@@ -160,17 +171,48 @@ func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
 	return heard, a.follow(ctx, in.SessionRef, ruled, &heard)
 }
 
-// follow adds the reference of a call that may run now.
+// follow adds the composition that a decided call belongs to, and the reference of a call that may run now.
 func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled, heard *Heard) error {
-	if ruled.Status != jig.CallReserved {
+	inFrame := strings.Contains(ruled.Call, "/")
+	if ruled.Status == "" || (ruled.Status != jig.CallReserved && !inFrame) {
 		return nil
 	}
 	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, ruled.Call)
 	if err != nil {
 		return err
 	}
-	heard.Calls = append(heard.Calls, a.ref(call))
+	if call.Frame != "" && !slices.Contains(heard.Frames, call.Frame) {
+		heard.Frames = append(heard.Frames, call.Frame)
+	}
+	if call.Status != jig.CallReserved {
+		return nil
+	}
+	ref, err := a.ref(ctx, call)
+	if err != nil {
+		return err
+	}
+	heard.Calls = append(heard.Calls, ref)
 	return nil
+}
+
+// event takes an event that a composition may wait for.
+func (a *Activities) event(ctx context.Context, in Letter) (Heard, error) {
+	var e jig.ReceivedEvent
+	if err := strictJSON(in.Payload, &e); err != nil {
+		return a.refuseLetter(ctx, in, "the payload could not be read: "+err.Error())
+	}
+	switch {
+	case e.Name == "":
+		return a.refuseLetter(ctx, in, "`name` is missing: name the event")
+	case e.ID != 0:
+		return a.refuseLetter(ctx, in, "`id` is given by jig: leave it out")
+	case len(e.Data) > jig.InlineBytes:
+		return a.refuseLetter(ctx, in, fmt.Sprintf("`data` has %d bytes, at most %d are taken", len(e.Data), jig.InlineBytes))
+	case !in.Composing:
+		return a.refuseLetter(ctx, in, "nothing in this session waits for an event")
+	}
+	_, err := a.store.Receive(ctx, in.Tenant, in.SessionID, in.Key, e)
+	return Heard{Event: true}, err
 }
 
 func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {

@@ -55,7 +55,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 	records := make([]*jig.QuickCompletion, len(calls))
 	var running sync.WaitGroup
 	for i, call := range calls {
-		tool, ok := a.catalogue.Tool(call.Tool)
+		tool, ok := a.catalogue.Tool(call.Tool) // only tools in code are quick
 		if !ok || call.Status != jig.CallReserved || call.Verdict != jig.VerdictRun || call.Fence != 0 || !localTool(tool) {
 			continue
 		}

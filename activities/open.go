@@ -66,7 +66,9 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 		Status: jig.StatusWorking, ParentID: in.Start.ParentID, Depth: in.Start.Depth,
 	}
 	session.Principal.Claimed = true
-	session.Catalogue = a.pin(session)
+	if session.Catalogue, err = a.pin(ctx, session); err != nil {
+		return jig.Session{}, err
+	}
 	return a.store.CreateSession(ctx, session)
 }
 
@@ -151,14 +153,18 @@ func overlay(base, top json.RawMessage) (json.RawMessage, error) {
 }
 
 // pin returns the tools that the session may use, with their versions.
-func (a *Activities) pin(s jig.Session) map[string]string {
+func (a *Activities) pin(ctx context.Context, s jig.Session) (map[string]string, error) {
+	tools, err := a.tools(ctx, s.Tenant)
+	if err != nil {
+		return nil, err
+	}
 	pinned := map[string]string{}
-	for _, tool := range a.catalogue.Tools() {
+	for _, tool := range tools {
 		if allowed(tool, s) == nil {
 			pinned[tool.Name] = tool.Version
 		}
 	}
-	return pinned
+	return pinned, nil
 }
 
 // allowed says why a session may not use a tool; nil when it may. A tool that is not allowed is not in the menu, and is

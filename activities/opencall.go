@@ -7,13 +7,19 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// OpenCallInput asks for the session of a single call.
+// OpenCallInput asks for the session of a single call: of a tool or a registered execution spec by its name, or of a spec
+// that comes along.
 type OpenCallInput struct {
 	SessionRef
-	Tool      string            `json:"tool"`
-	Input     json.RawMessage   `json:"input,omitempty"`
-	Pairs     map[string]string `json:"pairs,omitempty"`
-	Principal jig.Principal     `json:"principal"`
+	Tool string `json:"tool,omitempty"`
+	// Document is an execution spec, DocumentArtifact one that was uploaded; DocumentName is its file name, for messages.
+	Document         string            `json:"document,omitempty"`
+	DocumentArtifact string            `json:"document_artifact,omitempty"`
+	DocumentName     string            `json:"document_name,omitempty"`
+	Input            json.RawMessage   `json:"input,omitempty"`
+	InputArtifact    string            `json:"input_artifact,omitempty"`
+	Pairs            map[string]string `json:"pairs,omitempty"`
+	Principal        jig.Principal     `json:"principal"`
 }
 
 // CallAgent is the agent named in the session of a single call.
@@ -30,46 +36,102 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 	if err := jig.CheckTenant(in.Tenant); err != nil {
 		return Opened{}, err
 	}
+	tool, err := a.callee(ctx, in)
+	if err != nil {
+		return Opened{}, err
+	}
 	session := jig.Session{
 		Tenant: in.Tenant, ID: in.SessionID, Principal: in.Principal, Status: jig.StatusWorking,
-		Agent: jig.Agent{Name: CallAgent, Tools: []string{in.Tool}},
+		Agent: jig.Agent{Name: CallAgent, Tools: []string{tool.Name}},
 	}
 	session.Principal.Claimed = true
-	tool, ok := a.catalogue.Tool(in.Tool)
-	if !ok {
-		return Opened{}, a.catalogue.Validate(in.Tool, nil)
+	session.Catalogue = map[string]string{tool.Name: tool.Version}
+	if isSpec(tool) { // its steps call other tools, as the principal may
+		session.Agent.Tools = []string{"*"}
+		if session.Catalogue, err = a.pin(ctx, session); err != nil {
+			return Opened{}, err
+		}
+		session.Catalogue[tool.Name] = tool.Version
 	}
 	if err := allowed(tool, session); err != nil {
 		return Opened{}, err
 	}
-	input, err := a.checkedInput(nil, in.Input, nil)
-	if err != nil {
+	if session.Input, err = a.callInput(ctx, in, tool); err != nil {
 		return Opened{}, err
 	}
-	if len(in.Pairs) > 0 {
-		converted, err := a.schemas.FromPairs(tool.InputSchema, in.Pairs)
-		if err != nil {
-			return Opened{}, err
-		}
-		if input, err = overlay(input, converted); err != nil {
-			return Opened{}, err
-		}
-	}
-	if err := a.catalogue.Validate(in.Tool, withDefaults(tool.InputSchema, input)); err != nil {
-		return Opened{}, err
-	}
-	session.Input, session.Catalogue = input, map[string]string{tool.Name: tool.Version}
 	if session, err = a.store.CreateSession(ctx, session); err != nil {
 		return Opened{}, err
 	}
 	if _, _, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, 1); err != nil {
 		return Opened{}, err
 	}
-	turn := jig.Turn{Stop: jig.StopCalls, Calls: []jig.ToolCall{{ProviderID: "call", Name: in.Tool, Input: input}}}
+	turn := jig.Turn{Stop: jig.StopCalls, Calls: []jig.ToolCall{{ProviderID: "call", Name: tool.Name, Input: session.Input}}}
 	if _, err := a.store.SaveTurn(ctx, in.Tenant, in.SessionID, 1, turn); err != nil {
 		return Opened{}, err
 	}
 	return Opened{Agent: CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1}, nil
+}
+
+// callee finds what is to be called. A spec that comes along is kept under its version, so that it stays what it is for as
+// long as the call lasts; it is not registered.
+func (a *Activities) callee(ctx context.Context, in OpenCallInput) (jig.Tool, error) {
+	body := []byte(in.Document)
+	if in.DocumentArtifact != "" {
+		var err error
+		if body, err = a.readWhole(ctx, in.Tenant, in.DocumentArtifact); err != nil {
+			return jig.Tool{}, err
+		}
+	}
+	if len(body) > 0 {
+		tool, err := a.composer.Contract(in.DocumentName, body)
+		if err != nil {
+			return tool, err
+		}
+		if _, taken := a.catalogue.Tool(tool.Name); taken {
+			return tool, jig.Errorf(jig.CodeConflict, "there is a tool %s already", tool.Name).WithField("name").
+				WithHint("give the document another name")
+		}
+		return tool, a.store.KeepDocument(ctx, in.Tenant, DocumentSpec, tool.Name, tool.Version, body)
+	}
+	if tool, ok := a.catalogue.Tool(in.Tool); ok {
+		return tool, nil
+	}
+	specs, err := a.specs(ctx, in.Tenant)
+	if err != nil {
+		return jig.Tool{}, err
+	}
+	for _, tool := range specs {
+		if tool.Name == in.Tool {
+			return tool, nil
+		}
+	}
+	return jig.Tool{}, a.noTool(in.Tool)
+}
+
+// callInput assembles the input of a single call, and checks it before there is a session.
+func (a *Activities) callInput(ctx context.Context, in OpenCallInput, tool jig.Tool) (json.RawMessage, error) {
+	input := in.Input
+	if in.InputArtifact != "" {
+		whole, err := a.readWhole(ctx, in.Tenant, in.InputArtifact)
+		if err != nil {
+			return nil, err
+		}
+		input = whole
+	}
+	input, err := a.checkedInput(nil, input, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Pairs) > 0 {
+		converted, err := a.schemas.FromPairs(tool.InputSchema, in.Pairs)
+		if err != nil {
+			return nil, err
+		}
+		if input, err = overlay(input, converted); err != nil {
+			return nil, err
+		}
+	}
+	return input, a.validate(tool, withDefaults(tool.InputSchema, input))
 }
 
 // SettleCall ends the session of a single call as its call ended.

@@ -196,6 +196,15 @@ type Expressions interface {
 	ConcurrencyKey(ctx context.Context, source string, input json.RawMessage) (string, error)
 }
 
+// Composer reads execution specs and works out what their runs do next.
+type Composer interface {
+	// Contract reads an execution spec as the tool it is; its errors carry line, path and hint.
+	Contract(document string, body []byte) (jig.Tool, error)
+	// Advance works out the next move of a run of the spec from where it stands (empty at its beginning). It is pure: asked
+	// again with the same facts, it answers the same. An error is a fault of the run (its state cannot be read) or ctx's end.
+	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.Facts, at jig.Situation) (jig.Move, error)
+}
+
 // Agents parses agent documents.
 type Agents interface {
 	// ParseAgent reads an agent document; its errors carry line, path and hint.

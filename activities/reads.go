@@ -115,7 +115,11 @@ func (a *Activities) ListCatalog(ctx context.Context, in CatalogRequest) (Catalo
 	anyone := jig.Session{Tenant: in.Tenant, Agent: jig.Agent{Tools: []string{"*"}}, Principal: jig.Principal{Permissions: []string{"*"}}}
 	var page CatalogPage
 	size := 0
-	for _, tool := range a.catalogue.Tools() {
+	tools, err := a.tools(ctx, in.Tenant)
+	if err != nil {
+		return page, temporalError(err)
+	}
+	for _, tool := range tools {
 		if tool.Name <= in.After || allowed(tool, anyone) != nil {
 			continue
 		}
@@ -125,7 +129,6 @@ func (a *Activities) ListCatalog(ctx context.Context, in CatalogRequest) (Catalo
 		}
 		page.Tools = append(page.Tools, tool)
 	}
-	var err error
 	if in.After == "" {
 		page.Agents, err = a.store.DocumentNames(ctx, in.Tenant, "agent")
 	}

@@ -59,7 +59,7 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	if call.Status.Final() {
 		return result(call), false, nil
 	}
-	tool, ok := a.catalogue.Tool(call.Tool)
+	tool, ok := a.catalogue.Tool(call.Tool) // what runs as an activity is code
 	if !ok {
 		// Another worker may have it; until then the call is as it is.
 		return Ran{}, false, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)

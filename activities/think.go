@@ -2,6 +2,8 @@ package activities
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,9 +56,13 @@ func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) 
 	if err != nil {
 		return jig.ModelRequest{}, err
 	}
+	menu, err := a.menu(ctx, session)
+	if err != nil {
+		return jig.ModelRequest{}, err
+	}
 	limits := session.Agent.Limits.WithDefaults()
 	request := jig.ModelRequest{
-		Model: session.Agent.Model, MaxTokens: limits.MaxTokens, Tools: a.menu(session),
+		Model: session.Agent.Model, MaxTokens: limits.MaxTokens, Tools: menu,
 		SessionID: session.ID, Pass: pass, Input: session.Input, Script: session.Agent.Script,
 	}
 	request.System = systemPrompt(session, request.Tools)
@@ -84,14 +90,19 @@ func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) 
 }
 
 // menu returns the tools that the session may call, sorted by name: those pinned at its start that this worker still has.
-func (a *Activities) menu(session jig.Session) []jig.Tool {
-	tools := make([]jig.Tool, 0, len(session.Catalogue))
-	for _, tool := range a.catalogue.Tools() {
-		if _, pinned := session.Catalogue[tool.Name]; pinned && allowed(tool, session) == nil {
+func (a *Activities) menu(ctx context.Context, session jig.Session) ([]jig.Tool, error) {
+	names := slices.Sorted(maps.Keys(session.Catalogue))
+	tools := make([]jig.Tool, 0, len(names))
+	for _, name := range names {
+		tool, ok, err := a.tool(ctx, session.Tenant, name, session.Catalogue[name])
+		if err != nil {
+			return nil, err
+		}
+		if ok && allowed(tool, session) == nil && jig.CheckToolName(name) == nil {
 			tools = append(tools, tool)
 		}
 	}
-	return tools
+	return tools, nil
 }
 
 // heartbeat tells Temporal every two seconds that the activity lives, so that a dead worker is noticed within the

@@ -11,8 +11,8 @@ import (
 // model's call, in a session of its own whose id is the workflow's. It ends when the call has its result.
 func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 	s := &session{
-		ref:  activities.SessionRef{Tenant: in.Tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID},
-		pass: 1, begun: true, inbox: in.Inbox, copies: map[string]int{}, status: jig.StatusWorking,
+		board: newBoard(ctx, in.Tenant),
+		pass:  1, begun: true, inbox: in.Inbox, copies: map[string]int{}, status: jig.StatusWorking,
 		limits: jig.Limits{}.WithDefaults(), shown: attributes{status: jig.StatusWorking, pass: 1},
 	}
 	if err := s.listen(ctx); err != nil {
@@ -20,7 +20,7 @@ func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 	}
 	err := workflow.SetUpdateHandler(ctx, UpdateWait, func(ctx workflow.Context) (*CallResult, error) {
 		if err := workflow.Await(ctx, func() bool {
-			return s.opened && len(s.calls) > 0 && s.inFlight() == 0 && !s.anyReady() || s.status.Final()
+			return s.opened && len(s.calls) > 0 && s.idle() && !s.anyReady() || s.status.Final()
 		}); err != nil {
 			return nil, err //nolint:wrapcheck // a cancelled workflow answers with Temporal's own error
 		}
@@ -56,7 +56,8 @@ func (s *session) openCall(ctx workflow.Context, in CallInput) error {
 		var a *activities.Activities
 		var opened activities.Opened
 		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.OpenCall, activities.OpenCallInput{
-			SessionRef: s.ref, Tool: in.Tool, Input: in.Input, Pairs: in.Pairs, Principal: in.Principal,
+			SessionRef: s.ref, Tool: in.Tool, Document: in.Document, DocumentArtifact: in.DocumentArtifact, DocumentName: in.DocumentName,
+			Input: in.Input, InputArtifact: in.InputArtifact, Pairs: in.Pairs, Principal: in.Principal,
 		}).Get(ctx, &opened)
 		if err != nil {
 			return err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types

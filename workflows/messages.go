@@ -14,9 +14,11 @@ const TaskQueue = "jig"
 // Names that other programs use: they never change.
 const (
 	// PassWorkflow is the workflow type of an agent session, CallWorkflow that of a single call.
-	PassWorkflow  = "Pass"
-	CallWorkflow  = "Call"
-	SweepWorkflow = "Sweep"
+	PassWorkflow = "Pass"
+	CallWorkflow = "Call"
+	// CompositionWorkflow is the type of the workflow that answers a call of an execution spec.
+	CompositionWorkflow = "Composition"
+	SweepWorkflow       = "Sweep"
 
 	SignalApprove   = "approve"
 	SignalDeny      = "deny"
@@ -30,6 +32,14 @@ const (
 	UpdateWait = "wait"
 
 	QueryStatus = "status"
+)
+
+// Signals between a session and its compositions; other programs have no use for them.
+const (
+	// signalWake tells a composition of a decision on one of its calls, or that an event came.
+	signalWake = "jig.wake"
+	// signalWaiting tells a session what one of its compositions waits for.
+	signalWaiting = "jig.waiting"
 )
 
 // Search attributes that every session carries.
@@ -136,10 +146,16 @@ type (
 
 // CallInput is the input of a run of Call: one tool call from a person or a program, without a model.
 type CallInput struct {
-	Tenant    string          `json:"tenant"`
-	Tool      string          `json:"tool,omitempty"`
-	Input     json.RawMessage `json:"input,omitempty"`
-	Principal jig.Principal   `json:"principal"`
+	Tenant string `json:"tenant"`
+	// Tool names a tool or a registered execution spec; empty when Document is given.
+	Tool string `json:"tool,omitempty"`
+	// Document is an execution spec, DocumentArtifact one that was uploaded; DocumentName is its file name, for messages.
+	Document         string          `json:"document,omitempty"`
+	DocumentArtifact string          `json:"document_artifact,omitempty"`
+	DocumentName     string          `json:"document_name,omitempty"`
+	Input            json.RawMessage `json:"input,omitempty"`
+	InputArtifact    string          `json:"input_artifact,omitempty"`
+	Principal        jig.Principal   `json:"principal"`
 	// Pairs are key=value inputs, converted by the tool's input schema.
 	Pairs map[string]string `json:"pairs,omitempty"`
 	// Calling and Inbox are what a run hands to the next.

@@ -15,8 +15,8 @@ import (
 // the next. It ends with the session's answer, fails with the code of what went wrong, or is canceled.
 func Pass(ctx workflow.Context, in PassInput) (*PassResult, error) {
 	s := &session{
-		ref:  activities.SessionRef{Tenant: in.Tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID},
-		pass: in.Pass, begun: in.Calling, agent: in.Agent, limits: in.Limits, deadline: in.Deadline,
+		board: newBoard(ctx, in.Tenant),
+		pass:  in.Pass, begun: in.Calling, agent: in.Agent, limits: in.Limits, deadline: in.Deadline,
 		tools: in.Tools, inbox: in.Inbox, copies: map[string]int{}, status: jig.StatusWorking, shown: shownAttributes(in),
 	}
 	if err := s.listen(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	w.RegisterWorkflowWithOptions(Pass, workflow.RegisterOptions{Name: PassWorkflow})
 	w.RegisterWorkflowWithOptions(Call, workflow.RegisterOptions{Name: CallWorkflow})
+	w.RegisterWorkflowWithOptions(Composition, workflow.RegisterOptions{Name: CompositionWorkflow})
 	w.RegisterWorkflowWithOptions(Sweep, workflow.RegisterOptions{Name: SweepWorkflow})
 
 	named := func(name string, fn any) {
@@ -31,6 +32,10 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named("CallState", a.CallState)
 	named("End", a.End)
 	named("RunLocal", a.RunLocal)
+	named("Compose", a.Compose)
+	named("AbandonFrame", a.AbandonFrame)
+	named("BeginChild", a.BeginChild)
+	named("EndChild", a.EndChild)
 	named("Sweep", a.Sweep)
 
 	named(ReadStatus, a.Status)

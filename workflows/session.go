@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/converter"
@@ -17,7 +18,7 @@ import (
 
 // session is what a run keeps in memory: references and states, never data.
 type session struct {
-	ref      activities.SessionRef
+	board
 	agent    string
 	limits   jig.Limits
 	deadline time.Time
@@ -29,9 +30,7 @@ type session struct {
 	spoken  bool
 	status  jig.Status
 	settled activities.Settled
-	failure *jig.Error
 
-	calls []*call
 	tools []string
 	// more says that the pass has open calls beyond those in hand.
 	more bool
@@ -44,6 +43,8 @@ type session struct {
 	copies map[string]int
 	// shown is what the search attributes say.
 	shown attributes
+	// frames are what the compositions under way wait for, by the call that each answers.
+	frames map[string]Waiting
 }
 
 type attributes struct {
@@ -86,9 +87,40 @@ func (s *session) receive(ctx workflow.Context) {
 			s.post(ctx, name, payload.Payload().GetData())
 		})
 	}
+	selector.AddReceive(workflow.GetSignalChannel(ctx, signalWaiting), func(channel workflow.ReceiveChannel, _ bool) {
+		var waiting Waiting
+		channel.Receive(ctx, &waiting)
+		s.frameWaits(ctx, waiting)
+	})
 	for {
 		selector.Select(ctx)
 	}
+}
+
+// frameWaits notes what a composition waits for. Word from one whose call is over came too late.
+func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
+	if !s.underWay(waiting.Call) {
+		return
+	}
+	if s.frames == nil {
+		s.frames = map[string]Waiting{}
+	}
+	if s.frames[waiting.Call] = waiting; len(waiting.Calls) == 0 {
+		delete(s.frames, waiting.Call)
+	}
+	s.show(ctx)
+}
+
+// underWay reports whether the call that a composition belongs to, be it through others, is running.
+func (s *session) underWay(call string) bool {
+	root, _, _ := strings.Cut(call, "/")
+	c := s.find(root)
+	return c != nil && c.running
+}
+
+// composing reports whether a composition is under way.
+func (s *session) composing() bool {
+	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.running && c.ref.Child == activities.ChildComposition })
 }
 
 // update answers a decision when it has been taken.
@@ -138,12 +170,19 @@ func (s *session) hear(ctx workflow.Context, letter Envelope) (activities.Heard,
 	var heard activities.Heard
 	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Hear, activities.Letter{
 		SessionRef: s.ref, Name: letter.Name, Key: letter.Key, Payload: letter.Payload, Pass: pass,
+		Composing: s.composing(),
 	}).Get(ctx, &heard)
 	if err != nil {
 		return heard, failure(err)
 	}
 	s.spoken = s.spoken || heard.Message
 	s.apply(heard)
+	for _, call := range heard.Frames {
+		wake(ctx, s.ref.SessionID, call, heard)
+	}
+	if heard.Event {
+		s.passOn(ctx, activities.Heard{Event: true})
+	}
 	return heard, nil
 }
 
@@ -160,6 +199,9 @@ func (s *session) settleMail(ctx workflow.Context) {
 
 // drain takes the signals that arrived meanwhile, known and unknown names. Nothing may block between it and the end of the run.
 func (s *session) drain(ctx workflow.Context) {
+	var stale converter.RawValue
+	for workflow.GetSignalChannel(ctx, signalWaiting).ReceiveAsync(&stale) { //nolint:revive // what a composition waited for is of this run alone
+	}
 	names := letters()
 	unknown := workflow.GetUnhandledSignalNames(ctx)
 	slices.Sort(unknown)

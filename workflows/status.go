@@ -3,6 +3,8 @@ package workflows
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -23,15 +26,41 @@ func shownAttributes(in PassInput) attributes {
 
 // state is the session's status as people see it: it needs input when nothing runs and something waits for a person.
 func (s *session) state() jig.Status {
-	if s.status == jig.StatusWorking && s.inFlight() == 0 && s.pending() > 0 {
+	if s.status == jig.StatusWorking && s.idle() && len(s.waiting()) > 0 {
 		return jig.StatusInputRequired
 	}
 	return s.status
 }
 
+// idle reports whether nothing runs: what is in flight are compositions that wait for people.
+func (s *session) idle() bool {
+	for _, c := range s.calls {
+		if c.running && !s.frames[c.ref.ID].Idle {
+			return false
+		}
+	}
+	return true
+}
+
+// waiting are the calls that wait for a person, those of compositions under way too.
+func (s *session) waiting() []activities.CallRef {
+	var list []activities.CallRef
+	for _, c := range s.calls {
+		if c.waiting() {
+			list = append(list, c.ref)
+		}
+	}
+	for _, call := range slices.Sorted(maps.Keys(s.frames)) {
+		if s.underWay(call) {
+			list = append(list, s.frames[call].Calls...)
+		}
+	}
+	return list
+}
+
 // show brings the search attributes and the current details up to date; attributes cost an event, so only when they changed.
 func (s *session) show(ctx workflow.Context) {
-	now := attributes{status: s.state(), pending: s.pending(), pass: s.pass, tools: len(s.tools)}
+	now := attributes{status: s.state(), pending: len(s.waiting()), pass: s.pass, tools: len(s.tools)}
 	workflow.SetCurrentDetails(ctx, s.details())
 	if now.status == s.shown.status && now.pending == s.shown.pending && now.tools == s.shown.tools {
 		return // the number of the pass comes along with the next of these
@@ -64,8 +93,10 @@ func (s *session) view() (jig.SessionView, error) {
 	}
 	for _, c := range s.calls {
 		v.Calls = append(v.Calls, jig.CallView{Call: c.ref.ID, Tool: c.ref.Tool, Status: c.status(), Summary: c.summary})
-		if c.waiting() && c.ref.Ask != nil {
-			v.Pending = append(v.Pending, *c.ref.Ask)
+	}
+	for _, ref := range s.waiting() {
+		if ref.Ask != nil {
+			v.Pending = append(v.Pending, *ref.Ask)
 		}
 	}
 	return v, nil
@@ -88,22 +119,44 @@ func (s *session) details() string {
 	if s.settled.Status.Final() && s.settled.Reason != "" {
 		fmt.Fprintf(&b, "\nEnded: %s\n", s.settled.Reason)
 	}
-	for _, c := range s.calls {
-		if !c.waiting() || c.ref.Ask == nil {
+	describe(&b, s.ref.SessionID, s.waiting())
+	return b.String()
+}
+
+// details of a composition: the steps under way, and what waits for a person.
+func (c *composition) details() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**composition** of call %s in session %s\n", c.in.Call, c.ref.SessionID)
+	if len(c.steps) > 0 {
+		fmt.Fprintf(&b, "\nUnder way: %s\n", strings.Join(c.steps, ", "))
+	}
+	var waiting []activities.CallRef
+	for _, one := range c.calls {
+		if one.waiting() {
+			waiting = append(waiting, one.ref)
+		}
+	}
+	describe(&b, c.ref.SessionID, waiting)
+	return b.String()
+}
+
+// describe lists what waits for a person, with the commands that answer.
+func describe(b *strings.Builder, sessionID string, waiting []activities.CallRef) {
+	for _, ref := range waiting {
+		if ref.Ask == nil {
 			continue
 		}
 		if b.Len() > maxDetails {
 			b.WriteString("\n… and more: see the query `status`\n")
-			break
+			return
 		}
-		s.describe(&b, c)
+		describeOne(b, sessionID, ref)
 	}
-	return b.String()
 }
 
-func (s *session) describe(b *strings.Builder, c *call) {
-	ask := c.ref.Ask
-	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\n%s\n\n", c.ref.ID, c.ref.Tool, article(ask.Kind), ask.Summary)
+func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
+	ask := ref.Ask
+	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\n%s\n\n", ref.ID, ref.Tool, article(ask.Kind), ask.Summary)
 	fmt.Fprintf(b, "```json\n%s\n```\n", pretty(ask.Input))
 	if ask.Truncated {
 		b.WriteString("(cut down; the whole input is shown by `jig approvals`)\n")
@@ -117,7 +170,7 @@ func (s *session) describe(b *strings.Builder, c *call) {
 	if !ask.ExpiresAt.IsZero() {
 		fmt.Fprintf(b, "- expires %s\n", ask.ExpiresAt.UTC().Format("2006-01-02 15:04 MST"))
 	}
-	fmt.Fprintf(b, "- digest `%s`\n\n```\n%s\n```\n", ask.Digest, strings.Join(AnswerCommands(s.ref.SessionID, *ask), "\n"))
+	fmt.Fprintf(b, "- digest `%s`\n\n```\n%s\n```\n", ask.Digest, strings.Join(AnswerCommands(sessionID, *ask), "\n"))
 }
 
 func article(kind jig.PendingKind) string {

@@ -1,0 +1,434 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// ComposeInput asks for a composition to be taken as far as it goes.
+type ComposeInput struct {
+	SessionRef
+	// Call is the call that the composition answers.
+	Call string `json:"call"`
+	// Now is the workflow's clock.
+	Now time.Time `json:"now"`
+	// Known are the open calls that the workflow has in hand.
+	Known []string `json:"known,omitempty"`
+	// Cancel is set once the run is cancelled: what is open ends, what was done is undone.
+	Cancel bool `json:"cancel,omitempty"`
+}
+
+// Composed is where a composition stands.
+type Composed struct {
+	// Calls are open calls that the workflow did not know.
+	Calls []CallRef `json:"calls,omitempty"`
+	// Cancel are calls of no more use: those that run are to be cancelled.
+	Cancel []string `json:"cancel,omitempty"`
+	// Wake is when to look again although nothing has happened.
+	Wake time.Time `json:"wake,omitzero"`
+	// Steps are the paths of the steps under way, for people.
+	Steps []string `json:"steps,omitempty"`
+	// Done says that the composition is over; Ran is where its call stands then.
+	Done bool `json:"done,omitempty"`
+	Ran  Ran  `json:"ran,omitzero"`
+}
+
+const (
+	// movesAtOnce and timeAtOnce bound what one run of Compose does; the rest is for the next.
+	movesAtOnce = 500
+	timeAtOnce  = 5 * time.Second
+	// frameAttempt names the attempt that a composition is: however often it is taken up again, it is the same one.
+	frameAttempt = "frame"
+)
+
+// Compose takes a composition as far as it goes without waiting: it works out the next move, admits the calls that the move
+// asks for and stores both in one transaction, again and again until calls are open or nothing is left. A second run, or
+// another worker's at the same time, finds what was stored and goes on from there.
+func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, error) {
+	c, ended, err := a.composition(ctx, in)
+	if err != nil {
+		return Composed{}, temporalError(err)
+	}
+	if ended != nil {
+		return Composed{Done: true, Ran: *ended}, nil
+	}
+	out, err := c.advance(ctx, in)
+	return out, temporalError(err)
+}
+
+// composition is one run of Compose: a frame with what its moves need.
+type composition struct {
+	*Activities
+	session jig.Session
+	root    jig.Call
+	spec    contract
+	frame   jig.Frame
+	at      jig.Situation
+	// told are the calls that were cancelled by this run of Compose: an executing one stays open until its worker ends it.
+	told []string
+}
+
+// composition finds the frame, or begins it. ended is set when there is nothing to compose: the call has its result, or
+// waits for a person again.
+func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *composition, ended *Ran, err error) {
+	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, []string{in.Call})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(calls) == 0 {
+		return nil, nil, jig.Errorf(jig.CodeNotFound, "there is no call %s in session %s", in.Call, in.SessionID)
+	}
+	call := calls[0]
+	if call.Status.Final() {
+		ran := result(call)
+		return nil, &ran, nil
+	}
+	c = &composition{Activities: a, session: session, root: call}
+	if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
+		return nil, nil, err
+	}
+	if c.frame, err = a.store.Frame(ctx, in.Tenant, in.SessionID, in.Call); jig.CodeOf(err) == jig.CodeNotFound {
+		ended, err = c.begin(ctx)
+	}
+	if err != nil || ended != nil {
+		return nil, ended, err
+	}
+	c.at = jig.Situation{
+		Input: json.RawMessage(call.Input), Tenant: in.Tenant, Now: in.Now, Events: c.frame.Received, Canceled: in.Cancel,
+	}
+	if c.at.Session, err = json.Marshal(map[string]any{
+		"id": session.ID, "agent": session.Agent.Name, "task": session.Task, "input": orEmpty(session.Input),
+	}); err == nil {
+		c.at.Principal, err = json.Marshal(map[string]any{
+			"id": session.Principal.ID, "groups": orNone(session.Principal.Groups), "permissions": orNone(session.Principal.Permissions),
+		})
+	}
+	return c, nil, err
+}
+
+// begin reserves the call, as an attempt that lasts as long as the composition, and stores the frame.
+func (c *composition) begin(ctx context.Context) (ended *Ran, err error) {
+	digested, err := digest(c.root)
+	if err != nil {
+		return nil, err
+	}
+	reservation, err := c.store.Reserve(ctx, jig.Reserve{
+		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Version: c.root.Version, Digest: digested,
+		MaxAttempts: c.spec.tool.MaxAttempts, Attempt: frameAttempt,
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch reservation.Outcome {
+	case jig.ReserveFinal:
+		ran := result(reservation.Call)
+		return &ran, nil
+	case jig.ReserveUnknown:
+		ran, err := c.asked(ctx, reservation.Call)
+		return &ran, err
+	case jig.ReserveWaiting:
+		ran, again, err := c.readmit(ctx, c.session, reservation.Call, c.spec.tool)
+		if err != nil || !again {
+			return &ran, err
+		}
+		return nil, jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew", c.root.ID)
+	case jig.ReserveRun:
+	}
+	c.frame, err = c.store.BeginFrame(ctx, jig.Frame{
+		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID,
+		Kind: DocumentSpec, Name: c.root.Tool, Version: c.root.Version, Fence: reservation.Fence,
+	})
+	return nil, err
+}
+
+// advance makes moves until calls are open, time or an event is awaited, or the composition is over.
+func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, error) {
+	var out Composed
+	started := c.now()
+	for moves := 0; !c.frame.Done; moves++ {
+		if moves >= movesAtOnce || c.now().Sub(started) > timeAtOnce {
+			out.Wake = in.Now
+			break
+		}
+		move, err := c.move(ctx)
+		if err != nil {
+			return out, err
+		}
+		final, err := c.keep(ctx, move)
+		if jig.CodeOf(err) == jig.CodeConflict { // somebody else took it up: go on from where they are
+			if c.frame, err = c.store.Frame(ctx, in.Tenant, in.SessionID, in.Call); err != nil {
+				return out, err
+			}
+			c.at.Events = c.frame.Received
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		out.Wake, out.Steps = move.Wake, move.Steps
+		out.Cancel = append(out.Cancel, c.ids(move.Cancel)...)
+		if !final && !move.Done {
+			return out, c.open(ctx, in, move, &out)
+		}
+	}
+	if !c.frame.Done {
+		return out, nil
+	}
+	ran, err := c.finish(ctx)
+	out.Done, out.Ran, out.Calls = true, ran, nil
+	return out, err
+}
+
+// move works out the next move. A run that cannot be worked out is over, as failed: no retry would mend it.
+func (c *composition) move(ctx context.Context) (jig.Move, error) {
+	facts := &facts{store: c.store, ref: SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}, root: c.root.ID}
+	move, err := c.composer.Advance(ctx, c.root.Version, c.spec.body, c.frame.State, facts, c.at)
+	if err == nil {
+		return move, nil
+	}
+	if ctx.Err() != nil || jig.CodeOf(err) == jig.CodeUnavailable {
+		return jig.Move{}, err
+	}
+	return jig.Move{State: c.frame.State, Done: true, Result: jig.Failure(err)}, nil
+}
+
+// keep stores a move; final says that some of its calls have their results already, so that the next move can be made.
+func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err error) {
+	m := jig.FrameMove{
+		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: move.State,
+		Values: move.Values, Events: move.Events, Consumed: move.Consumed, Done: move.Done,
+	}
+	m.Cancel = slices.DeleteFunc(c.ids(move.Cancel), func(id string) bool { return slices.Contains(c.told, id) })
+	c.told = append(c.told, m.Cancel...)
+	final = len(m.Cancel) > 0 // what waited has its result now
+	for i := range m.Events {
+		if m.Events[i].Pass = c.root.Pass; m.Events[i].CallID != "" {
+			m.Events[i].CallID = c.root.ID + "/" + m.Events[i].CallID
+		}
+	}
+	for _, ask := range move.Calls {
+		call, approval, err := c.admit(ctx, ask)
+		if err != nil {
+			return false, err
+		}
+		final = final || call.Status.Final()
+		m.Calls = append(m.Calls, call)
+		if approval != nil {
+			m.Approvals = append(m.Approvals, *approval)
+		}
+	}
+	if move.Done {
+		if err := c.conclude(&m, move.Result); err != nil {
+			return false, err
+		}
+	}
+	if !move.Done && len(m.Calls)+len(m.Cancel)+len(m.Values)+len(m.Events)+len(m.Consumed) == 0 &&
+		string(move.State) == string(c.frame.State) {
+		return false, nil // nothing has changed
+	}
+	if err := c.store.MoveFrame(ctx, m); err != nil {
+		return false, err
+	}
+	c.frame.State, c.frame.Done, c.frame.Result = move.State, move.Done, m.Result
+	c.frame.Revision++
+	c.at.Events = slices.DeleteFunc(c.at.Events, func(e jig.ReceivedEvent) bool { return slices.Contains(move.Consumed, e.ID) })
+	if move.Done && m.Whole != nil {
+		c.frame, err = c.store.Frame(ctx, m.Tenant, m.SessionID, m.CallID) // it knows where the whole is
+	}
+	return final, err
+}
+
+// admit decides on a step's call as on one that a model asked for.
+func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pending, error) {
+	call := jig.Call{
+		Tenant: c.root.Tenant, SessionID: c.root.SessionID, ID: c.root.ID + "/" + ask.Path, Frame: c.root.ID,
+		Pass: c.root.Pass, Ordinal: c.root.Ordinal, Tool: ask.Tool,
+	}
+	tool, refused, err := c.resolve(ctx, c.session, jig.ToolCall{Name: ask.Tool, Input: ask.Input}, &call)
+	if err != nil {
+		return call, nil, err
+	}
+	if refused != nil {
+		refuse(&call, refused)
+		return call, nil, nil
+	}
+	if err := c.rule(ctx, c.session, tool, &call); err != nil {
+		return call, nil, err
+	}
+	if call.Status != jig.CallWaiting {
+		return call, nil, nil
+	}
+	pending := c.pending(c.session, tool, call)
+	return call, &pending, nil
+}
+
+// conclude sets the result of a composition that is over: checked against what the spec promises, cut down when it is large.
+func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
+	if r.Success && len(c.spec.tool.OutputSchema) > 0 {
+		if err := c.schemas.Validate(c.spec.tool.OutputSchema, r.Data); err != nil {
+			e := *jig.AsError(err)
+			e.Code, e.Message = jig.CodeInvalidOutput, "the output does not fit the output schema: "+e.Message
+			r = jig.Failure(&e)
+		}
+	}
+	completion := jig.Completion{CallID: c.root.ID, Result: r}
+	if err := cutDown(&completion); err != nil {
+		return err
+	}
+	m.Result, m.Whole = &completion.Result, completion.Whole
+	return nil
+}
+
+// finish finalises the composition's own call with the result that the frame has.
+func (c *composition) finish(ctx context.Context) (Ran, error) {
+	completion := jig.Completion{
+		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Fence: c.frame.Fence, Status: jig.CallFailed,
+		Result: jig.Failure(jig.Errorf(jig.CodeCanceled, "the session ended")),
+	}
+	if c.frame.Result != nil {
+		completion.Result = *c.frame.Result
+	}
+	switch e := completion.Result.Error; {
+	case completion.Result.Success:
+		completion.Status = jig.CallSucceeded
+	case e != nil && e.Code == jig.CodeCanceled:
+		completion.Status = jig.CallCanceled
+	}
+	if c.frame.ResultArtifact != "" {
+		whole, err := c.readWhole(ctx, c.root.Tenant, c.frame.ResultArtifact)
+		if err != nil {
+			return Ran{}, err
+		}
+		completion.Whole = whole
+	}
+	stored, err := c.store.Complete(ctx, completion)
+	return result(stored), err
+}
+
+// open fills in the open calls that the workflow does not know.
+func (c *composition) open(ctx context.Context, in ComposeInput, move jig.Move, out *Composed) error {
+	paths := slices.Clone(move.Open)
+	for _, ask := range move.Calls {
+		paths = append(paths, ask.Path)
+	}
+	unknown := slices.ContainsFunc(c.ids(paths), func(id string) bool { return !slices.Contains(in.Known, id) })
+	if !unknown {
+		return nil
+	}
+	window, err := c.store.FrameWindow(ctx, in.Tenant, in.SessionID, in.Call)
+	if err != nil {
+		return err
+	}
+	window.Calls = slices.DeleteFunc(window.Calls, func(call jig.Call) bool { return slices.Contains(in.Known, call.ID) })
+	out.Calls, err = c.refs(ctx, window)
+	return err
+}
+
+// ids are the call ids of paths.
+func (c *composition) ids(paths []string) []string {
+	ids := make([]string, len(paths))
+	for i, path := range paths {
+		ids[i] = c.root.ID + "/" + path
+	}
+	return ids
+}
+
+// AbandonFrame ends a composition whose workflow was ended from outside: its open calls are canceled, its call fails.
+func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, error) {
+	c, ended, err := a.composition(ctx, in)
+	if err != nil {
+		return Ran{}, temporalError(err)
+	}
+	if ended != nil {
+		return *ended, nil
+	}
+	if !c.frame.Done {
+		window, err := a.store.FrameWindow(ctx, in.Tenant, in.SessionID, in.Call)
+		if err != nil {
+			return Ran{}, temporalError(err)
+		}
+		failed := jig.Failure(jig.Errorf(jig.CodeCanceled, "the workflow of the composition was ended from outside").WithReason(jig.ReasonTerminated))
+		m := jig.FrameMove{
+			Tenant: in.Tenant, SessionID: in.SessionID, CallID: in.Call, Revision: c.frame.Revision, State: c.frame.State,
+			Done: true, Result: &failed,
+		}
+		for _, call := range window.Calls {
+			m.Cancel = append(m.Cancel, call.ID)
+		}
+		if err := a.store.MoveFrame(ctx, m); err != nil {
+			return Ran{}, temporalError(err)
+		}
+		c.frame.Done, c.frame.Result = true, &failed
+	}
+	ran, err := c.finish(ctx)
+	return ran, temporalError(err)
+}
+
+// maxFacts bounds the results that one move reads.
+const maxFacts = 16 << 20
+
+// facts reads what a composition has done, for its interpreter.
+type facts struct {
+	store Store
+	ref   SessionRef
+	root  string
+	read  int64
+}
+
+// Calls returns the calls with these paths, with their whole results.
+func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepCall, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(paths))
+	for i, path := range paths {
+		ids[i] = f.root + "/" + path
+	}
+	_, calls, err := f.store.CallsOf(ctx, f.ref.Tenant, f.ref.SessionID, ids)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]jig.StepCall, len(calls))
+	for _, call := range calls {
+		if call.ResultArtifact != "" {
+			whole, err := readArtifact(ctx, f.store, f.ref.Tenant, call.ResultArtifact, maxFacts-f.read)
+			if err != nil {
+				return nil, err
+			}
+			f.read += int64(len(whole))
+			call.Result = &jig.ToolResult{}
+			if err := json.Unmarshal(whole, call.Result); err != nil {
+				return nil, jig.Errorf(jig.CodeInternal, "reading the result of call %s: %w", call.ID, err)
+			}
+		}
+		found[strings.TrimPrefix(call.ID, f.root+"/")] = jig.StepCall{Status: call.Status, Result: call.Result}
+	}
+	return found, nil
+}
+
+// Values returns the values that were kept under these paths.
+func (f *facts) Values(ctx context.Context, paths []string) (map[string]json.RawMessage, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	return f.store.FrameValues(ctx, f.ref.Tenant, f.ref.SessionID, f.root, paths)
+}
+
+func orEmpty(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}
+
+func orNone(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

@@ -1,0 +1,157 @@
+package activities
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jig-run/jig"
+)
+
+// DocumentSpec is the kind under which execution specs are kept, whatever they are (composition, prompt, task): their names
+// share one space, for they are called alike.
+const DocumentSpec = "spec"
+
+// The kinds of tools that run as a workflow of their own, by Tool.Implementation.
+const (
+	// ChildComposition runs an execution spec.
+	ChildComposition = "composition"
+	// ChildAgent runs an agent in a session of its own.
+	ChildAgent = "agent"
+)
+
+// childOf says as what workflow a tool runs; "" for a tool that is an activity.
+func childOf(tool jig.Tool) string {
+	switch tool.Implementation {
+	case "composition", "prompt", "task":
+		return ChildComposition
+	case ChildAgent:
+		return ChildAgent
+	}
+	return ""
+}
+
+// isSpec reports whether a tool is an execution spec and not code.
+func isSpec(tool jig.Tool) bool { return childOf(tool) == ChildComposition }
+
+// contract is an execution spec with the tool it is.
+type contract struct {
+	tool jig.Tool
+	body []byte
+}
+
+// contracts remembers execution specs by version, so that a call reads none twice. Versions never change, so nothing in it
+// grows old; when it is full it begins anew.
+type contracts struct {
+	mu    sync.Mutex
+	known map[contractKey]contract
+}
+
+type contractKey struct{ tenant, name, version string }
+
+// maxContracts bounds what is remembered.
+const maxContracts = 1000
+
+func (c *contracts) get(key contractKey) (contract, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found, ok := c.known[key]
+	return found, ok
+}
+
+func (c *contracts) put(key contractKey, found contract) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known) >= maxContracts {
+		c.known = map[contractKey]contract{}
+	}
+	c.known[key] = found
+}
+
+// tool finds a tool's contract: one in code, or a version of an execution spec. It is false when there is none.
+func (a *Activities) tool(ctx context.Context, tenant, name, version string) (jig.Tool, bool, error) {
+	if tool, ok := a.catalogue.Tool(name); ok {
+		return tool, true, nil
+	}
+	if version == "" {
+		return jig.Tool{}, false, nil
+	}
+	found, err := a.specAt(ctx, tenant, name, version)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return jig.Tool{}, false, nil
+	}
+	return found.tool, err == nil, err
+}
+
+// specAt reads a version of an execution spec.
+func (a *Activities) specAt(ctx context.Context, tenant, name, version string) (contract, error) {
+	key := contractKey{tenant, name, version}
+	if found, ok := a.contracts.get(key); ok {
+		return found, nil
+	}
+	body, err := a.store.DocumentAt(ctx, tenant, DocumentSpec, name, version)
+	if err != nil {
+		return contract{}, err
+	}
+	tool, err := a.composer.Contract(name, body)
+	if err != nil {
+		return contract{}, err
+	}
+	found := contract{tool: tool, body: body}
+	a.contracts.put(key, found)
+	return found, nil
+}
+
+// specs are the execution specs that a tenant sees now, as tools, sorted by name. One that cannot be read any more (an
+// older version of the language) is left out, with a line in the log.
+func (a *Activities) specs(ctx context.Context, tenant string) ([]jig.Tool, error) {
+	current, err := a.store.CurrentDocuments(ctx, tenant, DocumentSpec)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]jig.Tool, 0, len(current))
+	for _, d := range current {
+		found, err := a.specAt(ctx, tenant, d.Name, d.Version)
+		if jig.CodeOf(err) == jig.CodeUnavailable {
+			return nil, err
+		}
+		if err != nil {
+			a.logger.WarnContext(ctx, "an execution spec cannot be read", slog.String("tenant", tenant), slog.String("name", d.Name),
+				slog.String("version", d.Version), slog.String("error", err.Error()))
+			continue
+		}
+		list = append(list, found.tool)
+	}
+	return list, nil
+}
+
+// tools are all tools that a tenant may see, those in code and execution specs, sorted by name. Code wins over a spec of its name.
+func (a *Activities) tools(ctx context.Context, tenant string) ([]jig.Tool, error) {
+	list := a.catalogue.Tools()
+	specs, err := a.specs(ctx, tenant)
+	if err != nil || len(specs) == 0 {
+		return list, err
+	}
+	for _, tool := range specs {
+		if _, taken := a.catalogue.Tool(tool.Name); !taken {
+			list = append(list, tool)
+		}
+	}
+	slices.SortFunc(list, func(x, y jig.Tool) int { return strings.Compare(x.Name, y.Name) })
+	return list, nil
+}
+
+// validate checks an input against a tool's schema; every violation in one error.
+func (a *Activities) validate(tool jig.Tool, input []byte) error {
+	if isSpec(tool) {
+		return a.schemas.Validate(tool.InputSchema, input)
+	}
+	return a.catalogue.Validate(tool.Name, input)
+}
+
+// noTool is the error for a name that no tool has, with the nearest one as a hint.
+func (a *Activities) noTool(name string) *jig.Error {
+	return jig.AsError(a.catalogue.Validate(name, nil))
+}

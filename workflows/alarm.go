@@ -1,0 +1,67 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// alarm is the timer of the approval that expires first.
+type alarm struct {
+	at     time.Time
+	cancel workflow.CancelFunc
+}
+
+// arm sets the alarm for the approval that expires first. A timer that is too early does no harm: it looks and is set again.
+func (b *board) arm(ctx workflow.Context, t *alarm) {
+	var first time.Time
+	for _, c := range b.calls {
+		if c.ref.State == jig.CallWaiting && c.ref.Ask != nil && (first.IsZero() || c.ref.Ask.ExpiresAt.Before(first)) {
+			first = c.ref.Ask.ExpiresAt
+		}
+	}
+	if first.IsZero() || (!t.at.IsZero() && !first.Before(t.at)) {
+		return
+	}
+	if t.cancel != nil {
+		t.cancel()
+	}
+	timed, cancel := workflow.WithCancel(ctx)
+	t.at, t.cancel = first, cancel
+	workflow.GoNamed(timed, "expiry", func(ctx workflow.Context) {
+		wait := first.Sub(workflow.Now(ctx))
+		if wait <= 0 {
+			wait = time.Second // the database's clock is a little behind: look again soon
+		}
+		if workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "the first approval expires"}).Get(ctx, nil) != nil {
+			return
+		}
+		*t = alarm{}
+		b.expire(ctx)
+		b.arm(ctx, t)
+	})
+}
+
+// expire closes the approvals whose time has come.
+func (b *board) expire(ctx workflow.Context) {
+	var due []string
+	for _, c := range b.calls {
+		if c.ref.State == jig.CallWaiting && c.ref.Ask != nil && !c.ref.Ask.ExpiresAt.After(workflow.Now(ctx)) {
+			due = append(due, c.ref.ID)
+		}
+	}
+	if len(due) == 0 {
+		return
+	}
+	var a *activities.Activities
+	var heard activities.Heard
+	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Expire, activities.ExpireInput{SessionRef: b.ref, Calls: due, Now: workflow.Now(ctx)}).Get(ctx, &heard)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("approvals could not be expired", "error", err.Error())
+		return
+	}
+	b.note(heard.Decisions)
+}

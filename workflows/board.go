@@ -1,0 +1,196 @@
+package workflows
+
+import (
+	"slices"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// call is a call in hand.
+type call struct {
+	ref activities.CallRef
+	// running says that an attempt is under way in this run.
+	running bool
+	summary string
+}
+
+func (c *call) waiting() bool {
+	return c.ref.State == jig.CallWaiting || c.ref.State == jig.CallUnknown
+}
+
+// ready reports whether the call may run and does not.
+func (c *call) ready() bool {
+	return !c.running && (c.ref.State == jig.CallReserved || c.ref.State == jig.CallExecuting)
+}
+
+// board is the calls that a run has in hand: which may start, which run, which wait.
+type board struct {
+	ref   activities.SessionRef
+	calls []*call
+	// failure is what no retry can mend.
+	failure *jig.Error
+	// changes counts what has happened to calls, from inside and outside.
+	changes int
+	// hold, when set, gives a call the context that it runs in.
+	hold func(ctx workflow.Context, id string) workflow.Context
+}
+
+func newBoard(ctx workflow.Context, tenant string) board {
+	return board{ref: activities.SessionRef{Tenant: tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}}
+}
+
+func (b *board) find(id string) *call {
+	for _, c := range b.calls {
+		if c.ref.ID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// startReady starts as many calls as may run at once (limit), in the order asked, and returns how many. A call waits for the
+// earlier ones with its concurrency key. Quick tools run beside the workflow, all that are ready together.
+func (b *board) startReady(ctx workflow.Context, limit int) int {
+	started, busy := 0, b.inFlight()
+	var quick []*call
+	for i, c := range b.calls {
+		if busy >= limit {
+			break
+		}
+		if !c.ready() || b.blocked(i) {
+			continue
+		}
+		c.running = true
+		busy++
+		started++
+		if c.ref.Local {
+			quick = append(quick, c)
+			continue
+		}
+		workflow.GoNamed(ctx, "call "+c.ref.ID, func(ctx workflow.Context) {
+			if b.hold != nil {
+				ctx = b.hold(ctx, c.ref.ID)
+			}
+			b.run(ctx, c)
+		})
+	}
+	if len(quick) > 0 {
+		workflow.GoNamed(ctx, "quick calls", func(ctx workflow.Context) { b.runQuick(ctx, quick) })
+	}
+	return started
+}
+
+func (b *board) blocked(i int) bool {
+	key := b.calls[i].ref.Key
+	if key == "" {
+		return false
+	}
+	for _, earlier := range b.calls[:i] {
+		if earlier.ref.Key == key && !earlier.ref.State.Final() {
+			return true
+		}
+	}
+	return false
+}
+
+// run brings one call to a worker, or to a workflow of its own, and notes where it stands afterwards.
+func (b *board) run(ctx workflow.Context, c *call) {
+	switch c.ref.Child {
+	case activities.ChildComposition:
+		ran, err := b.runComposition(ctx, c)
+		b.ran(ctx, c, ran, err)
+		return
+	case activities.ChildAgent:
+		ran, err := b.runAgent(ctx, c)
+		b.ran(ctx, c, ran, err)
+		return
+	}
+	var ran activities.Ran
+	err := workflow.ExecuteActivity(toolOptions(ctx, c.ref), c.ref.Tool, activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}).Get(ctx, &ran)
+	b.ran(ctx, c, ran, err)
+}
+
+// runQuick runs calls beside the workflow, in one local activity.
+func (b *board) runQuick(ctx workflow.Context, calls []*call) {
+	var a *activities.Activities
+	in := activities.RunLocalInput{SessionRef: b.ref}
+	for _, c := range calls {
+		in.Calls = append(in.Calls, c.ref.ID)
+	}
+	var list []activities.Ran
+	err := workflow.ExecuteLocalActivity(localToolOptions(ctx, calls), a.RunLocal, in).Get(ctx, &list)
+	for i, c := range calls {
+		var ran activities.Ran
+		if err == nil {
+			ran = list[i]
+		}
+		b.ran(ctx, c, ran, err)
+	}
+}
+
+// note notes what decisions did to the calls in hand.
+func (b *board) note(decisions []jig.Ruled) {
+	b.changes++
+	for _, ruled := range decisions {
+		c := b.find(ruled.Call)
+		if c == nil || c.running || c.ref.State.Final() || ruled.Status == "" {
+			continue
+		}
+		c.ref.State = ruled.Status
+		if !c.waiting() {
+			c.ref.Ask = nil
+		}
+	}
+}
+
+// ran notes where a call stands after an attempt.
+func (b *board) ran(ctx workflow.Context, c *call, ran activities.Ran, err error) {
+	c.running = false
+	b.changes++
+	switch {
+	case err == nil:
+		c.ref.State, c.ref.Ask, c.summary = ran.State, ran.Ask, ran.Summary
+	case temporal.IsCanceledError(err) || ctx.Err() != nil:
+		c.ref.State = jig.CallCanceled
+	default:
+		// Only what no retry can mend comes here. The store still has the call open; ending the session closes it.
+		b.failure = activities.ErrorFrom(err)
+		c.ref.State, c.summary = jig.CallFailed, b.failure.Message
+	}
+}
+
+// abandon waits for the calls in flight to notice that the session was cancelled.
+func (b *board) abandon(ctx workflow.Context) error {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	_ = workflow.Await(free, func() bool { return b.inFlight() == 0 }) //nolint:errcheck // a disconnected wait cannot be cancelled
+	return ctx.Err()
+}
+
+// progress changes whenever a call does.
+func (b *board) progress() [4]int {
+	var p [4]int
+	p[3] = len(b.calls)
+	for i, c := range b.calls {
+		switch {
+		case c.running:
+			p[0]++
+		case c.waiting():
+			p[1]++
+		case c.ref.State.Final():
+			p[2] += i + 1
+		}
+	}
+	return p
+}
+
+func (b *board) inFlight() int { return b.progress()[0] }
+
+func (b *board) pending() int { return b.progress()[1] }
+
+func (b *board) done() bool {
+	return b.failure != nil || !slices.ContainsFunc(b.calls, func(c *call) bool { return !c.ref.State.Final() })
+}

@@ -1,0 +1,323 @@
+package workflows
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// CompositionInput is the input of a run of Composition: the call of an execution spec that it answers.
+type CompositionInput struct {
+	Tenant    string `json:"tenant"`
+	SessionID string `json:"session_id"`
+	Call      string `json:"call"`
+	// Canceled says that an earlier run of it was cancelled: what was done is being undone.
+	Canceled bool `json:"canceled,omitempty"`
+}
+
+// Waiting is what a composition tells its session whenever it changes: the calls that wait for a person.
+type Waiting struct {
+	// Call is the call that the composition answers.
+	Call  string               `json:"call"`
+	Calls []activities.CallRef `json:"calls,omitempty"`
+	// Idle says that nothing of it runs: it waits for people alone.
+	Idle bool `json:"idle,omitempty"`
+}
+
+// stepsAtOnce bounds the calls of a composition that run at once; its loops have bounds of their own.
+const stepsAtOnce = 100
+
+// FrameWorkflowID is the id of the workflow that answers a call of an execution spec.
+func FrameWorkflowID(sessionID, call string) string { return jig.IdempotencyKey(sessionID, call) }
+
+// Composition answers one call of an execution spec. What it does next is worked out by an activity, from what the store
+// knows, so that neither data nor the language is part of a replay: the workflow runs the calls that it is given, keeps
+// the time, and asks again whenever something has happened.
+func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
+	c := &composition{
+		board: board{ref: activities.SessionRef{Tenant: in.Tenant, SessionID: in.SessionID}}, in: in, canceled: in.Canceled,
+		stops: map[string]workflow.CancelFunc{},
+	}
+	c.hold = c.stoppable
+	workflow.GoNamed(ctx, "woken", c.listen)
+	for {
+		seen := c.changes
+		out, err := c.compose(ctx)
+		if err != nil {
+			return nil, failure(err)
+		}
+		if out.Done {
+			c.report(ctx)
+			return &out.Ran, nil
+		}
+		again, err := c.wait(ctx, out, seen)
+		if err != nil {
+			return nil, err
+		}
+		if again {
+			in.Canceled = c.canceled
+			return nil, workflow.NewContinueAsNewError(ctx, CompositionWorkflow, in)
+		}
+	}
+}
+
+// composition is what a run keeps in memory: the calls in hand, and nothing of what they say.
+type composition struct {
+	board
+	in      CompositionInput
+	started int
+	// canceled is set once the run was cancelled: from then on it ends what is open and undoes what was done.
+	canceled bool
+	// stops cancel the calls that run.
+	stops map[string]workflow.CancelFunc
+	// told is what the session was told last.
+	told Waiting
+	// steps under way, for people.
+	steps []string
+	alarm alarm
+	// timer wakes the composition at the next moment of a step.
+	timer wakeTimer
+}
+
+// wakeTimer is set for a moment, and due when it has come.
+type wakeTimer struct {
+	at     time.Time
+	cancel workflow.CancelFunc
+	due    bool
+}
+
+// set sets the timer for a moment, unless it is set for it already; a zero moment stops it.
+func (t *wakeTimer) set(ctx workflow.Context, at time.Time) {
+	if at.Equal(t.at) && !t.due {
+		return
+	}
+	if t.cancel != nil {
+		t.cancel()
+	}
+	*t = wakeTimer{at: at}
+	if at.IsZero() {
+		return
+	}
+	ctx, t.cancel = workflow.WithCancel(ctx)
+	workflow.GoNamed(ctx, "timer", func(ctx workflow.Context) {
+		wait := max(at.Sub(workflow.Now(ctx)), time.Millisecond)
+		fired := workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "the next moment of a step"}).Get(ctx, nil) == nil
+		if fired && t.at.Equal(at) {
+			t.due = true
+		}
+	})
+}
+
+// compose asks what is to be done now.
+func (c *composition) compose(ctx workflow.Context) (activities.Composed, error) {
+	if ctx.Err() != nil && !c.canceled {
+		c.canceled = true
+		free, _ := workflow.NewDisconnectedContext(ctx)
+		_ = workflow.Await(free, func() bool { return c.inFlight() == 0 }) //nolint:errcheck // a disconnected wait cannot be cancelled
+	}
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // the last word must be written also when the run is cancelled
+	var a *activities.Activities
+	var out activities.Composed
+	c.settle()
+	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Compose, activities.ComposeInput{
+		SessionRef: c.ref, Call: c.in.Call, Now: workflow.Now(ctx), Known: c.known(), Cancel: c.canceled,
+	}).Get(ctx, &out)
+	if err != nil {
+		return out, err //nolint:wrapcheck // the caller turns it into the workflow's failure
+	}
+	for _, ref := range out.Calls {
+		if c.find(ref.ID) == nil {
+			c.calls = append(c.calls, &call{ref: ref})
+		}
+	}
+	for _, id := range out.Cancel {
+		c.stop(id)
+	}
+	c.steps = out.Steps
+	return out, nil
+}
+
+// settle drops the calls that are over: what they gave is in the store.
+func (c *composition) settle() {
+	c.calls = slices.DeleteFunc(c.calls, func(one *call) bool { return one.ref.State.Final() })
+}
+
+func (c *composition) known() []string {
+	ids := make([]string, 0, len(c.calls))
+	for _, one := range c.calls {
+		ids = append(ids, one.ref.ID)
+	}
+	return ids
+}
+
+// stop ends a call that is of no use any more.
+func (c *composition) stop(id string) {
+	if cancel, ok := c.stops[id]; ok {
+		cancel()
+	}
+	if one := c.find(id); one != nil && !one.running {
+		one.ref.State = jig.CallCanceled
+	}
+}
+
+// stoppable gives a call a context of its own, so that it can be stopped.
+func (c *composition) stoppable(ctx workflow.Context, id string) workflow.Context {
+	ctx, c.stops[id] = workflow.WithCancel(ctx)
+	return ctx
+}
+
+// wait runs the calls in hand until something has happened (since seen) that may let the composition go on; again says that
+// the run has grown enough and the next one is to go on.
+func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen int) (again bool, err error) {
+	if c.canceled { // what is done now undoes what was done: nobody cancels that
+		ctx, _ = workflow.NewDisconnectedContext(ctx)
+	}
+	full := c.started >= callsPerRun || workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
+	if !full {
+		c.started += c.startReady(ctx, stepsAtOnce)
+	}
+	if full && c.inFlight() == 0 {
+		return true, nil
+	}
+	c.report(ctx)
+	c.arm(ctx, &c.alarm)
+	c.timer.set(ctx, out.Wake)
+	err = workflow.Await(ctx, func() bool { return c.timer.due || c.changes != seen })
+	if err != nil && !c.canceled {
+		return false, nil // the run was cancelled: the next round sees to it
+	}
+	return false, err //nolint:wrapcheck // fails only when the workflow is cut off
+}
+
+// listen takes what the session passes on: decisions on calls of this composition, and word that an event came.
+func (c *composition) listen(ctx workflow.Context) {
+	for channel := workflow.GetSignalChannel(ctx, signalWake); ; {
+		var heard activities.Heard
+		channel.Receive(ctx, &heard)
+		c.note(heard.Decisions)
+		for _, ref := range heard.Calls {
+			if one := c.find(ref.ID); one != nil && !one.running && !one.ref.State.Final() {
+				one.ref = ref
+			}
+		}
+		if heard.Event {
+			c.passOn(ctx, heard)
+		}
+	}
+}
+
+// passOn lets the compositions of this one's steps hear of an event too.
+func (b *board) passOn(ctx workflow.Context, heard activities.Heard) {
+	for _, one := range b.calls {
+		if one.running && one.ref.Child == activities.ChildComposition {
+			wake(ctx, b.ref.SessionID, one.ref.ID, heard)
+		}
+	}
+}
+
+// wake tells a composition that something concerns it. One that has ended does not hear it, and need not.
+func wake(ctx workflow.Context, sessionID, call string, heard activities.Heard) {
+	workflow.SignalExternalWorkflow(ctx, FrameWorkflowID(sessionID, call), "", signalWake, heard)
+}
+
+// report tells the session what waits for a person, when that has changed.
+func (c *composition) report(ctx workflow.Context) {
+	now := Waiting{Call: c.in.Call}
+	for _, one := range c.calls {
+		if one.waiting() {
+			now.Calls = append(now.Calls, one.ref)
+		}
+	}
+	now.Idle = len(now.Calls) > 0 && c.inFlight() == 0
+	workflow.SetCurrentDetails(ctx, c.details())
+	if now.Idle == c.told.Idle && slices.EqualFunc(now.Calls, c.told.Calls, sameAsk) {
+		return
+	}
+	c.told = now
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	workflow.SignalExternalWorkflow(ctx, c.ref.SessionID, "", signalWaiting, now)
+}
+
+func sameAsk(x, y activities.CallRef) bool {
+	return x.ID == y.ID && x.State == y.State && (x.Ask == nil) == (y.Ask == nil) && (x.Ask == nil || x.Ask.Digest == y.Ask.Digest)
+}
+
+// runComposition answers a call of an execution spec by a child workflow.
+func (b *board) runComposition(ctx workflow.Context, c *call) (activities.Ran, error) {
+	options := b.childOptions(FrameWorkflowID(b.ref.SessionID, c.ref.ID), c)
+	options.TypedSearchAttributes = temporal.NewSearchAttributes(
+		temporal.NewSearchAttributeKeyKeyword(AttrTenant).ValueSet(b.ref.Tenant),
+		temporal.NewSearchAttributeKeyKeywordList(AttrTool).ValueSet([]string{c.ref.Tool}),
+	)
+	var ran activities.Ran
+	in := CompositionInput{Tenant: b.ref.Tenant, SessionID: b.ref.SessionID, Call: c.ref.ID}
+	err := b.child(ctx, options, CompositionWorkflow, in, &ran)
+	if err == nil {
+		return ran, nil
+	}
+	// The child was ended from outside, or could not go on: its call is closed, so that this run can.
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	var a *activities.Activities
+	err = workflow.ExecuteLocalActivity(databaseOptions(free), a.AbandonFrame, activities.ComposeInput{
+		SessionRef: b.ref, Call: c.ref.ID, Now: workflow.Now(ctx),
+	}).Get(free, &ran)
+	return ran, err //nolint:wrapcheck // ran tells cancellation from failure by Temporal's own types
+}
+
+// runAgent answers a call by a session of its own.
+func (b *board) runAgent(ctx workflow.Context, c *call) (activities.Ran, error) {
+	var a *activities.Activities
+	var child activities.Child
+	in := activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}
+	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.BeginChild, in).Get(ctx, &child); err != nil {
+		return activities.Ran{}, err //nolint:wrapcheck // as above
+	}
+	if child.Ended != nil {
+		return *child.Ended, nil
+	}
+	options := b.childOptions(child.SessionID, c)
+	options.TypedSearchAttributes = temporal.NewSearchAttributes(
+		temporal.NewSearchAttributeKeyKeyword(AttrTenant).ValueSet(b.ref.Tenant),
+		temporal.NewSearchAttributeKeyKeyword(AttrAgent).ValueSet(child.Start.Agent),
+		temporal.NewSearchAttributeKeyKeyword(AttrStatus).ValueSet(string(jig.StatusWorking)),
+		temporal.NewSearchAttributeKeyInt64(AttrPass).ValueSet(1),
+		temporal.NewSearchAttributeKeyInt64(AttrPending).ValueSet(0),
+	)
+	end := activities.EndChildInput{RunInput: in}
+	if err := b.child(ctx, options, PassWorkflow, PassInput{Tenant: b.ref.Tenant, Start: &child.Start}, nil); err != nil {
+		end.Error = activities.ErrorFrom(err)
+	}
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	var ran activities.Ran
+	err := workflow.ExecuteLocalActivity(databaseOptions(free), a.EndChild, end).Get(free, &ran)
+	return ran, err //nolint:wrapcheck // as above
+}
+
+func (b *board) childOptions(id string, c *call) workflow.ChildWorkflowOptions {
+	return workflow.ChildWorkflowOptions{
+		WorkflowID: id, WaitForCancellation: true, StaticSummary: c.ref.ID + " " + c.ref.Tool + " " + c.ref.Title,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+	}
+}
+
+// child runs a child workflow to its end. After a reset the child of the run before may still be there for a moment: it is
+// waited for.
+func (b *board) child(ctx workflow.Context, options workflow.ChildWorkflowOptions, name string, in, result any) error {
+	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+		err := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), name, in).Get(ctx, result)
+		var running *temporal.ChildWorkflowExecutionAlreadyStartedError
+		if !errors.As(err, &running) {
+			return err //nolint:wrapcheck // the caller reads Temporal's own types
+		}
+		if err := workflow.Sleep(ctx, pause); err != nil {
+			return err //nolint:wrapcheck // as above
+		}
+	}
+}
