@@ -11,10 +11,7 @@ import (
 // PutDocument stores a document's version and makes it the current one. The reserved tenant's documents are written by the
 // owner of the tables alone.
 func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
-	if tenant == jig.GlobalTenant {
-		return jig.Errorf(jig.CodeNotPermitted, "documents of the tenant %s are written by operators", tenant).WithField("tenant")
-	}
-	if err := jig.CheckTenant(tenant); err != nil {
+	if err := mayWriteDocuments(tenant); err != nil {
 		return err
 	}
 	return db.once(ctx, tenant, func(t *tx) {
@@ -22,6 +19,47 @@ func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version strin
 		t.queue("DocumentRetire", tenant, kind, name, version)
 		t.queue("DocumentPut", tenant, kind, name, version, nonNil(body))
 	})
+}
+
+// KeepDocument stores a document's version without making it the current one; one that is there is left alone, current or not.
+func (db *DB) KeepDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
+	if err := mayWriteDocuments(tenant); err != nil {
+		return err
+	}
+	return db.once(ctx, tenant, func(t *tx) {
+		t.queue("TenantEnsure", tenant)
+		t.queue("DocumentKeep", tenant, kind, name, version, nonNil(body))
+	})
+}
+
+func mayWriteDocuments(tenant string) error {
+	if tenant == jig.GlobalTenant {
+		return jig.Errorf(jig.CodeNotPermitted, "documents of the tenant %s are written by operators", tenant).WithField("tenant")
+	}
+	return jig.CheckTenant(tenant)
+}
+
+// DocumentAt returns the body of a version, current or not: the tenant's, else that of the tenant _global; NOT_FOUND when
+// there is none.
+func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error) {
+	var bodies [][]byte
+	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentAt", tenant, kind, name, version), &bodies) })
+	if err != nil {
+		return nil, err
+	}
+	if len(bodies) == 0 {
+		return nil, jig.Errorf(jig.CodeNotFound, "there is no version %q of the %s %q", version, kind, name).WithField("version")
+	}
+	return bodies[0], nil
+}
+
+// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name: its own stands before that of
+// the tenant _global.
+func (db *DB) CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.DocumentVersion, error) {
+	var current []jig.DocumentVersion
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DocumentsCurrent", tenant, kind), &current) })
+	slices.SortFunc(current, func(a, b jig.DocumentVersion) int { return strings.Compare(a.Name, b.Name) }) // byte order
+	return current, err
 }
 
 // Document returns the current body: the tenant's, else the one of the tenant _global; NOT_FOUND with the nearest names as hint.

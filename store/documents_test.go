@@ -46,6 +46,49 @@ func TestDocuments(t *testing.T) {
 	require.NotContains(t, err.Error(), "did you mean")
 }
 
+func TestDocumentVersions(t *testing.T) {
+	t.Parallel()
+	db, tenant := storetest.New(t), storetest.Tenant(t)
+	keep := func(name, version, body string) {
+		require.NoError(t, db.KeepDocument(t.Context(), tenant, "composition", name, version, []byte(body)))
+	}
+	at := func(version string) string {
+		body, err := db.DocumentAt(t.Context(), tenant, "composition", "page", version)
+		require.NoError(t, err)
+		return string(body)
+	}
+	keep("page", "v1", "one")
+	keep("page", "v1", "another")
+	require.Equal(t, "one", at("v1"), "one that is there is left alone")
+	_, err := db.Document(t.Context(), tenant, "composition", "page")
+	requireCode(t, jig.CodeNotFound, err)
+	current := func() []jig.DocumentVersion {
+		list, err := db.CurrentDocuments(t.Context(), tenant, "composition")
+		require.NoError(t, err)
+		return list
+	}
+	require.Empty(t, current())
+
+	for _, name := range []string{"page", "Sort"} {
+		require.NoError(t, db.PutDocument(t.Context(), tenant, "composition", name, "v1", []byte("one")))
+	}
+	keep("page", "v2", "two")
+	keep("page", "v1", "one")
+	require.Equal(t, []jig.DocumentVersion{
+		{Kind: "composition", Name: "Sort", Version: "v1"}, {Kind: "composition", Name: "page", Version: "v1"},
+	}, current())
+	require.NoError(t, db.PutDocument(t.Context(), tenant, "composition", "page", "v2", []byte("two")))
+	require.Equal(t, "v2", current()[1].Version, "a kept version becomes the current one")
+	require.Equal(t, "one", at("v1"))
+	require.Equal(t, "two", at("v2"))
+	_, err = db.DocumentAt(t.Context(), tenant, "composition", "page", "v3")
+	requireCode(t, jig.CodeNotFound, err)
+	_, err = db.DocumentAt(t.Context(), tenant, "agent", "page", "v1")
+	requireCode(t, jig.CodeNotFound, err)
+	requireCode(t, jig.CodeNotPermitted, db.KeepDocument(t.Context(), jig.GlobalTenant, "composition", "page", "v1", nil))
+	requireCode(t, jig.CodeInvalidInput, db.KeepDocument(t.Context(), "", "composition", "page", "v1", nil))
+}
+
 func TestDocumentsForEverybody(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
@@ -68,6 +111,17 @@ func TestDocumentsForEverybody(t *testing.T) {
 	names, err := db.DocumentNames(t.Context(), "one", "agent")
 	require.NoError(t, err)
 	require.Equal(t, []string{"shared"}, names)
+	for tenant, want := range map[string]string{"one": "own", "two": "global"} {
+		body, err := db.DocumentAt(t.Context(), tenant, "agent", "shared", "v1")
+		require.NoError(t, err)
+		require.Equal(t, want, string(body))
+	}
+	require.NoError(t, db.PutDocument(t.Context(), "one", "agent", "shared", "v2", []byte("newer")))
+	for tenant, want := range map[string]string{"one": "v2", "two": "v1"} {
+		current, err := db.CurrentDocuments(t.Context(), tenant, "agent")
+		require.NoError(t, err)
+		require.Equal(t, []jig.DocumentVersion{{Kind: "agent", Name: "shared", Version: want}}, current)
+	}
 	requireCode(t, jig.CodeNotPermitted, db.PutDocument(t.Context(), jig.GlobalTenant, "agent", "shared", "v2", nil))
 	requireCode(t, jig.CodeInvalidInput, db.PutDocument(t.Context(), "", "agent", "shared", "v2", nil))
 	for name, sql := range map[string]string{

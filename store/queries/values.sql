@@ -40,5 +40,19 @@ select d.body from documents d
 where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3 and d.current
 order by d.tenant_id = '_global' limit 1
 
+-- name: DocumentKeep
+insert into documents (tenant_id, kind, name, version, body, current) values ($1, $2, $3, $4, $5, false)
+on conflict (tenant_id, kind, name, version) do nothing
+
+-- name: DocumentAt
+select d.body from documents d
+where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3 and d.version = $4
+order by d.tenant_id = '_global' limit 1
+
+-- name: DocumentsCurrent
+select distinct on (d.name) d.kind, d.name, d.version from documents d
+where d.tenant_id in ($1, '_global') and d.kind = $2 and d.current
+order by d.name, d.tenant_id = '_global'
+
 -- name: DocumentNames
 select distinct d.name from documents d where d.tenant_id in ($1, '_global') and d.kind = $2 and d.current order by d.name
