@@ -6,9 +6,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// CancelSession cancels whatever is open (waiting and reserved calls, open approvals), with their events, and ends the
-// session as end.Status says (canceled, or failed) with the session's event. A call that was executing, or unknown, fails
-// with OUTCOME_UNKNOWN unless its tool is idempotent: nobody will ask any more. A session that has ended is left alone.
+// CancelSession cancels whatever is open (waiting and reserved calls, open approvals), with their events, ends the
+// compositions under way with a CANCELED result, and ends the session as end.Status says (canceled, or failed) with the
+// session's event. A call that was executing, or unknown, fails with OUTCOME_UNKNOWN unless its tool is idempotent: nobody
+// will ask any more. A session that has ended is left alone.
 func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 	if end.Status == "" {
 		end.Status = jig.StatusCanceled
@@ -16,9 +17,15 @@ func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 	if !end.Status.Final() {
 		return jig.Errorf(jig.CodeInvalidInput, "a session cannot be canceled as %q", end.Status).WithField("status")
 	}
+	canceled := jig.Failure(jig.Errorf(jig.CodeCanceled, "the composition was canceled: %s", cancelReason(end)))
+	ended, err := columnsOf(canceled)
+	if err != nil {
+		return err
+	}
 	return db.transact(ctx, end.Tenant, func(t *tx) error {
 		var open []callRow
 		var row *sessionRow
+		t.queue("FramesEnd", end.Tenant, end.SessionID, ended.body) // first: no composition admits calls while those are listed
 		list(t.queue("CallsLockOpen", end.Tenant, end.SessionID), &open)
 		t.queue("ApprovalsCancel", end.Tenant, end.SessionID, cancelReason(end))
 		first(t.queue("SessionLock", end.Tenant, end.SessionID), &row)

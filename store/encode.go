@@ -117,6 +117,15 @@ func (l *log) of(c *callRow, kind jig.EventType, d details) {
 	l.add(jig.Event{Type: kind, Pass: c.Pass, CallID: c.CallID, Tool: c.Tool, Data: d.json()})
 }
 
+// join adds the events of another list.
+func (l *log) join(m *log) {
+	l.types = append(l.types, m.types...)
+	l.passes = append(l.passes, m.passes...)
+	l.calls = append(l.calls, m.calls...)
+	l.tools = append(l.tools, m.tools...)
+	l.data = append(l.data, m.data...)
+}
+
 // columns are the arguments of the statement EventsAppend that follow tenant and session.
 func (l *log) columns() []any { return []any{l.types, l.passes, l.calls, l.tools, l.data} }
 

@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -28,6 +29,14 @@ func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	read := w.call(3)
 	read.Write, read.Idempotent = false, true
 	w.admit(t, read)
+	doubtful.ID, doubtful.Ordinal, doubtful.Idempotent = "1.4", 4, true
+	w.admit(t, doubtful)
+	f, err := w.BeginFrame(t.Context(), w.composition(doubtful, w.reserve(t, doubtful).Fence))
+	require.NoError(t, err)
+	w.receive(t, "e", "secret", `"secret"`)
+	m := w.moving(f, asks(w.step(f, "secret")))
+	m.Values, m.Consumed = map[string]json.RawMessage{"secret": []byte(`"secret"`)}, []int64{1}
+	w.move(t, m)
 	w.say(t, "m", "secret")
 	w.decide(t, "none", jig.Decision{Call: "9.9", Answer: jig.AnswerApprove})
 	_, err = w.EndPass(t.Context(), w.end(1, jig.StatusWorking))
@@ -102,6 +111,19 @@ func TestTenantsAreKeptApart(t *testing.T) {
 		"SessionView":    func() error { _, err := w.SessionView(ctx, thief, id); return err },
 		"CallsOf":        func() error { _, _, err := w.CallsOf(ctx, thief, id, []string{c.ID}); return err },
 		"Document":       func() error { _, err := w.Document(ctx, thief, "agent", "secret"); return err },
+		"DocumentAt":     func() error { _, err := w.DocumentAt(ctx, thief, "agent", "secret", "v1"); return err },
+		"Frame":          func() error { _, err := w.Frame(ctx, thief, id, "1.4"); return err },
+		"BeginFrame": func() error {
+			_, err := w.BeginFrame(ctx, jig.Frame{Tenant: thief, SessionID: id, CallID: "1.4", Fence: 9})
+			return err
+		},
+		"MoveFrame": func() error {
+			return w.MoveFrame(ctx, jig.FrameMove{
+				Tenant: thief, SessionID: id, CallID: "1.4", Revision: 1, Cancel: []string{"1.4/secret"}, Consumed: []int64{1},
+				Values: map[string]json.RawMessage{"x": []byte(`1`)},
+			})
+		},
+		"Receive": func() error { _, err := w.Receive(ctx, thief, id, "x", jig.ReceivedEvent{Name: "x"}); return err },
 	} {
 		err := try()
 		require.Error(t, err, name)
@@ -125,6 +147,15 @@ func TestTenantsAreKeptApart(t *testing.T) {
 	found, err := w.Signatures(ctx, thief, id, 2, []string{c.Signature})
 	require.NoError(t, err)
 	require.Empty(t, found)
+	win, err = w.FrameWindow(ctx, thief, id, "1.4")
+	require.NoError(t, err)
+	require.Empty(t, win.Calls)
+	values, err := w.FrameValues(ctx, thief, id, "1.4", []string{"secret"})
+	require.NoError(t, err)
+	require.Empty(t, values)
+	current, err := w.CurrentDocuments(ctx, thief, "agent")
+	require.NoError(t, err)
+	require.Empty(t, current)
 	waiting, _, err := w.PendingApprovals(ctx, thief, "", 0)
 	require.NoError(t, err)
 	require.Empty(t, waiting)
@@ -152,7 +183,7 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 	w, _, _ := owned(t)
 	tables := []string{
 		"tenants", "sessions", "messages", "turns", "pass_ends", "events", "calls", "approvals", "decisions", "artifacts",
-		"artifact_chunks", "documents",
+		"artifact_chunks", "documents", "frames", "frame_values", "received", "received_consumed",
 	}
 	count := func(tx pgx.Tx, table string) (n int) {
 		require.NoError(t, tx.QueryRow(t.Context(), "select count(*) from "+table+" where tenant_id <> '_global'").Scan(&n), table)
@@ -178,6 +209,9 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 	}
 	for sql, state := range map[string]string{
 		"delete from sessions":                                                      "42501",
+		"delete from frames":                                                        "42501",
+		"update received set by = 'me'":                                             "42501",
+		"update frames set tenant_id = 'another'":                                   "42501",
 		"delete from events":                                                        "42501",
 		"truncate calls":                                                            "42501",
 		"update events set type = 'custom.x'":                                       "42501",

@@ -53,7 +53,7 @@ func (db *DB) Window(ctx context.Context, tenant, id string, pass, limit int) (j
 	if err != nil {
 		return jig.Window{}, err
 	}
-	w := jig.Window{Approvals: map[string]jig.Pending{}}
+	var w jig.Window
 	const maxWaiting = 100
 	waiting, others := 0, 0
 	for i := range rows {
@@ -71,18 +71,26 @@ func (db *DB) Window(ctx context.Context, tenant, id string, pass, limit int) (j
 		}
 		w.Calls = append(w.Calls, call)
 	}
-	taken := make(map[string]bool, len(w.Calls))
-	for _, c := range w.Calls {
+	w.Approvals, err = approvalsOf(w.Calls, open)
+	return w, err
+}
+
+// approvalsOf are the open approvals of calls, by call id.
+func approvalsOf(list []jig.Call, open []approvalRow) (map[string]jig.Pending, error) {
+	taken := make(map[string]bool, len(list))
+	for _, c := range list {
 		taken[c.ID] = true
 	}
+	approvals := map[string]jig.Pending{}
 	for i := range open {
 		if taken[open[i].CallID] {
-			if w.Approvals[open[i].CallID], err = open[i].pending(); err != nil {
-				return jig.Window{}, err
+			var err error
+			if approvals[open[i].CallID], err = open[i].pending(); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return w, nil
+	return approvals, nil
 }
 
 func waits(s jig.CallStatus) bool { return s == jig.CallWaiting || s == jig.CallUnknown }
@@ -92,20 +100,15 @@ func (db *DB) Admit(ctx context.Context, a jig.Admission) error {
 	if len(a.Calls) == 0 {
 		return nil
 	}
-	columns, l, err := admission(a)
+	ready, err := admission(a)
 	if err != nil {
 		return err
 	}
-	approvals, err := approvalColumns(a.Approvals)
-	if err != nil {
-		return err
-	}
-	ids := columns[2].([]string) //nolint:errcheck,forcetypeassert // built above
 	return db.transact(ctx, a.Tenant, func(t *tx) error {
 		var status *string
 		var known []string
 		value(t.queue("SessionStatus", a.Tenant, a.SessionID), &status)
-		column(t.queue("CallsKnown", a.Tenant, a.SessionID, ids), &known)
+		column(t.queue("CallsKnown", a.Tenant, a.SessionID, ready.ids), &known)
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
@@ -115,18 +118,54 @@ func (db *DB) Admit(ctx context.Context, a jig.Admission) error {
 		case len(known) > 0:
 			return nil
 		case jig.Status(*status).Final():
-			return jig.Errorf(jig.CodeConflict, "session %q has ended (%s): no call can be admitted", a.SessionID, *status)
+			return sessionEndedAs(a.SessionID, *status)
 		}
-		t.queue("CallsInsert", columns...)
-		if len(a.Approvals) > 0 {
-			t.queue("ApprovalsInsert", append([]any{a.Tenant, a.SessionID}, approvals...)...)
-		}
-		return t.finish(ctx, l, a.SessionID)
+		t.admit(ready)
+		return t.finish(ctx, ready.log, a.SessionID)
 	})
 }
 
-// admission makes the arguments of CallsInsert, and the events.
-func admission(a jig.Admission) ([]any, *log, error) {
+func sessionEndedAs(session, status string) error {
+	return jig.Errorf(jig.CodeConflict, "session %q has ended (%s): no call can be admitted", session, status)
+}
+
+// admitting is an admission as the statements take it, with its events.
+type admitting struct {
+	ids       []string
+	calls     []any // of CallsInsert
+	approvals []any // of ApprovalsInsert, none when nothing is asked
+	log       *log
+}
+
+// admit queues what an admission stores but its events.
+func (t *tx) admit(a admitting) {
+	t.queue("CallsInsert", a.calls...)
+	if len(a.approvals) > 0 {
+		t.queue("ApprovalsInsert", a.approvals...)
+	}
+}
+
+func admission(a jig.Admission) (admitting, error) {
+	calls, l, err := callColumns(a)
+	if err != nil {
+		return admitting{}, err
+	}
+	ready := admitting{calls: calls, log: l}
+	for _, c := range a.Calls {
+		ready.ids = append(ready.ids, c.ID)
+	}
+	if len(a.Approvals) > 0 {
+		columns, err := approvalColumns(a.Approvals)
+		if err != nil {
+			return admitting{}, err
+		}
+		ready.approvals = append([]any{a.Tenant, a.SessionID}, columns...)
+	}
+	return ready, nil
+}
+
+// callColumns makes the arguments of CallsInsert, and the events.
+func callColumns(a jig.Admission) ([]any, *log, error) {
 	asked := make(map[string]jig.Pending, len(a.Approvals))
 	for _, p := range a.Approvals {
 		asked[p.Call] = p
@@ -138,6 +177,7 @@ func admission(a jig.Admission) ([]any, *log, error) {
 	inputs, results, errs := make([][]byte, n), make([][]byte, n), make([][]byte, n)
 	signatures, keys, digests, policies := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	verdicts, reasons, statuses, duplicates, summaries := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	frames := make([]string, n)
 	l := &log{}
 	for i, c := range a.Calls {
 		why, err := encodeReasons(c.Reasons)
@@ -150,6 +190,7 @@ func admission(a jig.Admission) ([]any, *log, error) {
 		writes[i], idempotents[i], inputs[i] = c.Write, c.Idempotent, c.Input
 		signatures[i], keys[i], digests[i], policies[i] = c.Signature, text(c.ConcurrencyKey), c.Digest, c.PolicyVersion
 		verdicts[i], reasons[i], statuses[i], duplicates[i] = string(c.Verdict), why, string(status), c.DuplicateOf
+		frames[i] = c.Frame
 		if result != nil {
 			columns, err := columnsOf(*result)
 			if err != nil {
@@ -167,7 +208,7 @@ func admission(a jig.Admission) ([]any, *log, error) {
 	}
 	return []any{
 		a.Tenant, a.SessionID, ids, passes, ordinals, providers, tools, versions, writes, idempotents, inputs, signatures, keys,
-		digests, policies, verdicts, reasons, statuses, duplicates, results, summaries, errs,
+		digests, policies, verdicts, reasons, statuses, duplicates, results, summaries, errs, frames,
 	}, l, nil
 }
 

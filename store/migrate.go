@@ -151,8 +151,9 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 	for _, statement := range []string{
 		"select pg_advisory_xact_lock(" + strconv.Itoa(grantsLock) + ")",
 		"grant usage on schema " + pgx.Identifier{schema}.Sanitize() + to,
-		"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, documents" + to,
-		"grant update on sessions, calls, approvals" + to,
+		"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, documents, " +
+			"frames, frame_values, received, received_consumed" + to,
+		"grant update on sessions, calls, approvals, frames, frame_values" + to,
 		"grant update (size) on artifacts" + to,
 		"grant update (current) on documents" + to,
 		"grant select on " + versionTable + to,

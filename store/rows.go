@@ -75,6 +75,7 @@ type callRow struct {
 	DuplicateOf    string
 	Result         []byte
 	ResultArtifact string
+	Frame          string
 	CreatedAt      time.Time
 	StartedAt      *time.Time
 	FinishedAt     *time.Time
@@ -84,8 +85,8 @@ func (r *callRow) status() jig.CallStatus { return jig.CallStatus(r.Status) }
 
 func (r *callRow) call() (jig.Call, error) {
 	c := jig.Call{
-		Tenant: r.TenantID, SessionID: r.SessionID, ID: r.CallID, Pass: r.Pass, Ordinal: r.Ordinal, ProviderID: r.ProviderID,
-		Tool: r.Tool, Version: r.Version, Write: r.Write, Idempotent: r.Idempotent, Input: r.Input, Signature: r.Signature,
+		Tenant: r.TenantID, SessionID: r.SessionID, ID: r.CallID, Frame: r.Frame, Pass: r.Pass, Ordinal: r.Ordinal,
+		ProviderID: r.ProviderID, Tool: r.Tool, Version: r.Version, Write: r.Write, Idempotent: r.Idempotent, Input: r.Input, Signature: r.Signature,
 		ConcurrencyKey: r.ConcurrencyKey, Digest: r.Digest, PolicyVersion: r.PolicyVersion, Verdict: jig.Verdict(r.Verdict),
 		Status: r.status(), Fence: r.Fence, DuplicateOf: r.DuplicateOf, ResultArtifact: r.ResultArtifact,
 		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),

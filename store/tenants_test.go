@@ -28,8 +28,8 @@ func TestExportAndErase(t *testing.T) {
 		kinds[row.Kind]++
 	}
 	require.Equal(t, map[string]int{
-		"session": 1, "message": 2, "turn": 1, "pass_end": 1, "call": 3, "approval": 2, "decision": 1, "event": len(w.log(t)),
-		"artifact": 1, "artifact_chunk": 1, "document": 1,
+		"session": 1, "message": 2, "turn": 1, "pass_end": 1, "call": 5, "approval": 3, "decision": 1, "event": len(w.log(t)),
+		"artifact": 1, "artifact_chunk": 1, "document": 1, "frame": 1, "frame_value": 1, "received": 1, "received_consumed": 1,
 	}, kinds)
 	require.NoError(t, w.EraseTenant(t.Context(), w.tenant))
 	require.Empty(t, w.dump(t))

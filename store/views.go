@@ -41,11 +41,13 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	var open []approvalRow
 	var latest []callViewRow
 	var tally []countRow
+	var held *int
 	err := db.once(ctx, tenant, func(t *tx) {
 		first(t.queue("SessionGet", tenant, id), &row)
 		list(t.queue("ApprovalsOpenOfSession", tenant, id, maxViewPending), &open)
 		list(t.queue("CallViews", tenant, id, maxViewCalls), &latest)
 		list(t.queue("CallCounts", tenant, id), &tally)
+		value(t.queue("CallsHeld", tenant, id), &held)
 	})
 	if err != nil {
 		return jig.SessionView{}, err
@@ -71,15 +73,16 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 			return jig.SessionView{}, err
 		}
 	}
-	if v.Status == jig.StatusWorking && waitsForPeople(v.Counts) {
+	if v.Status == jig.StatusWorking && waitsForPeople(v.Counts, *held) {
 		v.Status = jig.StatusInputRequired
 	}
 	return v, nil
 }
 
-// waitsForPeople reports whether calls wait for a person and nothing else is open.
-func waitsForPeople(c jig.CallCounts) bool {
-	return c[jig.CallWaiting]+c[jig.CallUnknown] > 0 && c[jig.CallReserved]+c[jig.CallExecuting] == 0
+// waitsForPeople reports whether calls wait for a person and nothing else is open but the held ones: compositions that wait
+// for calls of theirs.
+func waitsForPeople(c jig.CallCounts, held int) bool {
+	return c[jig.CallWaiting]+c[jig.CallUnknown] > 0 && c[jig.CallReserved]+c[jig.CallExecuting] == held
 }
 
 // cursor is where a page of pending approvals ended.

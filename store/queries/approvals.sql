@@ -20,11 +20,16 @@ select {{approval}} from approvals a where a.tenant_id = $1 and a.session_id = $
 
 -- name: ApprovalsOpenOfPass
 select {{approval}} from approvals a join calls c using (tenant_id, session_id, call_id)
-where a.tenant_id = $1 and a.session_id = $2 and c.pass = $3 and a.status = 'open' order by c.ordinal, c.call_id
+where a.tenant_id = $1 and a.session_id = $2 and c.frame = '' and c.pass = $3 and a.status = 'open' order by c.ordinal, c.call_id
+
+-- name: ApprovalsOpenOfFrame
+-- Those of compositions within the composition come along: to leave them out would take a join.
+select {{approval}} from approvals a
+where a.tenant_id = $1 and a.session_id = $2 and a.status = 'open' and starts_with(a.call_id, $3 || '/')
 
 -- name: ApprovalsOpenOfSession
 select {{approval}} from approvals a join calls c using (tenant_id, session_id, call_id)
-where a.tenant_id = $1 and a.session_id = $2 and a.status = 'open' order by c.pass, c.ordinal, c.call_id limit $3
+where a.tenant_id = $1 and a.session_id = $2 and a.status = 'open' order by {{call_order}} limit $3
 
 -- name: ApprovalsOpen
 select {{approval}} from approvals a
@@ -49,6 +54,10 @@ update approvals a set status = 'expired', reason = $3 where a.tenant_id = $1 an
 -- name: ApprovalsCancel
 update approvals a set status = 'canceled', reason = $3, decided_at = coalesce(a.decided_at, clock_timestamp())
 where a.tenant_id = $1 and a.session_id = $2 and a.status in ('open', 'approved')
+
+-- name: ApprovalsCancelOf
+update approvals a set status = 'canceled', reason = $4, decided_at = coalesce(a.decided_at, clock_timestamp())
+where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and a.status in ('open', 'approved')
 
 -- name: DecisionGet
 select d.ruled from decisions d where d.tenant_id = $1 and d.session_id = $2 and d.key = $3

@@ -1,9 +1,10 @@
 -- name: CallsAfter
-select {{call}} from calls c where c.tenant_id = $1 and c.session_id = $2 and c.pass > $3 order by c.pass, c.ordinal, c.call_id
+select {{call}} from calls c where c.tenant_id = $1 and c.session_id = $2 and c.frame = '' and c.pass > $3
+order by c.pass, c.ordinal, c.call_id
 
 -- name: CallSignatures
 select distinct on (c.signature) c.signature, c.call_id from calls c
-where c.tenant_id = $1 and c.session_id = $2 and c.pass <> $3 and c.signature = any($4::text[]) and c.signature <> ''
+where c.tenant_id = $1 and c.session_id = $2 and c.frame = '' and c.pass <> $3 and c.signature = any($4::text[]) and c.signature <> ''
     and c.status <> 'duplicate'
 order by c.signature, c.pass, c.ordinal, c.call_id
 
@@ -12,22 +13,24 @@ select c.call_id from calls c where c.tenant_id = $1 and c.session_id = $2 and c
 
 -- name: CallsInsert
 insert into calls (tenant_id, session_id, call_id, pass, ordinal, provider_id, tool, version, write, idempotent, input,
-    signature, concurrency_key, digest, policy_version, verdict, reasons, status, duplicate_of, result, summary, error, finished_at)
+    signature, concurrency_key, digest, policy_version, verdict, reasons, status, duplicate_of, result, summary, error, frame, nth,
+    finished_at)
 select $1, $2, q.call_id, q.pass, q.ordinal, q.provider_id, q.tool, q.version, q.write, q.idempotent, q.input,
     q.signature, q.concurrency_key, q.digest, q.policy_version, q.verdict, nullif(q.reasons, '')::json, q.status, q.duplicate_of,
-    q.result, q.summary, q.error, case when q.result is not null then clock_timestamp() end
+    q.result, q.summary, q.error, q.frame, q.nth, case when q.result is not null then clock_timestamp() end
 from unnest($3::text[], $4::int[], $5::int[], $6::text[], $7::text[], $8::text[], $9::boolean[], $10::boolean[], $11::bytea[],
     $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bytea[],
-    $21::text[], $22::bytea[])
+    $21::text[], $22::bytea[], $23::text[]) with ordinality
     as q(call_id, pass, ordinal, provider_id, tool, version, write, idempotent, input, signature, concurrency_key, digest,
-        policy_version, verdict, reasons, status, duplicate_of, result, summary, error)
+        policy_version, verdict, reasons, status, duplicate_of, result, summary, error, frame, nth)
 
 -- name: CallsWindow
 -- Open calls of a pass: up to 100 that wait for a person and up to $4 others, and one of each beyond, to tell that there is more.
 select {{call}} from (
     select c.*, row_number() over (partition by c.status in ('waiting', 'unknown') order by c.ordinal, c.call_id) as place
     from calls c
-    where c.tenant_id = $1 and c.session_id = $2 and c.pass = $3 and c.status in ('waiting', 'reserved', 'executing', 'unknown')
+    where c.tenant_id = $1 and c.session_id = $2 and c.frame = '' and c.pass = $3
+        and c.status in ('waiting', 'reserved', 'executing', 'unknown')
 ) c
 where c.place <= 1 + case when c.status in ('waiting', 'unknown') then 100 else $4 end
 order by c.ordinal, c.call_id
@@ -41,7 +44,7 @@ select {{call}} from calls c where c.tenant_id = $1 and c.session_id = $2 and c.
 -- name: CallsLockOpen
 select {{call}} from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.status in ('waiting', 'reserved', 'executing', 'unknown')
-order by c.pass, c.ordinal, c.call_id for no key update
+order by {{call_order}} for no key update
 
 -- name: CallStartFast
 -- Begins the first attempt of a call that nobody had to approve, with its event, in one statement; nothing happens when
@@ -112,18 +115,26 @@ where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call
 update sessions s set writes = s.writes + 1 where s.tenant_id = $1 and s.session_id = $2
 
 -- name: CallCountsOfPass
-select c.status, count(*) from calls c where c.tenant_id = $1 and c.session_id = $2 and c.pass = $3 group by c.status
+select c.status, count(*) from calls c where c.tenant_id = $1 and c.session_id = $2 and c.frame = '' and c.pass = $3
+group by c.status
 
 -- name: CallCounts
 select c.status, count(*) from calls c where c.tenant_id = $1 and c.session_id = $2 group by c.status
 
+-- name: CallsHeld
+-- How many calls are executing only in that calls of their composition are open.
+select count(*) from calls c
+where c.tenant_id = $1 and c.session_id = $2 and c.status = 'executing' and c.call_id = any(array(
+    select distinct o.frame from calls o where o.tenant_id = $1 and o.session_id = $2 and o.frame <> '' and o.result is null))
+
 -- name: CallViews
 select c.call_id, c.tool, c.status, c.summary, c.error, c.started_at, c.finished_at from calls c
-where c.tenant_id = $1 and c.session_id = $2 order by c.pass desc, c.ordinal desc, c.call_id desc limit $3
+where c.tenant_id = $1 and c.session_id = $2
+order by c.pass desc, c.ordinal desc, c.created_at desc, c.nth desc, c.call_id desc limit $3
 
 -- name: CallsGet
 select {{call}} from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
-order by c.pass, c.ordinal, c.call_id
+order by {{call_order}}
 
 -- name: CallsFinishQuick
 -- Records first attempts that have run already, with their events, in one statement: reads that nobody had to approve.

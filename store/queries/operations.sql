@@ -34,7 +34,20 @@ select to_json(t)::text from turns t where t.tenant_id = $1 order by t.session_i
 select to_json(t)::text from pass_ends t where t.tenant_id = $1 order by t.session_id, t.pass
 
 -- name: ExportCalls
-select to_json(t)::text from calls t where t.tenant_id = $1 order by t.session_id, t.pass, t.ordinal, t.call_id
+select to_json(t)::text from calls t where t.tenant_id = $1
+order by t.session_id, t.pass, t.ordinal, t.created_at, t.nth, t.call_id
+
+-- name: ExportFrames
+select to_json(t)::text from frames t where t.tenant_id = $1 order by t.session_id, t.created_at, t.call_id
+
+-- name: ExportFrameValues
+select to_json(t)::text from frame_values t where t.tenant_id = $1 order by t.session_id, t.frame, t.path
+
+-- name: ExportReceived
+select to_json(t)::text from received t where t.tenant_id = $1 order by t.session_id, t.n
+
+-- name: ExportReceivedConsumed
+select to_json(t)::text from received_consumed t where t.tenant_id = $1 order by t.session_id, t.frame, t.n
 
 -- name: ExportApprovals
 select to_json(t)::text from approvals t where t.tenant_id = $1 order by t.id

@@ -14,6 +14,10 @@ select s.status from sessions s where s.tenant_id = $1 and s.session_id = $2
 -- name: SessionLock
 select {{session}} from sessions s where s.tenant_id = $1 and s.session_id = $2 for no key update
 
+-- name: SessionHold
+-- Locks a session's row, so that what follows sees what its holder before stored.
+select s.session_id from sessions s where s.tenant_id = $1 and s.session_id = $2 for no key update
+
 -- name: SessionSetTodo
 update sessions s set todo = $3, updated_at = clock_timestamp() where s.tenant_id = $1 and s.session_id = $2 returning s.session_id
 

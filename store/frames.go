@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+)
+
+// frameRow is a row of frames.
+type frameRow struct {
+	TenantID       string
+	SessionID      string
+	CallID         string
+	Kind           string
+	Name           string
+	Version        string
+	Fence          int
+	State          []byte
+	Revision       int64
+	Done           bool
+	Result         []byte
+	ResultArtifact string
+}
+
+// receivedRow is a row of the query FrameReceived.
+type receivedRow struct {
+	N    int64
+	Name string
+	Data []byte
+	By   string
+}
+
+func (r *frameRow) frame(received []receivedRow) (jig.Frame, error) {
+	f := jig.Frame{
+		Tenant: r.TenantID, SessionID: r.SessionID, CallID: r.CallID, Kind: r.Kind, Name: r.Name, Version: r.Version,
+		Fence: r.Fence, State: r.State, Revision: r.Revision, Done: r.Done, ResultArtifact: r.ResultArtifact,
+	}
+	for _, e := range received {
+		f.Received = append(f.Received, jig.ReceivedEvent{ID: e.N, Name: e.Name, Data: e.Data, By: e.By})
+	}
+	err := decode(r.Result, &f.Result)
+	return f, err
+}
+
+// frameRead queues what Frame gives.
+func (t *tx) frameRead(id, callID string, row **frameRow, received *[]receivedRow) {
+	first(t.queue("FrameGet", t.tenant, id, callID), row)
+	list(t.queue("FrameReceived", t.tenant, id, callID), received)
+}
+
+// BeginFrame stores a composition that begins, for a call that is there and open (NOT_FOUND, CONFLICT); one that is there
+// already is returned as it stands, with the higher of both fences: a later attempt at the call takes it over.
+func (db *DB) BeginFrame(ctx context.Context, f jig.Frame) (jig.Frame, error) {
+	var row *frameRow
+	var received []receivedRow
+	err := db.once(ctx, f.Tenant, func(t *tx) {
+		t.queue("FrameTakeOver", f.Tenant, f.SessionID, f.CallID, f.Fence)
+		t.queue("FrameInsert", f.Tenant, f.SessionID, f.CallID, text(f.Kind), text(f.Name), text(f.Version), f.Fence, []byte(f.State))
+		t.frameRead(f.SessionID, f.CallID, &row, &received)
+	})
+	if err != nil {
+		return jig.Frame{}, err
+	}
+	if row != nil {
+		return row.frame(received)
+	}
+	call, err := db.Call(ctx, f.Tenant, f.SessionID, f.CallID)
+	if err != nil {
+		return jig.Frame{}, err
+	}
+	return jig.Frame{}, jig.Errorf(jig.CodeConflict, "call %q of session %q is %s: no composition can begin",
+		f.CallID, f.SessionID, call.Status).WithField("call")
+}
+
+// Frame returns a composition as it stands; NOT_FOUND when there is none.
+func (db *DB) Frame(ctx context.Context, tenant, id, callID string) (jig.Frame, error) {
+	var row *frameRow
+	var received []receivedRow
+	err := db.once(ctx, tenant, func(t *tx) { t.frameRead(id, callID, &row, &received) })
+	if err != nil {
+		return jig.Frame{}, err
+	}
+	if row == nil {
+		return jig.Frame{}, noFrame(id, callID)
+	}
+	return row.frame(received)
+}
+
+func noFrame(session, call string) *jig.Error {
+	return jig.Errorf(jig.CodeNotFound, "call %q of session %q runs no composition", call, session).WithField("call")
+}
+
+// FrameWindow returns the composition's open calls, all of them, in the order in which they were admitted, with the
+// approvals of those that wait. A composition that is not there has none.
+func (db *DB) FrameWindow(ctx context.Context, tenant, id, callID string) (jig.Window, error) {
+	var rows []callRow
+	var open []approvalRow
+	err := db.once(ctx, tenant, func(t *tx) {
+		list(t.queue("FrameCallsOpen", tenant, id, callID), &rows)
+		list(t.queue("ApprovalsOpenOfFrame", tenant, id, callID), &open)
+	})
+	if err != nil {
+		return jig.Window{}, err
+	}
+	var w jig.Window
+	if w.Calls, err = calls(rows); err != nil {
+		return jig.Window{}, err
+	}
+	w.Approvals, err = approvalsOf(w.Calls, open)
+	return w, err
+}
+
+// frameValueRow is a row of the query FrameValuesGet.
+type frameValueRow struct {
+	Path  string
+	Value []byte
+}
+
+// FrameValues returns the values that were kept under paths of a composition; those that are not there are left out.
+func (db *DB) FrameValues(ctx context.Context, tenant, id, callID string, paths []string) (map[string]json.RawMessage, error) {
+	values := map[string]json.RawMessage{}
+	if len(paths) == 0 {
+		return values, nil
+	}
+	var rows []frameValueRow
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("FrameValuesGet", tenant, id, callID, paths), &rows) })
+	for _, r := range rows {
+		values[r.Path] = r.Value
+	}
+	return values, err
+}

@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/jig-run/jig"
+)
+
+// move is a composition's move as the statements take it.
+type move struct {
+	jig.FrameMove
+	ready  admitting // nothing when there are no calls
+	result []byte
+	events *log
+	paths  []string // of the values, sorted
+}
+
+// MoveFrame stores a move in one transaction: the state, the calls with their approvals and events, as Admit does, the
+// cancellations, values, events and what was consumed. Calls get the pass and the ordinal of the call that the composition
+// answers. Errors: NOT_FOUND without the composition, CONFLICT when another move was stored since, when the composition is
+// over, or when calls are to be admitted and the session has ended; nothing changes then.
+func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
+	ready, err := moving(m)
+	if err != nil {
+		return err
+	}
+	return db.transact(ctx, m.Tenant, func(t *tx) error {
+		var moved *int64
+		var status *string
+		var dropped []callRow
+		artifact := ""
+		if len(m.Whole) > 0 && m.Done {
+			artifact = t.keep(m.SessionID, "application/json", m.Whole)
+		}
+		value(t.queue("FrameMove", m.Tenant, m.SessionID, m.CallID, m.Revision, []byte(m.State), m.Done, ready.result, artifact), &moved)
+		value(t.queue("SessionStatus", m.Tenant, m.SessionID), &status)
+		if len(m.Cancel) > 0 {
+			list(t.queue("FrameCallsLock", m.Tenant, m.SessionID, m.CallID, m.Cancel), &dropped)
+		}
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		switch {
+		case moved == nil:
+			return t.notMoved(ctx, m)
+		case len(m.Calls) > 0 && jig.Status(*status).Final():
+			return sessionEndedAs(m.SessionID, *status)
+		}
+		return t.move(ctx, ready, dropped)
+	})
+}
+
+// moving checks a move and works out its columns.
+func moving(m jig.FrameMove) (move, error) {
+	pass, ordinal, _, err := jig.ParseCallID(m.CallID)
+	if err != nil {
+		return move{}, err //nolint:wrapcheck // a *jig.Error that names the call
+	}
+	ready := move{FrameMove: m, events: &log{}}
+	if m.Done {
+		if m.Result == nil {
+			return move{}, jig.Errorf(jig.CodeInvalidInput, "a composition ends with a result").WithField("result")
+		}
+		if ready.result, err = encode(m.Result); err != nil {
+			return move{}, err
+		}
+	}
+	for path, v := range m.Values {
+		if !json.Valid(v) {
+			return move{}, jig.Errorf(jig.CodeInvalidInput, "the value of %q is not JSON", path).WithField("values")
+		}
+		ready.paths = append(ready.paths, path)
+	}
+	slices.Sort(ready.paths)
+	for _, e := range m.Events {
+		if e.Pass == 0 {
+			e.Pass = pass
+		}
+		ready.events.add(e)
+	}
+	if len(m.Calls) == 0 {
+		return ready, nil
+	}
+	a := jig.Admission{Tenant: m.Tenant, SessionID: m.SessionID, Pass: pass, Calls: slices.Clone(m.Calls), Approvals: m.Approvals}
+	for i := range a.Calls {
+		c := &a.Calls[i]
+		if c.Frame != m.CallID {
+			return move{}, jig.Errorf(jig.CodeInvalidInput, "call %q is not one of the composition of call %q", c.ID, m.CallID).WithField("frame")
+		}
+		c.Pass, c.Ordinal = pass, ordinal
+	}
+	ready.ready, err = admission(a)
+	return ready, err
+}
+
+// notMoved says why a compare-and-set found nothing to move.
+func (t *tx) notMoved(ctx context.Context, m jig.FrameMove) error {
+	var row *frameRow
+	first(t.queue("FrameGet", m.Tenant, m.SessionID, m.CallID), &row)
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	switch {
+	case row == nil:
+		return noFrame(m.SessionID, m.CallID)
+	case row.Done:
+		return jig.Errorf(jig.CodeConflict, "the composition of call %q is over", m.CallID).WithField("revision")
+	}
+	return jig.Errorf(jig.CodeConflict, "the composition of call %q has moved: it has revision %d, not %d", m.CallID, row.Revision, m.Revision).
+		WithField("revision").WithHint("read it again and work the move out anew")
+}
+
+// move stores what a composition, whose row is locked, asks for, and commits.
+func (t *tx) move(ctx context.Context, m move, dropped []callRow) error {
+	l := &log{}
+	if len(dropped) > 0 {
+		const why = "its composition has no use for it any more"
+		ids := make([]string, len(dropped))
+		for i := range dropped {
+			ids[i] = dropped[i].CallID
+		}
+		if err := t.cancelCalls(dropped, l, why); err != nil {
+			return err
+		}
+		t.queue("ApprovalsCancelOf", t.tenant, m.SessionID, ids, why)
+	}
+	l.join(m.events)
+	if len(m.Calls) > 0 {
+		t.admit(m.ready)
+		l.join(m.ready.log)
+	}
+	if len(m.paths) > 0 {
+		t.keepValues(m)
+	}
+	if len(m.Consumed) > 0 {
+		t.queue("FrameConsume", t.tenant, m.SessionID, m.CallID, m.Consumed)
+	}
+	return t.finish(ctx, l, m.SessionID)
+}
+
+// keepValues queues what stores the values of a move: large ones in artifacts.
+func (t *tx) keepValues(m move) {
+	values, artifacts := make([][]byte, len(m.paths)), make([]*string, len(m.paths))
+	for i, path := range m.paths {
+		if v := m.Values[path]; len(v) <= jig.InlineBytes {
+			values[i] = v
+		} else {
+			id := t.keep(m.SessionID, "application/json", v)
+			artifacts[i] = &id
+		}
+	}
+	t.queue("FrameValuesPut", t.tenant, m.SessionID, m.CallID, m.paths, values, artifacts)
+}

@@ -1,0 +1,84 @@
+-- name: FrameTakeOver
+-- A later attempt at the call takes the composition over; an earlier one changes nothing.
+update frames f set fence = $4, updated_at = clock_timestamp()
+where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and f.fence < $4 and not f.done
+
+-- name: FrameInsert
+-- Begins a composition once, for a call that has no result yet.
+insert into frames (tenant_id, session_id, call_id, kind, name, version, fence, state, received_before)
+select $1, $2, $3, $4, $5, $6, $7, $8,
+    coalesce((select max(r.n) from received r where r.tenant_id = $1 and r.session_id = $2), 0)
+from calls c
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.result is null
+on conflict do nothing
+
+-- name: FrameGet
+select f.tenant_id, f.session_id, f.call_id, f.kind, f.name, f.version, f.fence, f.state, f.revision, f.done, f.result, f.result_artifact
+from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3
+
+-- name: FrameReceived
+-- What the session was sent since the composition began, without what the composition is through with.
+select r.n, r.name, r.data, r.by from frames f
+join received r on r.tenant_id = f.tenant_id and r.session_id = f.session_id and r.n > f.received_before
+where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and not exists (
+    select from received_consumed k
+    where k.tenant_id = f.tenant_id and k.session_id = f.session_id and k.frame = f.call_id and k.n = r.n)
+order by r.n limit 1000
+
+-- name: FrameMove
+-- The compare-and-set of a move.
+update frames f set state = $5, revision = f.revision + 1, done = $6, result = $7, result_artifact = $8, updated_at = clock_timestamp()
+where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and f.revision = $4 and not f.done
+returning f.revision
+
+-- name: FramesEnd
+-- Ends what a session has under way.
+update frames f set done = true, result = $3, revision = f.revision + 1, updated_at = clock_timestamp()
+where f.tenant_id = $1 and f.session_id = $2 and not f.done
+
+-- name: FrameCallsOpen
+-- Result is null exactly in open calls, and the index knows it.
+select {{call}} from calls c
+where c.tenant_id = $1 and c.session_id = $2 and c.frame = $3 and c.frame <> '' and c.result is null
+order by c.created_at, c.nth, c.call_id
+
+-- name: FrameCallsLock
+-- Of the named calls of a composition, those that have not begun.
+select {{call}} from calls c
+where c.tenant_id = $1 and c.session_id = $2 and c.frame = $3 and c.call_id = any($4::text[]) and c.status in ('waiting', 'reserved')
+order by {{call_order}} for no key update
+
+-- name: FrameValuesPut
+insert into frame_values (tenant_id, session_id, frame, path, value, artifact)
+select $1, $2, $3, q.path, q.value, q.artifact from unnest($4::text[], $5::bytea[], $6::text[]) as q(path, value, artifact)
+on conflict (tenant_id, session_id, frame, path) do update set value = excluded.value, artifact = excluded.artifact
+
+-- name: FrameValuesGet
+select v.path, coalesce(v.value, (
+    select string_agg(k.data, ''::bytea order by k.at) from artifact_chunks k
+    where k.tenant_id = v.tenant_id and k.artifact_id = v.artifact)) as value
+from frame_values v where v.tenant_id = $1 and v.session_id = $2 and v.frame = $3 and v.path = any($4::text[])
+
+-- name: FrameConsume
+insert into received_consumed (tenant_id, session_id, frame, n)
+select $1, $2, $3, q.n from unnest($4::bigint[]) as q(n)
+on conflict do nothing
+
+-- name: ReceivedInsert
+-- Numbers an event that a session was sent, once per key. The session's row is locked by a statement of its own before, so
+-- that this one sees the number that was given last.
+with r as (
+    insert into received (tenant_id, session_id, n, key, name, data, by, at)
+    select $1, $2, coalesce((select max(r.n) from received r where r.tenant_id = $1 and r.session_id = $2), 0) + 1, $3, $4, $5::json, $6,
+        clock_timestamp()
+    from sessions s where s.tenant_id = $1 and s.session_id = $2
+    on conflict (tenant_id, session_id, key) do nothing returning n
+), n as (
+    update sessions s set last_seq = s.last_seq + 1, updated_at = clock_timestamp()
+    from r where s.tenant_id = $1 and s.session_id = $2
+    returning s.last_seq, s.pass
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, data)
+    select $1, $2, n.last_seq, clock_timestamp(), $7, n.pass, $8::json from n
+)
+select n.last_seq from n
