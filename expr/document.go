@@ -31,7 +31,13 @@ func (e *Env) Document(raw json.RawMessage) (*Document, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Err: jig.AsError(err)}}
 	}
-	c := &documentCompiler{env: e}
+	c := &documentCompiler{template: func(source string) (any, error) {
+		t, err := e.Template(source)
+		if err == nil && t.Constant() {
+			return t.constant(), nil
+		}
+		return t, err
+	}}
 	root := c.value(v, "", 0)
 	if len(c.problems) > 0 {
 		return nil, c.problems
@@ -40,7 +46,7 @@ func (e *Env) Document(raw json.RawMessage) (*Document, []Problem) {
 }
 
 type documentCompiler struct {
-	env      *Env
+	template func(source string) (any, error)
 	problems []Problem
 }
 
@@ -51,14 +57,10 @@ func (c *documentCompiler) value(v any, path string, depth int) any {
 	}
 	switch x := v.(type) {
 	case string:
-		t, err := c.env.Template(x)
+		t, err := c.template(x)
 		if err != nil {
 			c.problems = append(c.problems, Problem{Path: path, Err: jig.AsError(err)})
 			return nil
-		}
-		if t.Constant() {
-			s, _ := t.text(context.Background(), nil) //nolint:errcheck,forbidigo // a constant evaluates nothing
-			return s
 		}
 		return t
 	case []any:

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/functions"
@@ -25,6 +26,9 @@ type Env struct {
 	use      Use
 	cel      *cel.Env
 	bindings map[string]*functions.Overload
+	// signatures are made when something is first checked.
+	signatures func() map[string][]signature
+	schemas    schemaMemo
 }
 
 // NewEnv makes the environment of a use.
@@ -53,7 +57,10 @@ func NewEnv(use Use) (*Env, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the %s environment: %w", use.Name, err)
 	}
-	return &Env{use: use, cel: env, bindings: bindings}, nil
+	return &Env{
+		use: use, cel: env, bindings: bindings,
+		signatures: sync.OnceValue(func() map[string][]signature { return signatures(env) }),
+	}, nil
 }
 
 func (t Type) cel() *cel.Type {
@@ -81,26 +88,15 @@ func (e *Env) Use() Use { return e.use }
 
 // Compile checks an expression and makes a program of it. Its errors are INVALID_INPUT with the line, the column and a
 // caret under it; see IssueError.
-func (e *Env) Compile(source string) (*Program, error) { return e.compile(source, Any) }
+func (e *Env) Compile(source string) (*Program, error) { return e.program(source, Any) }
 
 // CompileAs is Compile for an expression whose result must be of a type; one that is known only when it runs is checked then.
-func (e *Env) CompileAs(source string, want Type) (*Program, error) { return e.compile(source, want) }
+func (e *Env) CompileAs(source string, want Type) (*Program, error) { return e.program(source, want) }
 
-func (e *Env) compile(source string, want Type) (*Program, error) {
-	if len(source) > e.use.Limits.Source {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the expression has %d bytes, at most %d are allowed",
-			len(source), e.use.Limits.Source)
-	}
-	checked, issues := e.cel.Compile(source)
-	if issues.Err() != nil {
-		return nil, e.compileIssue(source, issues.Errors()).jig()
-	}
-	if !want.fits(checked.OutputType()) {
-		i := &IssueError{Source: source, Message: fmt.Sprintf("this gives %s where %s is needed", checked.OutputType(), want.name())}
-		return nil, i.jig()
-	}
-	if issue := checkPatterns(source, checked.NativeRep()); issue != nil {
-		return nil, issue.jig()
+func (e *Env) program(source string, want Type) (*Program, error) {
+	checked, err := e.compile(source, want)
+	if err != nil {
+		return nil, err
 	}
 	reads := e.readsOf(checked.NativeRep().Expr())
 	orderRanges(checked.NativeRep())
@@ -115,6 +111,30 @@ func (e *Env) compile(source string, want Type) (*Program, error) {
 		env: e, source: source, want: want, gives: typeOf(checked.OutputType()), reads: reads,
 		info: checked.NativeRep().SourceInfo(), program: program,
 	}, nil
+}
+
+// compile parses and checks a source.
+func (e *Env) compile(source string, want Type) (*cel.Ast, error) {
+	if len(source) > e.use.Limits.Source {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the expression has %d bytes, at most %d are allowed",
+			len(source), e.use.Limits.Source)
+	}
+	checked, issues := e.cel.Compile(source)
+	if issues.Err() != nil {
+		return nil, e.compileIssue(source, issues.Errors()).jig()
+	}
+	if !want.fits(checked.OutputType()) {
+		return nil, wrongResult(source, checked.OutputType().String(), want).jig()
+	}
+	if issue := checkPatterns(source, checked.NativeRep()); issue != nil {
+		return nil, issue.jig()
+	}
+	return checked, nil
+}
+
+// wrongResult says that an expression gives something else than its place needs.
+func wrongResult(source, have string, want Type) *IssueError {
+	return &IssueError{Source: source, Message: fmt.Sprintf("this gives %s where %s is needed", have, want.name())}
 }
 
 // typeOf is the Type of a cel-go type; Any for those that have no Type of their own.

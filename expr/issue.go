@@ -136,12 +136,17 @@ func noOverload(function string, args []ref.Val) ref.Val {
 
 func cannotApply(function, args string) string {
 	hint := ""
+	if function == operators.Conditional {
+		return fmt.Sprintf("'? :' cannot be applied to (%s); a condition, and two values of one type, or dyn(…) around one", args)
+	}
 	if shown, ok := operators.FindReverse(function); ok && shown != "" {
 		function = shown
-		if strings.Contains(args, "int") && strings.Contains(args, "double") {
-			hint = "; make both the same with int(…) or double(…)"
-		} else if shown == "+" && strings.Contains(args, "string") {
+		switch {
+		case strings.Contains(args, "list") || strings.Contains(args, "map"):
+		case shown == "+" && strings.Contains(args, "string"):
 			hint = "; make a text with string(…)"
+		case strings.Contains(args, "int") && strings.Contains(args, "double"):
+			hint = "; make both the same with int(…) or double(…)"
 		}
 	}
 	return fmt.Sprintf("'%s' cannot be applied to (%s)%s", function, args, hint)

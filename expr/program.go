@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/cel-go/cel"
@@ -73,7 +72,7 @@ func (p *Program) EvalBool(ctx context.Context, vars map[string]any) (bool, erro
 	}
 	b, ok := v.(types.Bool)
 	if !ok {
-		return false, (&IssueError{Source: p.source, Message: fmt.Sprintf("this gives %s where %s is needed", v.Type().TypeName(), Bool.name())}).jig()
+		return false, wrongResult(p.source, v.Type().TypeName(), Bool).jig()
 	}
 	return bool(b), nil
 }
@@ -86,8 +85,7 @@ func (p *Program) EvalTime(ctx context.Context, vars map[string]any) (time.Time,
 	}
 	at, ok := v.(types.Timestamp)
 	if !ok {
-		message := fmt.Sprintf("this gives %s where %s is needed", v.Type().TypeName(), Timestamp.name())
-		return time.Time{}, (&IssueError{Source: p.source, Message: message}).jig()
+		return time.Time{}, wrongResult(p.source, v.Type().TypeName(), Timestamp).jig()
 	}
 	return at.UTC(), nil
 }
@@ -106,8 +104,7 @@ func (p *Program) run(ctx context.Context, vars map[string]any) (ref.Val, error)
 		return nil, p.evalError(ctx, err)
 	}
 	if p.want != Any && !p.want.holds(v) {
-		message := fmt.Sprintf("this gives %s where %s is needed", v.Type().TypeName(), p.want.name())
-		return nil, (&IssueError{Source: p.source, Message: message}).jig()
+		return nil, wrongResult(p.source, v.Type().TypeName(), p.want).jig()
 	}
 	return v, nil
 }

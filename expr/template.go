@@ -25,66 +25,89 @@ type part struct {
 	offset  int
 }
 
+// piece is a part before it is compiled: text as it will stand, or the source of an expression and where it begins.
+type piece struct {
+	text       string
+	expression bool
+	offset     int
+}
+
 // Template compiles a template. Errors count lines and columns in the template's own text.
 func (e *Env) Template(source string) (*Template, error) {
-	if limit := 4 * e.use.Limits.Result; len(source) > limit {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the template has %d bytes, at most %d are allowed", len(source), limit)
+	pieces, err := e.split(source)
+	if err != nil {
+		return nil, err
 	}
 	t := &Template{source: source, limit: e.use.Limits.Result}
-	rest := source
-	for rest != "" {
-		at := strings.Index(rest, "${")
-		if at < 0 {
-			t.addText(rest)
-			break
-		}
-		if at > 0 && rest[at-1] == '$' {
-			t.addText(rest[:at-1] + "${")
-			rest = rest[at+2:]
+	for _, p := range pieces {
+		if !p.expression {
+			t.parts = append(t.parts, part{text: p.text})
 			continue
 		}
-		t.addText(rest[:at])
-		begin := len(source) - len(rest) + at + 2
-		length := closing(source[begin:])
-		if length < 0 {
-			i := &IssueError{Source: source, Offset: utf8.RuneCountInString(source[:begin-2]), Message: "this ${ has no closing }"}
-			return nil, i.jig()
+		program, err := e.Compile(p.text)
+		if err != nil {
+			return nil, within(err, source, p.offset)
 		}
-		if err := e.addExpression(t, source[begin:begin+length], begin); err != nil {
-			return nil, err
-		}
-		rest = source[begin+length+1:]
+		t.parts = append(t.parts, part{program: program, offset: p.offset})
 	}
 	return t, nil
 }
 
-func (t *Template) addText(text string) {
-	if text == "" {
-		return
+// split finds the expressions of a template.
+func (e *Env) split(source string) ([]piece, error) {
+	if limit := 4 * e.use.Limits.Result; len(source) > limit {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the template has %d bytes, at most %d are allowed", len(source), limit)
 	}
-	if n := len(t.parts); n > 0 && t.parts[n-1].program == nil {
-		t.parts[n-1].text += text
-		return
+	var pieces []piece
+	rest := source
+	for rest != "" {
+		at := strings.Index(rest, "${")
+		if at < 0 {
+			return withText(pieces, rest), nil
+		}
+		if at > 0 && rest[at-1] == '$' {
+			pieces = withText(pieces, rest[:at-1]+"${")
+			rest = rest[at+2:]
+			continue
+		}
+		pieces = withText(pieces, rest[:at])
+		begin := len(source) - len(rest) + at + 2
+		offset := utf8.RuneCountInString(source[:begin])
+		length := closing(source[begin:])
+		if length < 0 {
+			return nil, (&IssueError{Source: source, Offset: offset - 2, Message: "this ${ has no closing }"}).jig()
+		}
+		expression := source[begin : begin+length]
+		if strings.TrimSpace(expression) == "" {
+			return nil, (&IssueError{Source: source, Offset: offset, Message: "there is no expression between ${ and }"}).jig()
+		}
+		pieces = append(pieces, piece{text: expression, expression: true, offset: offset})
+		rest = source[begin+length+1:]
 	}
-	t.parts = append(t.parts, part{text: text})
+	return pieces, nil
 }
 
-func (e *Env) addExpression(t *Template, source string, begin int) error {
-	offset := utf8.RuneCountInString(t.source[:begin])
-	if strings.TrimSpace(source) == "" {
-		return (&IssueError{Source: t.source, Offset: offset, Message: "there is no expression between ${ and }"}).jig()
+func withText(pieces []piece, text string) []piece {
+	if text == "" {
+		return pieces
 	}
-	p, err := e.Compile(source)
-	if err != nil {
-		return within(err, t.source, offset)
+	if n := len(pieces); n > 0 && !pieces[n-1].expression {
+		pieces[n-1].text += text
+		return pieces
 	}
-	t.parts = append(t.parts, part{program: p, offset: offset})
-	return nil
+	return append(pieces, piece{text: text})
 }
 
 // Constant reports whether the template holds no expression.
 func (t *Template) Constant() bool {
 	return len(t.parts) == 0 || len(t.parts) == 1 && t.parts[0].program == nil
+}
+
+func (t *Template) constant() string {
+	if len(t.parts) == 0 {
+		return ""
+	}
+	return t.parts[0].text
 }
 
 // Eval renders the template; see Program.Eval for the types.
@@ -106,10 +129,7 @@ func (t *Template) EvalText(ctx context.Context, vars map[string]any) (string, e
 
 func (t *Template) text(ctx context.Context, vars map[string]any) (string, error) {
 	if t.Constant() {
-		if len(t.parts) == 0 {
-			return "", nil
-		}
-		return t.parts[0].text, nil
+		return t.constant(), nil
 	}
 	var b strings.Builder
 	for _, part := range t.parts {

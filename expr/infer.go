@@ -1,0 +1,312 @@
+package expr
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// inferrer finds what the parts of a checked expression may be from the shapes of what they read, and notes what cannot work
+// whatever the values are. It believes only what holds for every value that fits the schemas.
+type inferrer struct {
+	env    *Env
+	shapes Shapes
+	source []rune
+	info   *ast.SourceInfo
+	scopes []scope
+	// asked are the members whose presence the expression itself asks for.
+	asked  map[string]bool
+	issues []*IssueError
+}
+
+// scope is a name that a macro binds.
+type scope struct {
+	name  string
+	value shape
+}
+
+func (e *Env) infer(source string, checked *ast.AST, shapes Shapes) (shape, []*IssueError) {
+	in := &inferrer{env: e, shapes: shapes, source: []rune(source), info: checked.SourceInfo(), asked: map[string]bool{}}
+	ast.PostOrderVisit(checked.Expr(), ast.NewExprVisitor(in.ask))
+	return in.infer(checked.Expr()), in.issues
+}
+
+// ask notes the members whose presence an expression tests: has(a.b), a.?b, a[?"b"], "b" in a.
+func (in *inferrer) ask(e ast.Expr) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		if s := e.AsSelect(); s.IsTestOnly() {
+			in.asked[chain(s.Operand())+"."+s.FieldName()] = true
+		}
+	case ast.CallKind:
+		args := e.AsCall().Args()
+		switch e.AsCall().FunctionName() {
+		case operators.OptSelect, operators.OptIndex:
+			if key, ok := text(args[1]); ok {
+				in.asked[chain(args[0])+"."+key] = true
+			}
+		case operators.In:
+			if key, ok := text(args[0]); ok {
+				in.asked[chain(args[1])+"."+key] = true
+			}
+		}
+	default:
+	}
+}
+
+// chain writes a value as people do: input.a.b, item, steps.x[…].
+func chain(e ast.Expr) string {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return strings.TrimPrefix(e.AsIdent(), ".")
+	case ast.SelectKind:
+		return chain(e.AsSelect().Operand()) + "." + e.AsSelect().FieldName()
+	case ast.CallKind:
+		if c := e.AsCall(); c.FunctionName() == operators.Index {
+			if key, ok := text(c.Args()[1]); ok {
+				return chain(c.Args()[0]) + "." + key
+			}
+			return chain(c.Args()[0]) + "[…]"
+		}
+	default:
+	}
+	return "this value"
+}
+
+func (in *inferrer) report(offset int, format string, args ...any) {
+	in.issues = append(in.issues, &IssueError{Source: string(in.source), Offset: offset, Message: fmt.Sprintf(format, args...)})
+}
+
+func (in *inferrer) infer(e ast.Expr) shape {
+	switch e.Kind() {
+	case ast.LiteralKind:
+		if t, ok := e.AsLiteral().Type().(*types.Type); ok {
+			return of(kindsOf(t))
+		}
+	case ast.IdentKind:
+		return in.variable(e.AsIdent())
+	case ast.SelectKind:
+		return in.selected(e)
+	case ast.CallKind:
+		return in.call(e)
+	case ast.ListKind:
+		return in.list(e.AsList())
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			in.infer(entry.AsMapEntry().Key())
+			in.infer(entry.AsMapEntry().Value())
+		}
+		return of(kindMap)
+	case ast.StructKind:
+		for _, field := range e.AsStruct().Fields() {
+			in.infer(field.AsStructField().Value())
+		}
+	case ast.ComprehensionKind:
+		return in.comprehension(e.AsComprehension())
+	case ast.UnspecifiedExprKind:
+	}
+	return anything()
+}
+
+func (in *inferrer) variable(name string) shape {
+	name, global := strings.CutPrefix(name, ".")
+	for i := len(in.scopes) - 1; i >= 0 && !global; i-- {
+		if in.scopes[i].name == name {
+			return in.scopes[i].value
+		}
+	}
+	for _, v := range in.env.use.Variables {
+		if v.Name == name {
+			return in.at(name, of(kindsOf(v.Type.cel())))
+		}
+	}
+	return anything() // the name of a type
+}
+
+// at is what the shapes say of a path, or else what is known without them.
+func (in *inferrer) at(path string, known shape) shape {
+	if schema, ok := in.shapes[path]; ok {
+		known = in.env.schemas.shape(schema)
+	}
+	known.path = path
+	return known
+}
+
+func (in *inferrer) list(l ast.ListExpr) shape {
+	var items shape
+	optional := map[int32]bool{}
+	for _, i := range l.OptionalIndices() {
+		optional[i] = true
+	}
+	for i, e := range l.Elements() {
+		item := in.infer(e)
+		if optional[int32(i)] { //nolint:gosec // the source is a few KiB
+			item = anything()
+		}
+		items = join(items, item)
+	}
+	return listOf(items)
+}
+
+// selected is the shape of a.b and has(a.b).
+func (in *inferrer) selected(e ast.Expr) shape {
+	s := e.AsSelect()
+	operand := in.infer(s.Operand())
+	if operand.kinds&(kindMap|kindOther) == 0 {
+		in.report(in.fieldOffset(e, s.FieldName()), "%s is %s, which has no members", chain(s.Operand()), operand.kinds)
+		return anything()
+	}
+	if s.IsTestOnly() {
+		return of(kindBool)
+	}
+	found, may := in.member(operand, s.FieldName())
+	if !may && !in.asked[chain(s.Operand())+"."+s.FieldName()] {
+		hint := nearestMember(s.FieldName(), operand.members())
+		in.report(in.fieldOffset(e, s.FieldName()), "%s has no '%s'%s", chain(s.Operand()), s.FieldName(), hint)
+	}
+	return found
+}
+
+// member is the shape of a member of a value, and whether the value may have it.
+func (in *inferrer) member(operand shape, name string) (shape, bool) {
+	found, may := operand.member(name)
+	if operand.kinds&kindOther != 0 {
+		found = anything()
+	}
+	if operand.path == "" {
+		return found, may
+	}
+	path := operand.path + "." + name
+	if _, told := in.shapes[path]; told {
+		may = true
+	} else if operand.path == stepsName {
+		found = in.env.schemas.shape(ResultShape(nil))
+		if _, told := in.shapes[path+".data"]; !told {
+			found.kinds |= kindList // of a loop
+		}
+		return in.at(path, found), true
+	}
+	return in.at(path, found), may
+}
+
+// nearestMember names the member that was meant, or those that there are.
+func nearestMember(wanted string, members []string) string {
+	if hint := didYouMean(wanted, members); hint != "" || len(members) == 0 {
+		return hint
+	}
+	const most = 8
+	shown := members[:min(len(members), most)]
+	if len(members) > most {
+		return "; it has " + strings.Join(shown, ", ") + " and others"
+	}
+	return "; it has " + strings.Join(shown, ", ")
+}
+
+// start is where an expression begins; cel-go puts it at its operator.
+func (in *inferrer) start(e ast.Expr) int {
+	first := offsetOf(in.info, e.ID())
+	ast.PostOrderVisit(e, ast.NewExprVisitor(func(part ast.Expr) {
+		if position, ok := in.info.GetOffsetRange(part.ID()); ok {
+			first = min(first, int(position.Start))
+		}
+	}))
+	return first
+}
+
+// fieldOffset is where the field of a selection stands: after the dot, which is where cel-go puts the selection.
+func (in *inferrer) fieldOffset(e ast.Expr, field string) int {
+	offset := offsetOf(in.info, e.ID())
+	for i := offset; i < len(in.source) && i <= offset+maxGap; i++ {
+		if strings.HasPrefix(string(in.source[i:min(len(in.source), i+len(field))]), field) {
+			return i
+		}
+	}
+	return offset
+}
+
+// maxGap is how far behind its dot a field is looked for.
+const maxGap = 100
+
+// comprehension is the shape of a macro. What the accumulator is, the macros' expansions tell: bind keeps its value, map and
+// filter append to a list, the others keep the kind that they begin with.
+func (in *inferrer) comprehension(c ast.ComprehensionExpr) shape {
+	over := in.infer(c.IterRange())
+	accumulator := in.infer(c.AccuInit())
+	if over.kinds&(kindList|kindMap) == 0 {
+		in.report(in.start(c.IterRange()), "%s is %s, which has no items to go over", chain(c.IterRange()), over.kinds)
+		over = anything()
+	}
+	isBind := isName(c.LoopStep(), c.AccuVar())
+	if !isBind {
+		accumulator = of(accumulator.kinds)
+	}
+	before := len(in.scopes)
+	first, second := loopVariables(over, c.HasIterVar2())
+	in.scopes = append(in.scopes, scope{c.AccuVar(), accumulator}, scope{c.IterVar(), first})
+	if c.HasIterVar2() {
+		in.scopes = append(in.scopes, scope{c.IterVar2(), second})
+	}
+	in.infer(c.LoopCondition())
+	condition, appended := appending(c)
+	switch {
+	case appended != nil:
+		if condition != nil {
+			in.condition(condition)
+		}
+		accumulator = listOf(in.infer(appended))
+	case !isBind:
+		in.infer(c.LoopStep())
+	}
+	in.scopes = append(in.scopes[:before], scope{c.AccuVar(), accumulator})
+	result := in.infer(c.Result())
+	in.scopes = in.scopes[:before]
+	return result
+}
+
+// appending recognises the body of map and filter: accumulator + [x], perhaps on a condition.
+func appending(c ast.ComprehensionExpr) (condition, appended ast.Expr) {
+	step := c.LoopStep()
+	if args, ok := callOf(step, operators.Conditional); ok && isName(args[2], c.AccuVar()) {
+		condition, step = args[0], args[1]
+	}
+	args, ok := callOf(step, operators.Add)
+	if !ok || !isName(args[0], c.AccuVar()) || args[1].Kind() != ast.ListKind {
+		return nil, nil
+	}
+	list := args[1].AsList()
+	if list.Size() != 1 || len(list.OptionalIndices()) > 0 {
+		return nil, nil
+	}
+	return condition, list.Elements()[0]
+}
+
+func callOf(e ast.Expr, function string) ([]ast.Expr, bool) {
+	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != function {
+		return nil, false
+	}
+	return e.AsCall().Args(), true
+}
+
+func isName(e ast.Expr, name string) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == name }
+
+// loopVariables are the variables of a macro over a value: the item, or with two of them place or key, and item.
+func loopVariables(over shape, two bool) (first, second shape) {
+	switch over.kinds & (kindList | kindMap) {
+	case kindList:
+		if over.kinds&kindOther != 0 {
+			break
+		}
+		if two {
+			return of(kindInt), over.item()
+		}
+		return over.item(), anything()
+	case kindMap:
+		if over.schema != nil && over.kinds&kindOther == 0 {
+			return of(kindString), anything()
+		}
+	}
+	return anything(), anything()
+}

@@ -1,0 +1,127 @@
+package expr
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+)
+
+// call is the shape of what a function or an operator gives, from the overloads that its arguments may fit.
+func (in *inferrer) call(e ast.Expr) shape {
+	c := e.AsCall()
+	var args []shape
+	if c.IsMemberFunction() {
+		args = append(args, in.infer(c.Target()))
+	}
+	for _, arg := range c.Args() {
+		args = append(args, in.infer(arg))
+	}
+	switch c.FunctionName() {
+	case operators.Index:
+		return in.index(e, c.Args(), args)
+	case operators.OptSelect, operators.OptIndex:
+		return anything()
+	case operators.Conditional:
+		in.needTruth(c.Args()[0], args[0])
+		return join(args[1], args[2])
+	case operators.Equals, operators.NotEquals:
+		in.comparable(e, args[0].kinds, args[1].kinds)
+		return of(kindBool)
+	}
+	result := of(in.overloads(e, args))
+	if result.kinds == kindList {
+		result.items = itemsOf(c.FunctionName(), args)
+	}
+	return result
+}
+
+// overloads is what the overloads give that the arguments may fit; that none fits is an issue.
+func (in *inferrer) overloads(e ast.Expr, args []shape) kinds {
+	c := e.AsCall()
+	have := make([]kinds, len(args))
+	for i, arg := range args {
+		have[i] = arg.kinds
+	}
+	all, known := in.env.signatures()[c.FunctionName()]
+	result := kinds(0)
+	for _, s := range all {
+		if s.takes(c.IsMemberFunction(), have) {
+			result |= s.result
+		}
+	}
+	if !known {
+		return anyKind
+	}
+	if result != 0 {
+		return result
+	}
+	names := make([]string, len(have))
+	for i, k := range have {
+		names[i] = k.String()
+	}
+	in.report(offsetOf(in.info, e.ID()), "%s", cannotApply(c.FunctionName(), strings.Join(names, ", ")))
+	return anyKind
+}
+
+// index is the shape of a[b]. A list takes any whole number, also a double, when it runs.
+func (in *inferrer) index(e ast.Expr, args []ast.Expr, shapes []shape) shape {
+	over, by := shapes[0], shapes[1]
+	if over.kinds&(kindList|kindMap|kindOther) == 0 {
+		in.report(offsetOf(in.info, e.ID()), "%s is %s, which has no members or items", chain(args[0]), over.kinds)
+		return anything()
+	}
+	if over.kinds&(kindMap|kindOther) == 0 {
+		if by.kinds&kindNumeric == 0 && by.kinds&kindOther == 0 {
+			in.report(offsetOf(in.info, e.ID()), "%s is a list, whose items have numbers from 0, not a %s", chain(args[0]), by.kinds)
+		}
+		return over.item()
+	}
+	if key, ok := text(args[1]); ok && over.kinds&kindOther == 0 {
+		found, _ := in.member(over, key)
+		return found
+	}
+	return anything()
+}
+
+func (in *inferrer) condition(e ast.Expr) { in.needTruth(e, in.infer(e)) }
+
+func (in *inferrer) needTruth(e ast.Expr, s shape) {
+	if s.kinds&kindBool == 0 {
+		in.report(in.start(e), "this gives %s where %s is needed", s.kinds, Bool.name())
+	}
+}
+
+// comparable notes a comparison that gives the same whatever the values are. Anything may be compared with null.
+func (in *inferrer) comparable(e ast.Expr, a, b kinds) {
+	same := a
+	if a&kindNumeric != 0 {
+		same |= kindNumeric
+	}
+	if same&b == 0 && a != kindNull && b != kindNull {
+		symbol, _ := operators.FindReverse(e.AsCall().FunctionName())
+		in.report(offsetOf(in.info, e.ID()), "'%s' compares %s with %s, which are never equal", symbol, a, b)
+	}
+}
+
+// itemsOf is the shape of the items of a list that a function gives.
+func itemsOf(function string, args []shape) *shape {
+	switch function {
+	case operators.Add:
+		if args[0].kinds == kindList && args[1].kinds == kindList {
+			return joinItems(args[0], args[1])
+		}
+	case "reverse", "slice", "distinct", "sort", "@sortByAssociatedKeys":
+		if args[0].kinds == kindList {
+			items := args[0].item()
+			return &items
+		}
+	case "lists.range":
+		items := of(kindInt)
+		return &items
+	case "split":
+		items := of(kindString)
+		return &items
+	}
+	return nil
+}
