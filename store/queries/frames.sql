@@ -17,10 +17,10 @@ select f.tenant_id, f.session_id, f.call_id, f.kind, f.name, f.version, f.fence,
 from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3
 
 -- name: FrameReceived
--- What the session was sent since the composition began, without what the composition is through with.
+-- What the session was sent since the composition began, without what the composition is through with: nothing once it is over.
 select r.n, r.name, r.data, r.by from frames f
 join received r on r.tenant_id = f.tenant_id and r.session_id = f.session_id and r.n > f.received_before
-where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and not exists (
+where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and not f.done and not exists (
     select from received_consumed k
     where k.tenant_id = f.tenant_id and k.session_id = f.session_id and k.frame = f.call_id and k.n = r.n)
 order by r.n limit 1000
