@@ -83,9 +83,9 @@ type Step struct {
 	// Composition runs another execution spec by its name.
 	Composition string `json:"composition,omitempty" spec:"max=64,form=spec_name" jsonschema:"The execution spec to run, by name."`
 	// Steps is a block: steps one after another, the body of a loop or a branch of parallel.
-	Steps    []Step `json:"steps,omitempty" spec:"max=1000" jsonschema:"A block of steps, one after another."`
-	Parallel []Step `json:"parallel,omitempty" spec:"max=100" jsonschema:"Steps that run at the same time."`
-	Switch   []Case `json:"switch,omitempty" spec:"max=100" jsonschema:"The first case whose condition holds runs."`
+	Steps    []Step `json:"steps,omitempty" spec:"min=1,max=1000" jsonschema:"A block of steps, one after another."`
+	Parallel []Step `json:"parallel,omitempty" spec:"min=1,max=100" jsonschema:"Steps that run at the same time."`
+	Switch   []Case `json:"switch,omitempty" spec:"min=1,max=100" jsonschema:"The first case whose condition holds runs."`
 	// Set gives values to vars; its texts are templates.
 	Set json.RawMessage `json:"set,omitempty" jsonschema:"Values to keep, read as vars.<name>; their texts are templates."`
 	// Wait is a length of time, or a template that gives one.
@@ -126,7 +126,7 @@ type Prompt struct {
 
 // TaskCall runs an extraction task of an entity.
 type TaskCall struct {
-	Task string `json:"task,omitempty" spec:"max=128,form=name" jsonschema:"The task's name."`
+	Task string `json:"task" spec:"required,max=128,form=name" jsonschema:"The task's name."`
 	// Entity is a template that gives the entity's id.
 	Entity string          `json:"entity,omitempty" spec:"max=4096" jsonschema:"The entity's id; a template."`
 	Values json.RawMessage `json:"values,omitempty" jsonschema:"Values for the task; their texts are templates."`
@@ -181,7 +181,7 @@ type OnError struct {
 	// Catch runs instead of failing; As names the error for its expressions (default error); When says which errors.
 	Catch []Step     `json:"catch" spec:"required,min=1,max=1000" jsonschema:"The steps that handle the failure."`
 	As    string     `json:"as,omitempty" spec:"max=64,form=variable" jsonschema:"The error's name in them; default error."`
-	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are caught: CEL over the error."`
+	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are caught: CEL over the error, by its name."`
 }
 
 // Undo takes a step's effect back. Input is rendered when the step has succeeded.

@@ -54,6 +54,7 @@ func (d *decoder) execution(body []byte) Execution {
 	x.Name, x.Description, x.Version = head.Name, head.Description, versionOf(body)
 	d.checkToolHead(head)
 	x.Tool = d.contract(x, head)
+	d.checkExecution(x)
 	return x
 }
 
@@ -129,6 +130,8 @@ func (p Prompt) shape() json.RawMessage {
 	answer := p.Schema
 	if len(answer) == 0 {
 		answer = json.RawMessage(`{"type":"string"}`)
+	} else {
+		answer = withID(answer)
 	}
 	switch {
 	case p.Mode == promptAgent:
@@ -137,6 +140,22 @@ func (p Prompt) shape() json.RawMessage {
 		return json.RawMessage(`{"type":"object","properties":{"output":` + string(answer) + `}}`)
 	}
 	return json.RawMessage(`{"type":"object","properties":{"text":` + string(answer) + `}}`)
+}
+
+// withID makes a schema a document of its own, so that its references go on meaning itself where it is put.
+func withID(schema json.RawMessage) json.RawMessage {
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(schema, &fields) != nil {
+		return json.RawMessage(`{}`)
+	}
+	if _, has := fields["$id"]; !has {
+		fields["$id"] = json.RawMessage(`"answer"`)
+	}
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return raw
 }
 
 // The modes of a prompt.

@@ -140,7 +140,7 @@ schema: {type: object, properties: {summary: {type: string}}}
 	require.JSONEq(t, `"${steps.answer.data}"`, string(x.Output))
 	require.Equal(t, jig.PermissionDraft, x.Tool.Permission)
 	require.JSONEq(t, `{"type": "object"}`, string(x.Tool.InputSchema))
-	require.JSONEq(t, `{"type": "object", "properties": {"output": {"type": "object", "properties": {"summary": {"type": "string"}}}}}`,
+	require.JSONEq(t, `{"type": "object", "properties": {"output": {"$id": "answer", "type": "object", "properties": {"summary": {"type": "string"}}}}}`,
 		string(x.Tool.OutputSchema))
 
 	x, err = spec.LoadExecution("facts.yaml", []byte("kind: task\nname: facts.find\ntask: find_facts\nentity: ${input.id}\nwait: false\n"))

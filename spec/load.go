@@ -29,6 +29,8 @@ type Document struct {
 	Skill *Skill
 
 	places map[string]*node
+	// broken is set when a problem is an error.
+	broken bool
 }
 
 // Position is the line and column, from 1, of the value at a path such as tools[2], for problems that others find; zeros
@@ -72,7 +74,7 @@ func Load(file string, body []byte) (Document, Problems) {
 		})
 	}
 	d.problems.Sort()
-	doc.places = d.places
+	doc.places, doc.broken = d.places, len(d.problems.Errors()) > 0
 	return doc, d.problems
 }
 

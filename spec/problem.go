@@ -39,6 +39,14 @@ const (
 	ProblemBadCEL       ProblemCode = "BAD_EXPRESSION"
 	ProblemUnknownKind  ProblemCode = "UNKNOWN_KIND"
 	ProblemUnreadable   ProblemCode = "UNREADABLE"
+	// Of compositions: an id that two steps have; a step that is read and does not exist, or has no result yet where it is read;
+	// a name that means nothing where it is read; a variable that no step has set; a step or case that can never run.
+	ProblemDuplicateID ProblemCode = "DUPLICATE_ID"
+	ProblemUnknownStep ProblemCode = "UNKNOWN_STEP"
+	ProblemStepOrder   ProblemCode = "STEP_ORDER"
+	ProblemOutOfScope  ProblemCode = "OUT_OF_SCOPE"
+	ProblemUnknownVar  ProblemCode = "UNKNOWN_VARIABLE"
+	ProblemUnreachable ProblemCode = "UNREACHABLE"
 )
 
 // Problem is one thing that is wrong with a document: what `validate` prints.

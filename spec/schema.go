@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -39,7 +40,8 @@ func SchemaOf(kind Kind) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", kind, err)
 	}
-	return append(b, '\n'), nil
+	// Editors show the descriptions as they stand.
+	return []byte(strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(b)) + "\n"), nil
 }
 
 // headOf is the type that a kind of document is read into.

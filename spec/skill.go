@@ -121,7 +121,7 @@ func loadSkill(fsys fs.FS, folder string) (Document, Problems) {
 	skill := d.skill(file, body)
 	skill.Files = d.skillFiles(fsys, folder, len(body))
 	d.problems.Sort()
-	doc.places = d.places
+	doc.places, doc.broken = d.places, len(d.problems.Errors()) > 0
 	doc.keepSkill(skill)
 	return doc, d.problems
 }

@@ -1,6 +1,210 @@
 package spec
 
-// actions are the keys that make a step do something; each step has exactly one.
-var actions = []string{
-	"tool", "prompt", "task", "composition", "steps", "parallel", "switch", "set", "wait", "wait_until", "wait_for", "emit", "fail",
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Limits of a composition.
+const (
+	// MaxSteps bounds the steps of a composition, however they nest.
+	MaxSteps = 1_000
+	// MaxNesting bounds how deep blocks of steps nest.
+	MaxNesting = 10
+)
+
+// placed is a step with its place in the composition.
+type placed struct {
+	*Step
+	path string
+	// outer is the step whose block it stands in, nil at the top; depth counts them.
+	outer *placed
+	depth int
+	// block says which of the outer step's blocks that is, index where in it.
+	block blockName
+	index int
+}
+
+// blockName tells the blocks of a step apart.
+type blockName struct {
+	key string // steps, parallel, switch or catch
+	// branch is the case of a switch.
+	branch int
+}
+
+// The blocks of a step.
+const (
+	blockSteps    = "steps"
+	blockParallel = "parallel"
+	blockSwitch   = "switch"
+	blockCatch    = "catch"
+)
+
+// walk is a composition's steps in the order of the document, with everything about their structure checked.
+type walk struct {
+	*decoder
+	all []*placed
+	ids map[string]*placed
+	// sets are the steps that set a variable, names what catches call their errors.
+	sets  map[string][]*placed
+	names []string
+	full  bool
+}
+
+// walkSteps places all steps below a path and reports what is wrong with their structure.
+func (d *decoder) walkSteps(x Execution) *walk {
+	w := &walk{decoder: d, ids: map[string]*placed{}, sets: map[string][]*placed{}}
+	if x.Kind != KindComposition {
+		w.answer(&x.Steps[0])
+		return w
+	}
+	w.list(x.Steps, blockSteps, nil, blockName{key: blockSteps})
+	return w
+}
+
+// answer places the one step of a prompt or a task, whose keys stand at the top of the document.
+func (w *walk) answer(step *Step) {
+	p := &placed{Step: step}
+	w.all, w.ids[step.ID] = []*placed{p}, p
+	if step.Prompt != nil {
+		w.checkPrompt("", *step.Prompt)
+	}
+	if step.Task != nil {
+		w.checkInput("values")
+	}
+}
+
+// list places the steps of a block.
+func (w *walk) list(steps []Step, path string, outer *placed, block blockName) {
+	depth := 1
+	if outer != nil {
+		depth = outer.depth + 1
+	}
+	if depth > MaxNesting && len(steps) > 0 {
+		w.at(path, ProblemTooDeep, "put a part into a composition of its own", "blocks of steps nest deeper than %d levels", MaxNesting)
+		return
+	}
+	dead := ""
+	for i := range steps {
+		if w.full {
+			return
+		}
+		at := indexPath(path, i)
+		if len(w.all) == MaxSteps {
+			w.full = true
+			w.at(at, ProblemTooMany, "put a part into a composition of its own", "the composition has more than %d steps", MaxSteps)
+			return
+		}
+		p := &placed{Step: &steps[i], path: at, outer: outer, depth: depth, block: block, index: i}
+		w.all = append(w.all, p)
+		if dead != "" && block.key != blockParallel {
+			w.at(at, ProblemUnreachable, "remove it, or give the step that fails a condition (if)", "the step never runs: %s always fails", dead)
+			dead = ""
+		}
+		w.place(p)
+		if alwaysFails(steps[i]) {
+			dead = p.name()
+		}
+	}
+}
+
+// place checks a step and the blocks in it.
+func (w *walk) place(p *placed) {
+	w.checkStep(p)
+	inner := func(key string) string { return keyPath(p.path, key) }
+	w.list(p.Steps, inner(blockSteps), p, blockName{key: blockSteps})
+	w.list(p.Parallel, inner(blockParallel), p, blockName{key: blockParallel})
+	for i, c := range p.Switch {
+		w.list(c.Steps, keyPath(indexPath(inner(blockSwitch), i), "steps"), p, blockName{key: blockSwitch, branch: i})
+	}
+	if p.OnError != nil {
+		w.list(p.OnError.Catch, keyPath(inner("on_error"), blockCatch), p, blockName{key: blockCatch})
+	}
+}
+
+// name says to a person which step it is.
+func (p *placed) name() string {
+	if p.ID != "" {
+		return fmt.Sprintf("the step %q", p.ID)
+	}
+	return p.path
+}
+
+// chain is the step and those that it stands in, outermost first.
+func (p *placed) chain() []*placed {
+	var chain []*placed
+	for ; p != nil; p = p.outer {
+		chain = append(chain, p)
+	}
+	slices.Reverse(chain)
+	return chain
+}
+
+// alwaysFails reports whether nothing that follows the step in its block can run.
+func alwaysFails(s Step) bool {
+	handled := s.OnError != nil && (s.OnError.Continue || len(s.OnError.Catch) > 0)
+	if handled || s.ForEach != "" || s.If != "" && s.If != "true" {
+		return false
+	}
+	if s.Fail != nil || slices.ContainsFunc(s.Steps, alwaysFails) || slices.ContainsFunc(s.Parallel, alwaysFails) {
+		return true
+	}
+	cases := s.Switch
+	return len(cases) > 0 && cases[len(cases)-1].Else &&
+		!slices.ContainsFunc(cases, func(c Case) bool { return !slices.ContainsFunc(c.Steps, alwaysFails) })
+}
+
+// checkID checks a step's id; what reads the step needs one.
+func (w *walk) checkID(p *placed, action string) {
+	path := keyPath(p.path, "id")
+	if !w.has(path) {
+		if slices.Contains(calls, action) || action == "wait_for" || w.has(keyPath(p.path, "for_each")) {
+			w.at(path, ProblemMissingKey, "add e.g. id: "+p.proposedID(action), "the step has no id")
+		}
+		return
+	}
+	if p.ID == "" {
+		return // it was refused already
+	}
+	w.checkWord(path, p.ID)
+	if first, again := w.ids[p.ID]; again {
+		w.at(path, ProblemDuplicateID, "give one of them another id", "the id %q is that of %s already", p.ID, first.path)
+		return
+	}
+	w.ids[p.ID] = p
+}
+
+// proposedID makes an id of what the step does.
+func (p *placed) proposedID(action string) string {
+	for _, name := range []string{p.Tool, p.Composition} {
+		word := name[strings.LastIndexAny(name, ".-")+1:]
+		if variablePattern.MatchString(word) && !slices.Contains(celWords, word) {
+			return word
+		}
+	}
+	switch action {
+	case "prompt":
+		return "answer"
+	case "wait_for":
+		return "event"
+	}
+	return "each"
+}
+
+// celWords cannot be names in expressions.
+var celWords = []string{
+	"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
+	"package", "namespace", "return", "var", "void", "while",
+}
+
+// stepVariables are the names that the expressions of steps read.
+var stepVariables = []string{
+	"input", "steps", "vars", "item", "index", "error", "event", "session", "tenant", "principal", "now",
+}
+
+func (w *walk) checkWord(path, name string) {
+	if slices.Contains(celWords, name) {
+		w.at(path, ProblemBadName, "choose another name", "%q is a word of the expression language", name)
+	}
 }

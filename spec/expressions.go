@@ -1,0 +1,225 @@
+package spec
+
+import (
+	"encoding/json"
+
+	"github.com/jig-run/jig/expr"
+)
+
+// maxExpressions bounds the expressions of a document: each takes time to compile.
+const maxExpressions = 4_000
+
+// maxExpressionProblems is after how many problems of expressions a document's others are not looked at.
+const maxExpressionProblems = 100
+
+// Shapes gives the JSON Schema of what a tool gives back; not ok when it is not known.
+type Shapes func(tool string) (output json.RawMessage, ok bool)
+
+// site is where an expression stands: what it may read follows from that.
+type site struct {
+	// step it is part of; nil for the composition's output.
+	step *placed
+	// item says that the step's own item is known, when it is a loop.
+	item bool
+	// done says that the blocks of the step have run, own that its own result is there.
+	done, own bool
+	// failed says that an error is at hand, awaited an event.
+	failed, awaited bool
+}
+
+// sites goes through the expressions of a composition.
+type sites struct {
+	*walk
+	env    *expr.Env
+	shapes stepShapes
+	count  int
+	before int
+}
+
+// checkExecution checks a spec's structure, then its expressions.
+func (d *decoder) checkExecution(x Execution) {
+	d.checkExpressions(d.walkSteps(x), x, nil)
+}
+
+// CheckShapes reports the mistakes in a document's expressions that show once it is known what the tools give back. A
+// document that has problems of its own has none here.
+func CheckShapes(doc Document, shapes Shapes) Problems {
+	if doc.Execution == nil || doc.broken {
+		return nil
+	}
+	d := newDecoder(doc.Path)
+	d.places = doc.places
+	w := d.walkSteps(*doc.Execution)
+	d.problems = nil // Load has reported them
+	d.checkExpressions(w, *doc.Execution, shapes)
+	d.problems = d.problems.Errors()
+	d.problems.Sort()
+	return d.problems
+}
+
+func (d *decoder) checkExpressions(w *walk, x Execution, shapes Shapes) {
+	if w.full {
+		return
+	}
+	extra := make([]expr.Variable, 0, len(w.names))
+	for _, name := range w.names {
+		extra = append(extra, expr.Variable{Name: name})
+	}
+	env, err := expr.StepEnv(extra...)
+	if err != nil {
+		d.at("", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
+		return
+	}
+	s := &sites{walk: w, env: env, before: len(d.problems), shapes: newStepShapes(x.Tool.InputSchema, shapes)}
+	var open []*placed
+	for _, p := range w.all {
+		open = s.close(open, p)
+		s.begin(p)
+		open = append(open, p)
+	}
+	s.close(open, nil)
+	if x.Kind == KindComposition {
+		s.value(site{done: true}, "output")
+	}
+}
+
+// close ends the steps that the next one does not stand in, innermost first.
+func (s *sites) close(open []*placed, next *placed) []*placed {
+	for len(open) > 0 {
+		last := open[len(open)-1]
+		if next != nil && next.within(last) {
+			break
+		}
+		s.end(last)
+		open = open[:len(open)-1]
+	}
+	return open
+}
+
+// begin checks the expressions of a step that are evaluated before the steps in its blocks; those have their own turn.
+func (s *sites) begin(p *placed) {
+	inner := func(key string) string { return joinPath(p.path, key) }
+	before, during := site{step: p}, site{step: p, item: true}
+	s.expression(before, inner("if"), p.If, expr.Bool)
+	s.expression(before, inner("for_each"), p.ForEach, expr.List)
+	if p.ForEach != "" {
+		s.loop(p)
+	}
+	s.value(during, inner("input"))
+	if p.Prompt != nil {
+		s.prompt(during, p)
+	}
+	if p.Task != nil {
+		at := inner("task")
+		if p.path == "" {
+			at = ""
+		}
+		s.value(during, joinKey(at, "entity"))
+		s.value(during, joinKey(at, "values"))
+	}
+	for i, c := range p.Switch {
+		s.expression(during, keyPath(indexPath(inner("switch"), i), "when"), c.When, expr.Bool)
+	}
+	s.value(during, inner("set"))
+	s.value(during, inner("wait"))
+	s.expression(during, inner("wait_until"), p.WaitUntil, expr.Timestamp)
+	if p.WaitFor != nil {
+		s.expression(site{step: p, item: true, awaited: true}, inner("wait_for.when"), p.WaitFor.When, expr.Bool)
+	}
+	s.value(during, inner("emit.data"))
+	s.value(during, inner("fail.message"))
+}
+
+// end checks the expressions of a step that are evaluated after the steps in its blocks.
+func (s *sites) end(p *placed) {
+	inner := func(key string) string { return joinPath(p.path, key) }
+	s.value(site{step: p, item: true, done: true}, inner("output"))
+	failed := site{step: p, item: true, done: true, failed: true}
+	if p.Retry != nil {
+		s.expression(failed, inner("retry.when"), p.Retry.When, expr.Bool)
+	}
+	if p.OnError != nil {
+		s.expression(failed, inner("on_error.when"), p.OnError.When, expr.Bool)
+	}
+	s.ended(p)
+	if p.Undo != nil {
+		s.value(site{step: p, item: true, done: true, own: true}, inner("undo.input"))
+	}
+}
+
+func (s *sites) prompt(at site, p *placed) {
+	path := ""
+	if p.path != "" {
+		path = joinPath(p.path, "prompt")
+	}
+	for _, key := range []string{"system", "prompt", "agent_input"} {
+		s.value(at, joinKey(path, key))
+	}
+}
+
+// joinKey appends a plain key to a path that may be empty.
+func joinKey(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// spent counts an expression; once there are too many, or too many that are wrong, the others are not looked at.
+func (s *sites) spent(path string) bool {
+	if s.count++; s.count == maxExpressions+1 {
+		s.at(path, ProblemTooMany, "put a part into a composition of its own", "the document has more than %d expressions", maxExpressions)
+	}
+	return s.count > maxExpressions || len(s.problems)-s.before >= maxExpressionProblems
+}
+
+func (s *sites) expression(at site, path string, source Expression, want expr.Type) {
+	if source == "" || s.spent(path) {
+		return
+	}
+	program, err := s.env.CompileAs(string(source), want)
+	if err != nil {
+		s.report(path, err)
+		return
+	}
+	s.reads(at, path, program.Reads())
+	s.report(path, s.env.Check(string(source), want, s.shapes.at(at)))
+}
+
+// value checks every text of the value at a path, a template each.
+func (s *sites) value(at site, path string) {
+	if n := s.places[path]; n != nil {
+		s.node(at, path, n)
+	}
+}
+
+func (s *sites) node(at site, path string, n *node) {
+	for i, item := range n.items {
+		s.node(at, indexPath(path, i), item)
+	}
+	for _, e := range n.entries {
+		s.node(at, keyPath(path, e.key), e.value)
+	}
+	if n.kind == kindString {
+		s.template(at, path, n.text)
+	}
+}
+
+func (s *sites) template(at site, path, text string) {
+	if !hasExpression(text) || s.spent(path) {
+		return
+	}
+	template, err := s.env.Template(text)
+	if err != nil {
+		s.report(path, err)
+		return
+	}
+	s.reads(at, path, template.Reads())
+	s.report(path, s.env.CheckTemplate(text, s.shapes.at(at)))
+}
+
+func (s *sites) report(path string, err error) {
+	if err != nil {
+		compiler{decoder: s.decoder, env: s.env}.report(path, err)
+	}
+}

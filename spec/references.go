@@ -1,0 +1,192 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig/expr"
+)
+
+// reads checks that all that an expression reads is there where it stands.
+func (s *sites) reads(at site, path string, r expr.Reads) {
+	for _, name := range r.Names {
+		s.checkName(at, path, name)
+	}
+	for _, id := range r.Steps {
+		s.checkReference(at, path, id)
+	}
+	for _, name := range r.Vars {
+		s.checkVariable(at, path, name)
+	}
+}
+
+// checkName reports a name that means nothing where it is read.
+func (s *sites) checkName(at site, path, name string) {
+	switch name {
+	case "item", "index":
+		if !at.inLoop() {
+			s.at(path, ProblemOutOfScope, "give the step a for_each, or move it into a loop", "%s is read outside a loop", name)
+		}
+	case "event":
+		if !at.awaited {
+			s.at(path, ProblemOutOfScope, "read the step that waits: steps.<id>.data", "event is read outside wait_for.when")
+		}
+	case "error":
+		if !at.handles(name) {
+			s.at(path, ProblemOutOfScope, "read it in on_error or retry; of a step that may fail, read steps.<id>.error", "error is read where nothing has failed")
+		}
+	default:
+		if slices.Contains(s.names, name) && !at.handles(name) {
+			s.at(path, ProblemOutOfScope, "read it in the on_error that names it", "%s is read outside the on_error that names it", name)
+		}
+	}
+}
+
+// inLoop reports whether there is an item at hand.
+func (at site) inLoop() bool {
+	if at.step == nil {
+		return false
+	}
+	for p := at.step; p != nil; p = p.outer {
+		if p.ForEach != "" && (p != at.step || at.item) {
+			return true
+		}
+	}
+	return false
+}
+
+// handles reports whether an error is at hand under a name: error, or what the handler calls it.
+func (at site) handles(name string) bool {
+	named := func(p *placed) bool { return name == "error" || p.OnError != nil && p.OnError.As == name }
+	if at.failed && named(at.step) {
+		return true
+	}
+	for p := at.step; p != nil; p = p.outer {
+		if p.block.key == blockCatch && named(p.outer) {
+			return true
+		}
+	}
+	return false
+}
+
+// relation is how a step stands to an expression that reads it.
+type relation int
+
+const (
+	isEarlier relation = iota
+	// isLater has no result yet, isBeside may have one or not, isAround is not over, isSelf is the expression's own step.
+	isLater
+	isBeside
+	isAround
+	isSelf
+)
+
+// relate says how a step stands to an expression, and the outermost loop around the step that the expression is not in.
+func (at site) relate(to *placed) (relation, *placed) {
+	if at.step == nil {
+		return isEarlier, loopAround(to.chain()[:to.depth-1])
+	}
+	here, there := at.step.chain(), to.chain()
+	common := 0
+	for common < len(here) && common < len(there) && here[common] == there[common] {
+		common++
+	}
+	switch {
+	case common == len(here) && common == len(there):
+		if at.own {
+			return isEarlier, nil
+		}
+		return isSelf, nil
+	case common == len(there):
+		return isAround, nil
+	case common == len(here):
+		// The step stands in a block of the expression's own step.
+		if !at.done || there[common].block.key == blockCatch {
+			return isLater, nil
+		}
+		return isEarlier, loopAround(there[common : len(there)-1])
+	}
+	a, b := here[common], there[common]
+	barrier := loopAround(there[common : len(there)-1])
+	switch {
+	case a.block != b.block:
+		// Of two branches of a switch one runs; a catch runs after the steps that it is for.
+		if b.block.key == blockCatch {
+			return isLater, nil
+		}
+		return isEarlier, barrier
+	case a.block.key == blockParallel:
+		return isBeside, nil
+	case b.index > a.index:
+		return isLater, nil
+	}
+	return isEarlier, barrier
+}
+
+// loopAround is the outermost loop of a chain; nil when there is none.
+func loopAround(chain []*placed) *placed {
+	if i := slices.IndexFunc(chain, func(p *placed) bool { return p.ForEach != "" }); i >= 0 {
+		return chain[i]
+	}
+	return nil
+}
+
+// checkReference reports a step that is not there to be read.
+func (s *sites) checkReference(at site, path, id string) {
+	step, ok := s.ids[id]
+	if !ok {
+		hint := Suggest(id, slices.Collect(maps.Keys(s.ids)))
+		if hint == "" {
+			hint = "give the step that you mean this id"
+		}
+		s.at(path, ProblemUnknownStep, hint, "there is no step %q", id)
+		return
+	}
+	how, loop := at.relate(step)
+	switch how {
+	case isLater:
+		s.at(path, ProblemStepOrder, "move it below that step", "the step %q comes later and has no result yet", id)
+	case isBeside:
+		s.at(path, ProblemStepOrder, "read it after the parallel block", "the step %q runs at the same time", id)
+	case isAround:
+		s.at(path, ProblemStepOrder, "read the steps in it", "the step %q is not over here: this is a part of it", id)
+	case isSelf:
+		s.at(path, ProblemStepOrder, "remove it", "a step cannot read its own result")
+	case isEarlier:
+		if loop != nil {
+			s.at(path, ProblemOutOfScope, loop.readHint(step), "the step %q has a result for each item of the loop %q", id, loop.ID)
+		}
+	}
+}
+
+// readHint says how a step inside a loop is read from outside.
+func (p *placed) readHint(inner *placed) string {
+	if inner.outer == p && inner.block.key == blockSteps && p.Output == nil {
+		return fmt.Sprintf("read steps.%s[i].data.%s", p.ID, inner.ID)
+	}
+	return fmt.Sprintf("read steps.%s[i]", p.ID)
+}
+
+// checkVariable reports a variable that no step before has set.
+func (s *sites) checkVariable(at site, path, name string) {
+	setters := s.sets[name]
+	if len(setters) == 0 {
+		hint := Suggest(name, slices.Collect(maps.Keys(s.sets)))
+		if hint == "" {
+			hint = "add a step set: {" + name + ": …} before"
+		}
+		s.at(path, ProblemUnknownVar, hint, "no step sets the variable %q", name)
+		return
+	}
+	for _, setter := range setters {
+		if how, _ := at.relate(setter); how == isEarlier {
+			return
+		}
+	}
+	s.at(path, ProblemUnknownVar, "move it below the set", "no step sets the variable %q before this", name)
+}
+
+// hasExpression reports whether a text is a template with expressions.
+func hasExpression(text string) bool { return strings.Contains(text, "${") }

@@ -1,0 +1,143 @@
+package spec
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig/expr"
+)
+
+// stepShapes is what is known of the values that expressions read, step by step in the order of the document.
+type stepShapes struct {
+	tools Shapes
+	// known is by path, as expr has it: input, steps.<id>, vars.<name>; items are of loops.
+	known expr.Shapes
+	items map[*placed]json.RawMessage
+}
+
+func newStepShapes(input json.RawMessage, tools Shapes) stepShapes {
+	known := expr.Shapes{}
+	if len(input) > 0 {
+		known["input"] = input
+	}
+	return stepShapes{tools: tools, known: known, items: map[*placed]json.RawMessage{}}
+}
+
+// at is what is known at a site. The map is of use until the next call.
+func (k stepShapes) at(at site) expr.Shapes {
+	maps.DeleteFunc(k.known, func(path string, _ json.RawMessage) bool {
+		return !strings.Contains(path, ".") && path != "input"
+	})
+	for p := at.step; p != nil; p = p.outer {
+		if p.ForEach != "" && (p != at.step || at.item) {
+			if items, ok := k.items[p]; ok {
+				k.known["item"] = items
+			}
+			break
+		}
+	}
+	return k.known
+}
+
+// loop notes what the items of a loop are.
+func (s *sites) loop(p *placed) {
+	described, err := s.env.Describe(string(p.ForEach), s.shapes.at(site{step: p}))
+	var list struct {
+		Items json.RawMessage `json:"items"`
+	}
+	if err == nil && json.Unmarshal(described, &list) == nil && list.Items != nil {
+		s.shapes.items[p] = list.Items
+	}
+}
+
+// ended notes what is known of a step's result, and of the variables that it set.
+func (s *sites) ended(p *placed) {
+	if n := s.places[joinPath(p.path, "set")]; p.Set != nil && n != nil {
+		for _, e := range n.entries {
+			delete(s.shapes.known, "vars."+e.key)
+			if len(s.sets[e.key]) == 1 {
+				s.shapes.known["vars."+e.key] = s.describe(e.value, site{step: p, item: true})
+			}
+		}
+	}
+	if p.ID == "" {
+		return
+	}
+	result := expr.ResultShape(s.data(p))
+	if p.ForEach != "" {
+		result = expr.ListShape(result)
+	}
+	s.shapes.known["steps."+p.ID] = result
+}
+
+// data is what is known of a step's data, of one item when it is a loop; empty when nothing is.
+func (s *sites) data(p *placed) json.RawMessage {
+	switch {
+	case p.Prompt != nil:
+		return p.Prompt.shape()
+	case p.Tool != "" || p.Composition != "":
+		if s.shapes.tools == nil {
+			return nil
+		}
+		if output, ok := s.shapes.tools(p.Tool + p.Composition); ok {
+			return output
+		}
+	case p.Output != nil:
+		if n := s.places[joinPath(p.path, "output")]; n != nil {
+			return s.describe(n, site{step: p, item: true, done: true})
+		}
+	case len(p.Steps) > 0:
+		return s.results(p.Steps)
+	}
+	return nil
+}
+
+// results is the data of a block without an output: the results of its steps by id.
+func (s *sites) results(steps []Step) json.RawMessage {
+	properties := map[string]json.RawMessage{}
+	for _, step := range steps {
+		if known, ok := s.shapes.known["steps."+step.ID]; ok {
+			properties[step.ID] = known
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "additionalProperties": true})
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// describe is what is known of a value whose texts are templates.
+func (s *sites) describe(n *node, at site) json.RawMessage {
+	switch n.kind {
+	case kindString:
+		if described, err := s.env.DescribeTemplate(n.text, s.shapes.at(at)); err == nil {
+			return described
+		}
+	case kindMap:
+		properties := make(map[string]json.RawMessage, len(n.entries))
+		for _, e := range n.entries {
+			properties[e.key] = s.describe(e.value, at)
+		}
+		if raw, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "additionalProperties": false}); err == nil {
+			return raw
+		}
+	case kindBool:
+		return json.RawMessage(`{"type":"boolean"}`)
+	case kindInt:
+		return json.RawMessage(`{"type":"integer"}`)
+	case kindFloat:
+		return json.RawMessage(`{"type":"number"}`)
+	case kindList:
+		return json.RawMessage(`{"type":"array"}`)
+	case kindNull, kindBroken:
+	}
+	return json.RawMessage(`{}`)
+}
+
+// within reports whether a step stands in another's block.
+func (p *placed) within(other *placed) bool {
+	return slices.Contains(p.chain()[:p.depth-1], other)
+}
