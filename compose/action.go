@@ -1,0 +1,450 @@
+package compose
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/spec"
+)
+
+// maxWait is the longest that a step waits for time to pass.
+const maxWait = 3650 * 24 * time.Hour
+
+// act takes the action of a step, or of one item, as far as it goes.
+func (r *run) act(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
+	switch n.action {
+	case actCall:
+		return r.callTool(ctx, n, st, sc, path)
+	case actBlock:
+		if st.Block == nil {
+			st.Block = &blockState{}
+		}
+		return r.enclosed(ctx, n, n.steps, n.steps, st, sc, path)
+	case actSwitch:
+		return r.choose(ctx, n, st, sc, path)
+	case actParallel:
+		return r.sideBySide(ctx, n, st, sc, path)
+	case actSet:
+		return r.set(ctx, n, sc, path)
+	case actWait, actWaitUntil:
+		return r.wait(ctx, n, st, sc, path)
+	case actWaitFor:
+		return r.waitFor(ctx, n, st, sc, path)
+	case actEmit:
+		return r.emit(ctx, n, sc, path)
+	case actFail:
+		message, problem, err := r.text(ctx, n.fail.message, sc)
+		if problem == nil && err == nil {
+			problem = &jig.Error{Code: jig.CodeConflict, Message: cut(message, maxMessage), Reason: n.fail.reason}
+		}
+		return r.broken(n, path, problem, err)
+	}
+	return outcome{}, jig.Errorf(jig.CodeInternal, "step %s does nothing", n.name)
+}
+
+// broken is the outcome of a step that failed by itself: no call has its result.
+func (r *run) broken(n *node, path string, problem *jig.Error, err error) (outcome, error) {
+	if err != nil {
+		return outcome{}, err
+	}
+	m, err := r.keepResult(n, path, jig.Failure(problem))
+	return outcome{over: true, mark: m, fail: failed(path, problem)}, err
+}
+
+func (r *run) callTool(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
+	attempt := attemptPath(path, st.Retries+1)
+	if st.Asked {
+		call, ok := r.calls[attempt]
+		if !ok || !call.Status.Final() {
+			return outcome{}, nil
+		}
+		out := outcome{over: true, mark: callMark(st.Retries)}
+		if result := resultOf(call); !result.Success {
+			out.fail = failed(path, errorOf(result))
+		}
+		return out, nil
+	}
+	if st.Until != 0 {
+		if r.now < st.Until || !r.mayBegin(sc) {
+			return outcome{}, nil
+		}
+		st.Until = 0
+	}
+	input, problem, err := r.attemptInput(ctx, n, st, sc, path)
+	if problem != nil || err != nil {
+		return r.broken(n, path, problem, err)
+	}
+	st.Asked = true
+	r.ask(Ask{Path: attempt, Tool: n.call.tool, Input: input})
+	return outcome{}, nil
+}
+
+// errorOf is the error of a result that is no success.
+func errorOf(result jig.ToolResult) *jig.Error {
+	if result.Error != nil {
+		return result.Error
+	}
+	return jig.Errorf(jig.CodeInternal, "the tool failed without saying why")
+}
+
+func (r *run) ask(a Ask) {
+	r.move.Calls = append(r.move.Calls, a)
+	r.news[a.Path] = true
+	r.stored += len(a.Input)
+}
+
+// attemptInput is the input of the next attempt: rendered for the first, and the same for the others.
+func (r *run) attemptInput(ctx context.Context, n *node, st *stepState, sc *scope, path string) (json.RawMessage, *jig.Error, error) {
+	key := path + "#input"
+	switch {
+	case st.Input != nil:
+		return st.Input, nil, nil
+	case st.Kept:
+		if err := r.loadValues(ctx, []string{key}); err != nil {
+			return nil, nil, err
+		}
+		if raw, ok := r.values[key]; ok {
+			return raw, nil, nil
+		}
+		return nil, nil, jig.Errorf(jig.CodeInternal, "the input of step %s is gone", path)
+	}
+	input, problem, err := r.input(ctx, n.call, sc)
+	if problem != nil || err != nil || n.retry == nil {
+		return input, problem, err
+	}
+	if len(input) <= inlineBytes {
+		st.Input = input
+	} else {
+		st.Kept = true
+		r.keep(key, input)
+	}
+	return input, nil, nil
+}
+
+// again decides whether a failed call is tried again, and when.
+func (r *run) again(ctx context.Context, n *node, st *stepState, sc *scope, failure *jig.Error) (bool, *jig.Error, error) {
+	if n.retry == nil || st.Retries+1 >= n.retry.attempts {
+		return false, nil, nil
+	}
+	switch failure.Code { //nolint:exhaustive // those that nobody tries again: somebody decided, or it may have happened
+	case jig.CodeDenied, jig.CodeExpired, jig.CodeCanceled, jig.CodeOutcomeUnknown:
+		return false, nil, nil
+	default:
+	}
+	worth := failure.Code.Retryable()
+	if n.retry.when != nil {
+		is, problem, err := r.boolean(ctx, n.retry.when, sc.handling(failure, ""))
+		if problem != nil || err != nil {
+			return false, problem, err
+		}
+		worth = is
+	}
+	if !worth {
+		return false, nil, nil
+	}
+	pause := n.retry.backoff
+	for range st.Retries {
+		if pause *= 2; pause >= n.retry.maxBackoff {
+			break
+		}
+	}
+	st.Retries++
+	st.Asked = false
+	st.Until = r.after(max(min(pause, n.retry.maxBackoff), failure.RetryAfter))
+	return true, nil, nil
+}
+
+// enclosed takes the steps of a block or of a chosen case as far as they go. The result is the block's output, or the
+// results of the shown steps by id.
+func (r *run) enclosed(ctx context.Context, n *node, steps, shown []*node, st *stepState, sc *scope, path string) (outcome, error) {
+	over, fail, err := r.block(ctx, steps, st.Block, sc)
+	if err != nil || !over {
+		return outcome{}, err
+	}
+	return r.concluded(ctx, n, shown, fail, sc, path)
+}
+
+// concluded makes the result of a step whose own steps are over.
+func (r *run) concluded(ctx context.Context, n *node, shown []*node, fail *failure, sc *scope, path string) (outcome, error) {
+	if fail != nil {
+		m, err := r.keepResult(n, path, jig.Failure(fail.Error))
+		return outcome{over: true, mark: m, fail: fail}, err
+	}
+	if !n.observed {
+		return outcome{over: true, mark: markNothing}, nil
+	}
+	var data json.RawMessage
+	var problem *jig.Error
+	var err error
+	if n.output != nil {
+		data, problem, err = r.render(ctx, n.output, sc)
+	} else {
+		data, problem, err = r.resultsOf(ctx, shown, n.at, sc)
+	}
+	if problem != nil || err != nil {
+		return r.broken(n, path, problem, err)
+	}
+	m, err := r.keepResult(n, path, jig.ToolResult{Success: true, Data: data})
+	return outcome{over: true, mark: m}, err
+}
+
+// resultsOf is an object of the results of steps by id.
+func (r *run) resultsOf(ctx context.Context, steps []*node, at string, sc *scope) (json.RawMessage, *jig.Error, error) {
+	out, size := map[string]json.RawMessage{}, 0
+	for _, n := range steps {
+		if n.id == "" {
+			continue
+		}
+		m, path, ok := sc.find(n)
+		if !ok {
+			continue
+		}
+		raw, err := r.rawResult(ctx, n, found{mark: m, path: path}, maxValue-size)
+		if err != nil {
+			return nil, nil, err
+		}
+		if size += len(raw); size > maxValue {
+			problem := jig.Errorf(jig.CodeInvalidInput, "the results of its steps take more than %d KiB", maxValue>>10).
+				WithHint("give the block an output")
+			return nil, r.plan.located(at, problem), nil
+		}
+		out[n.id] = raw
+	}
+	raw, err := encode(out)
+	return raw, nil, err
+}
+
+// rawResult is what steps.<id> is, as JSON; what is longer than limit may be cut short.
+func (r *run) rawResult(ctx context.Context, n *node, f found, limit int) (json.RawMessage, error) {
+	count, kept, ok := f.mark.items()
+	if !ok {
+		return r.resultJSON(ctx, f)
+	}
+	list := []byte{'['}
+	for from := 0; from < count && len(list) <= limit; from += maxBatch {
+		raws, err := r.itemBatch(ctx, n, f.path, from, min(from+maxBatch, count), kept)
+		if err != nil {
+			return nil, err
+		}
+		for i, raw := range raws {
+			if from+i > 0 {
+				list = append(list, ',')
+			}
+			list = append(list, raw...)
+		}
+	}
+	return append(list, ']'), nil
+}
+
+func (r *run) choose(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
+	for i, b := range n.cases {
+		if st.Case != 0 {
+			break
+		}
+		is := true
+		if b.when != nil {
+			var problem *jig.Error
+			var err error
+			if is, problem, err = r.boolean(ctx, b.when, sc); problem != nil || err != nil {
+				return r.broken(n, path, problem, err)
+			}
+		}
+		if is {
+			st.Case, st.Block = i+1, &blockState{}
+		}
+	}
+	if st.Case == 0 {
+		return outcome{over: true, mark: markSkipped}, nil
+	}
+	steps := n.cases[st.Case-1].steps
+	return r.enclosed(ctx, n, steps, steps, st, sc, path)
+}
+
+// sideBySide takes all branches as far as they go. When one fails the others still run to their ends.
+func (r *run) sideBySide(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
+	if st.Branches == nil {
+		st.Branches = make([]branchState, len(n.branches))
+	}
+	over := true
+	for i := range st.Branches {
+		b := &st.Branches[i]
+		if b.Over {
+			continue
+		}
+		var out outcome
+		var err error
+		if b.Step, out, err = r.proceed(ctx, n.branches[i], b.Step, sc); err != nil {
+			return outcome{}, err
+		}
+		b.Over = out.over
+		over = over && out.over
+		if out.fail != nil && (st.Failure == nil || i < st.FailedAt) {
+			st.Failure, st.FailedAt = out.fail, i
+		}
+	}
+	if !over {
+		return outcome{}, nil
+	}
+	return r.concluded(ctx, n, n.branches, st.Failure, sc, path)
+}
+
+func (r *run) set(ctx context.Context, n *node, sc *scope, path string) (outcome, error) {
+	raw, problem, err := r.render(ctx, n.set, sc)
+	if problem != nil || err != nil {
+		return r.broken(n, path, problem, err)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return outcome{}, jig.Errorf(jig.CodeInternal, "step %s sets no mapping: %w", path, err)
+	}
+	total := 0
+	for name, v := range r.st.Vars {
+		if _, replaced := members[name]; !replaced {
+			total += v.Size
+		}
+	}
+	for _, v := range members {
+		total += len(v)
+	}
+	if total > maxVars {
+		problem := jig.Errorf(jig.CodeInvalidInput, "vars take %d KiB; at most %d are allowed", total>>10, maxVars>>10)
+		return r.broken(n, path, r.plan.located(n.set.at, problem), nil)
+	}
+	for _, name := range sortedKeys(members) {
+		v := varState{Size: len(members[name])}
+		if v.Size <= inlineBytes {
+			v.Inline = members[name]
+		} else {
+			r.keep(varPath(name), members[name])
+		}
+		r.st.Vars[name] = v
+	}
+	return outcome{over: true, mark: markNothing}, nil
+}
+
+func (r *run) wait(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
+	if !st.Begun {
+		until, problem, err := r.waitEnd(ctx, n, sc)
+		if problem != nil || err != nil {
+			return r.broken(n, path, problem, err)
+		}
+		st.Begun, st.Until = true, until
+	}
+	if r.now < st.Until {
+		return outcome{}, nil
+	}
+	return outcome{over: true, mark: markNothing}, nil
+}
+
+// waitEnd is when a wait is over, in milliseconds since 1970.
+func (r *run) waitEnd(ctx context.Context, n *node, sc *scope) (int64, *jig.Error, error) {
+	if n.action == actWait {
+		text, problem, err := r.text(ctx, n.wait, sc)
+		if problem != nil || err != nil {
+			return 0, problem, err
+		}
+		d, err := spec.ParseDuration(text)
+		if err != nil || time.Duration(d) > maxWait {
+			problem := jig.Errorf(jig.CodeInvalidInput, "%q is not a length of time", cut(text, 100)).WithHint(`e.g. "90s", "48h" or "3d", at most 3650d`)
+			return 0, r.plan.located(n.wait.at, problem), nil
+		}
+		return r.after(time.Duration(d)), nil, nil
+	}
+	v, problem, err := r.value(ctx, n.until, sc)
+	if problem != nil || err != nil {
+		return 0, problem, err
+	}
+	text, ok := v.(string)
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if !ok || err != nil {
+		problem := jig.Errorf(jig.CodeInvalidInput, "this gives no point in time").WithHint("e.g. timestamp('2026-01-31T09:00:00Z') or now + duration('1h')")
+		return 0, r.plan.located(n.until.at, problem), nil
+	}
+	if at.Sub(r.at.Now) > maxWait {
+		return 0, r.plan.located(n.until.at, jig.Errorf(jig.CodeInvalidInput, "%s is more than ten years away", text)), nil
+	}
+	return r.after(at.Sub(r.at.Now)), nil, nil
+}
+
+// waitFor takes the oldest event that fits and that no other wait has taken. Each event is looked at once.
+func (r *run) waitFor(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
+	if !st.Begun {
+		if st.Begun = true; n.waitFor.timeout > 0 {
+			st.Until = r.after(n.waitFor.timeout)
+		}
+	}
+	for _, e := range r.at.Events {
+		if e.ID <= st.Seen || e.Name != n.waitFor.event || slices.Contains(r.st.Taken, e.ID) {
+			continue
+		}
+		fits, problem, err := r.fits(ctx, n, e, sc)
+		if problem != nil || err != nil {
+			return r.broken(n, path, problem, err)
+		}
+		if st.Seen = e.ID; !fits {
+			continue
+		}
+		r.st.Taken = append(r.st.Taken, e.ID)
+		r.move.Consumed = append(r.move.Consumed, e.ID)
+		data := e.Data
+		if len(data) == 0 {
+			data = json.RawMessage(`null`)
+		}
+		m, err := r.keepResult(n, path, jig.ToolResult{Success: true, Data: data})
+		return outcome{over: true, mark: m}, err
+	}
+	if st.Until != 0 && r.now >= st.Until {
+		return r.broken(n, path, jig.Errorf(jig.CodeTimeout, "no event %q came within %s", n.waitFor.event, n.waitFor.timeout), nil)
+	}
+	return outcome{}, nil
+}
+
+// fits evaluates the condition of a wait over an event.
+func (r *run) fits(ctx context.Context, n *node, e Event, sc *scope) (bool, *jig.Error, error) {
+	if n.waitFor.when == nil {
+		return true, nil, nil
+	}
+	data := e.Data
+	if len(data) == 0 {
+		data = json.RawMessage(`null`)
+	}
+	v, err := expr.From(map[string]any{"name": e.Name, "data": data})
+	if err != nil { // what the event brought is not JSON
+		return false, nil, nil //nolint:nilerr // it fits nothing
+	}
+	r.event = &v
+	is, problem, err := r.boolean(ctx, n.waitFor.when, sc)
+	r.event = nil
+	return is, problem, err
+}
+
+// forgetTaken forgets taken events that the situation does not show any more.
+func (r *run) forgetTaken() {
+	r.st.Taken = slices.DeleteFunc(r.st.Taken, func(id int64) bool {
+		return !slices.ContainsFunc(r.at.Events, func(e Event) bool { return e.ID == id })
+	})
+	if len(r.st.Taken) == 0 {
+		r.st.Taken = nil
+	}
+}
+
+func (r *run) emit(ctx context.Context, n *node, sc *scope, path string) (outcome, error) {
+	event := jig.Event{Type: jig.EventType("custom." + n.emit.event)}
+	if n.emit.data != nil {
+		raw, problem, err := r.render(ctx, n.emit.data, sc)
+		if err == nil && problem == nil && len(raw) > maxInput {
+			problem = r.plan.located(n.emit.data.at, jig.Errorf(jig.CodeInvalidInput, "the event takes %d KiB; at most %d are allowed", len(raw)>>10, maxInput>>10))
+		}
+		if problem != nil || err != nil {
+			return r.broken(n, path, problem, err)
+		}
+		event.Data = raw
+		r.stored += len(raw)
+	}
+	r.move.Events = append(r.move.Events, event)
+	return outcome{over: true, mark: markNothing}, nil
+}

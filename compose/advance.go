@@ -1,0 +1,526 @@
+package compose
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+)
+
+// Bounds of one move, so that what it stores stays small: when one is reached, the rest is for the next move, at once.
+const (
+	maxBegun  = 1_000
+	maxStored = 4 << 20
+	maxShown  = 20
+)
+
+// run is one Advance.
+type run struct {
+	plan  *Plan
+	facts Facts
+	at    Situation
+	// now is at.Now in milliseconds since 1970.
+	now  int64
+	st   *state
+	move Move
+
+	// calls and values are what is known of the facts; ready are values made ready for expressions, held their size.
+	calls  map[string]Call
+	values map[string]json.RawMessage
+	ready  map[string]ready
+	held   int
+	// event is bound while the condition of a wait_for looks at one.
+	event *expr.Value
+	// begun counts the steps that this move began, stored the bytes it keeps; paused says that a bound was reached.
+	begun, stored int
+	paused        bool
+	// news are the paths of calls that this move asks for.
+	news map[string]bool
+}
+
+// outcome is what became of a step: not over, or over with a mark and, when it failed, the failure.
+type outcome struct {
+	over bool
+	mark mark
+	fail *failure
+}
+
+// Advance takes a run as far as it goes without waiting. state is empty at the beginning, and Move.State of the last move
+// that was stored after that. The same state, facts and situation give the same move. An error means that no move was made:
+// the facts could not be read (theirs), the context is over, or the state is not one of this plan (INTERNAL).
+func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, at Situation) (Move, error) {
+	if err := ctx.Err(); err != nil {
+		return Move{}, err //nolint:wrapcheck // the caller's own
+	}
+	st, err := p.read(state)
+	if err != nil {
+		return Move{}, err
+	}
+	r := &run{
+		plan: p, facts: facts, at: at, now: at.Now.UnixMilli(), st: st,
+		calls: map[string]Call{}, values: map[string]json.RawMessage{}, ready: map[string]ready{}, news: map[string]bool{},
+	}
+	r.forgetTaken()
+	if err := r.advance(ctx); err != nil {
+		return Move{}, err
+	}
+	r.describe()
+	if r.move.State, err = encode(r.st); err != nil {
+		return Move{}, err
+	}
+	return r.move, nil
+}
+
+func (r *run) advance(ctx context.Context) error {
+	sc := r.plan.scope(r.st)
+	if err := r.lookAtCalls(ctx, sc); err != nil {
+		return err
+	}
+	if r.at.Canceled && r.st.Phase == phaseRunning {
+		r.cancel(sc)
+	}
+	if r.st.Phase == phaseEnding {
+		if over, err := r.drain(ctx, sc); err != nil || !over {
+			return err
+		}
+		r.unwind(r.st.Failure)
+	}
+	if r.st.Phase == phaseRunning {
+		over, fail, err := r.block(ctx, r.plan.steps, r.st.Root, sc)
+		switch {
+		case err != nil || !over:
+			return err
+		case fail != nil:
+			r.unwind(fail)
+		default:
+			if err := r.succeed(ctx, sc); err != nil {
+				return err
+			}
+		}
+	}
+	if r.st.Phase == phaseUndoing {
+		if over, err := r.undo(ctx); err != nil || !over {
+			return err
+		}
+		r.st.Phase = phaseDone
+	}
+	return r.finish(ctx, sc)
+}
+
+// lookAtCalls reads where the calls under way stand, all at once.
+func (r *run) lookAtCalls(ctx context.Context, sc *scope) error {
+	var paths []string
+	r.live(r.plan.steps, r.st.Root, sc, func(l leaf) {
+		if path, ok := l.call(); ok {
+			paths = append(paths, path)
+		}
+	})
+	if err := r.loadCalls(ctx, paths); err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if _, ok := r.calls[path]; !ok {
+			return jig.Errorf(jig.CodeInternal, "the call %s of the composition %s is gone", path, r.plan.name)
+		}
+	}
+	return nil
+}
+
+// block takes the steps of a block one after another.
+func (r *run) block(ctx context.Context, steps []*node, st *blockState, sc *scope) (over bool, fail *failure, err error) {
+	for st.At < len(steps) {
+		n := steps[st.At]
+		var out outcome
+		st.Step, out, err = r.proceed(ctx, n, st.Step, sc)
+		if err != nil || !out.over {
+			return false, nil, err
+		}
+		st.At++
+		if st == r.st.Root && out.mark != markSkipped {
+			r.st.Last = st.At
+		}
+		if out.fail != nil {
+			return true, out.fail, nil
+		}
+	}
+	return true, nil, nil
+}
+
+// proceed begins a step that has not begun, takes it as far as it goes, and notes how it ended. The state that it returns
+// is nil when the step has not begun or is over.
+func (r *run) proceed(ctx context.Context, n *node, st *stepState, sc *scope) (*stepState, outcome, error) {
+	var out outcome
+	var err error
+	if st == nil {
+		if !r.mayBegin(sc) {
+			return nil, out, ctx.Err()
+		}
+		st = &stepState{}
+		out, err = r.begin(ctx, n, st, sc)
+	} else {
+		out, err = r.step(ctx, n, st, sc)
+	}
+	if err != nil || !out.over {
+		return st, out, err
+	}
+	if n.id != "" {
+		sc.done[n.id] = out.mark
+	}
+	return nil, out, nil
+}
+
+// mayBegin says whether anything may begin now: nothing does once the move is large enough, or the time of what is around
+// is over. Steps that end at once count too, or a loop of them would never pause.
+func (r *run) mayBegin(sc *scope) bool {
+	if sc.ends != 0 && r.now >= sc.ends {
+		return false
+	}
+	if r.begun >= maxBegun || r.stored >= maxStored {
+		r.paused = true
+		return false
+	}
+	r.begun++
+	return true
+}
+
+// begin evaluates the step's condition and its list, once.
+func (r *run) begin(ctx context.Context, n *node, st *stepState, sc *scope) (outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return outcome{}, err //nolint:wrapcheck // the caller's own
+	}
+	path := sc.prefix + n.name
+	if n.cond != nil {
+		is, problem, err := r.boolean(ctx, n.cond, sc)
+		if err != nil {
+			return outcome{}, err
+		}
+		if problem != nil {
+			return r.failedHere(ctx, n, st, r.outside(n, st, sc), path, problem)
+		}
+		if !is {
+			return outcome{over: true, mark: markSkipped}, nil
+		}
+	}
+	if n.each == nil {
+		r.deadline(n, st)
+		return r.step(ctx, n, st, sc)
+	}
+	problem, err := r.beginLoop(ctx, n, st, sc, path)
+	if err != nil {
+		return outcome{}, err
+	}
+	if problem != nil {
+		return r.failedHere(ctx, n, st, r.outside(n, st, sc), path, problem)
+	}
+	return r.step(ctx, n, st, sc)
+}
+
+func (r *run) deadline(n *node, st *stepState) {
+	if n.timeout > 0 {
+		st.Ends = r.after(n.timeout)
+	}
+}
+
+// after is a time from now, in milliseconds since 1970, rounded up.
+func (r *run) after(d time.Duration) int64 {
+	return r.at.Now.Add(d + time.Millisecond - time.Nanosecond).UnixMilli()
+}
+
+// step takes a step that has begun as far as it goes.
+func (r *run) step(ctx context.Context, n *node, st *stepState, sc *scope) (outcome, error) {
+	path := sc.prefix + n.name
+	if n.each == nil {
+		return r.item(ctx, n, st, sc, path)
+	}
+	if st.Caught != nil {
+		return r.catch(ctx, n, st, r.outside(n, st, sc), path)
+	}
+	return r.loop(ctx, n, st, sc, path)
+}
+
+// outside is the scope of the catch of a loop that has no items because its condition or its list failed.
+func (r *run) outside(n *node, st *stepState, sc *scope) *scope {
+	if n.each == nil {
+		return sc
+	}
+	if st.Done == nil {
+		st.Done = marks{}
+	}
+	inner := *sc
+	inner.up, inner.loop, inner.done, inner.items, inner.prefix = sc, n, st.Done, nil, sc.prefix+n.name+"/"
+	return &inner
+}
+
+// item takes a step, or one item of a loop, as far as it goes: its action, then what is to be done about a failure.
+func (r *run) item(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
+	if st.Caught != nil {
+		return r.catch(ctx, n, st, sc, path)
+	}
+	out, err := r.act(ctx, n, st, sc.bounded(st.Ends), path)
+	if err != nil {
+		return out, err
+	}
+	if !out.over {
+		if st.Ends == 0 || r.now < st.Ends {
+			return out, nil
+		}
+		r.drop(n, st, sc, path)
+		return r.failedHere(ctx, n, st, sc, path, jig.Errorf(jig.CodeTimeout, "the step took longer than %s", n.timeout))
+	}
+	if out.fail == nil {
+		return out, r.succeeded(ctx, n, sc, path, out.mark)
+	}
+	again, problem, err := r.again(ctx, n, st, sc, out.fail.Error)
+	switch {
+	case err != nil:
+		return outcome{}, err
+	case problem != nil:
+		return r.failedHere(ctx, n, st, sc, path, problem)
+	case again:
+		return outcome{}, nil
+	}
+	return r.failed(ctx, n, st, sc, path, out)
+}
+
+// succeeded counts a step and notes how it can be undone.
+func (r *run) succeeded(ctx context.Context, n *node, sc *scope, path string, m mark) error {
+	if m == markSkipped {
+		return nil
+	}
+	if n.action != actBlock && n.action != actParallel && n.action != actSwitch {
+		r.st.Ran++
+	}
+	if n.undo == nil {
+		return nil
+	}
+	return r.note(ctx, n, sc, path, m)
+}
+
+// failedHere is the failure of a step that no call has the result of.
+func (r *run) failedHere(ctx context.Context, n *node, st *stepState, sc *scope, path string, problem *jig.Error) (outcome, error) {
+	m, err := r.keepResult(n, path, jig.Failure(problem))
+	if err != nil {
+		return outcome{}, err
+	}
+	return r.failed(ctx, n, st, sc, path, outcome{over: true, mark: m, fail: failed(path, problem)})
+}
+
+// keepResult keeps the result of a step that no call has, when anybody looks at it.
+func (r *run) keepResult(n *node, path string, result jig.ToolResult) (mark, error) {
+	if !n.observed {
+		return markNothing, nil
+	}
+	raw, err := encode(result)
+	if err != nil {
+		return "", err
+	}
+	r.keep(path, raw)
+	return markValue, nil
+}
+
+func (r *run) keep(path string, raw json.RawMessage) {
+	if r.move.Values == nil {
+		r.move.Values = map[string]json.RawMessage{}
+	}
+	r.move.Values[path] = raw
+	r.values[path] = raw
+	r.stored += len(raw)
+}
+
+// failed does what the document says of a failure.
+func (r *run) failed(ctx context.Context, n *node, st *stepState, sc *scope, path string, out outcome) (outcome, error) {
+	if n.onError == nil {
+		return out, nil
+	}
+	if n.onError.proceed {
+		return outcome{over: true, mark: out.mark}, nil
+	}
+	if n.id != "" && n.each == nil {
+		sc.done[n.id] = out.mark
+	}
+	if n.onError.when != nil {
+		// Of an item, the loop's id is its own result.
+		own := sc.withOwn(n, path, out.mark).handling(out.fail.Error, n.onError.as)
+		is, problem, err := r.boolean(ctx, n.onError.when, own)
+		if err != nil {
+			return outcome{}, err
+		}
+		if problem != nil {
+			out.fail = failed(path, problem)
+			return out, nil
+		}
+		if !is {
+			return out, nil
+		}
+	}
+	*st = stepState{Block: &blockState{}, Caught: out.fail, Mark: out.mark, Done: st.Done}
+	return r.catch(ctx, n, st, sc, path)
+}
+
+// catch takes the steps that handle a failure as far as they go. The step's result is the failed one.
+func (r *run) catch(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
+	inner := sc.handling(st.Caught.Error, n.onError.as)
+	over, fail, err := r.block(ctx, n.onError.catch, st.Block, inner.withOwn(n, path, st.Mark))
+	if err != nil || !over {
+		return outcome{}, err
+	}
+	return outcome{over: true, mark: st.Mark, fail: fail}, nil
+}
+
+// succeed ends a run whose steps are over.
+func (r *run) succeed(ctx context.Context, sc *scope) error {
+	_, problem, err := r.outputOf(ctx, sc)
+	if err != nil {
+		return err
+	}
+	if problem != nil {
+		r.unwind(failed("output", problem))
+		return nil
+	}
+	r.st.Phase = phaseDone
+	return nil
+}
+
+// finish gives the result of a run that is over.
+func (r *run) finish(ctx context.Context, sc *scope) error {
+	if r.st.Phase != phaseDone {
+		return nil
+	}
+	r.move.Done = true
+	if f := r.st.Failure; f != nil {
+		data, err := r.undoReport(ctx)
+		r.move.Result = jig.ToolResult{Data: data, Summary: firstLine(f.Error.Message), Error: f.Error}
+		if f.Path != "" {
+			r.move.Result.Summary = f.Path + ": " + r.move.Result.Summary
+		}
+		return err
+	}
+	data, problem, err := r.outputOf(ctx, sc)
+	if err != nil {
+		return err
+	}
+	if problem != nil { // only of a state that was tampered with: it was rendered before
+		r.move.Result = jig.Failure(problem)
+		return nil
+	}
+	r.move.Result = jig.ToolResult{Success: true, Data: data, Summary: counted(r.st.Ran) + " done"}
+	return nil
+}
+
+func counted(steps int) string {
+	if steps == 1 {
+		return "1 step"
+	}
+	return strconv.Itoa(steps) + " steps"
+}
+
+// describe tells the caller what is under way.
+func (r *run) describe() {
+	if r.move.Done {
+		return
+	}
+	var wake int64
+	soonest := func(at int64) {
+		if at != 0 && (wake == 0 || at < wake) {
+			wake = at
+		}
+	}
+	r.live(r.plan.steps, r.st.Root, r.plan.scope(r.st), func(l leaf) {
+		soonest(l.st.Ends)
+		soonest(l.st.Until)
+		if !l.inner && !l.st.Over && len(r.move.Steps) < maxShown {
+			r.move.Steps = append(r.move.Steps, l.path)
+		}
+		if path, ok := l.call(); ok && !r.news[path] && !r.calls[path].Status.Final() {
+			r.move.Open = append(r.move.Open, path)
+		}
+	})
+	if r.st.Phase == phaseRunning && wake != 0 {
+		r.move.Wake = time.UnixMilli(wake).UTC()
+	}
+	if r.paused {
+		r.move.Wake = r.at.Now
+	}
+	r.describeUndo()
+}
+
+// leaf is a step under way, with the scope it runs in; inner of one whose own steps are under way.
+type leaf struct {
+	n     *node
+	st    *stepState
+	sc    *scope
+	path  string
+	inner bool
+}
+
+// call is the path of the call that the step has asked for.
+func (l leaf) call() (string, bool) {
+	return attemptPath(l.path, l.st.Retries+1), l.st.Asked && !l.st.Over
+}
+
+// live calls f for every step under way, in the order of the document and of items.
+func (r *run) live(steps []*node, st *blockState, sc *scope, f func(leaf)) {
+	if st != nil && st.Step != nil {
+		n := steps[st.At]
+		r.liveStep(n, st.Step, sc, f)
+	}
+}
+
+func (r *run) liveStep(n *node, st *stepState, sc *scope, f func(leaf)) {
+	path := sc.prefix + n.name
+	if n.each == nil {
+		r.liveItem(n, st, sc, path, f)
+		return
+	}
+	if st.Caught != nil {
+		r.liveItem(n, st, r.outside(n, st, sc), path, f)
+		return
+	}
+	f(leaf{n: n, st: st, sc: sc, path: path, inner: true})
+	for i := range st.Loop.Open {
+		item := &st.Loop.Open[i]
+		r.liveItem(n, item.Step, sc.item(n, path, st.Loop, item), itemPath(path, item.Index), f)
+	}
+}
+
+func (r *run) liveItem(n *node, st *stepState, sc *scope, path string, f func(leaf)) {
+	l := leaf{n: n, st: st, sc: sc, path: path}
+	switch {
+	case st.Caught != nil:
+		l.inner = true
+		f(l)
+		r.live(n.onError.catch, st.Block, sc.handling(st.Caught.Error, n.onError.as).withOwn(n, path, st.Mark), f)
+	case n.action == actBlock:
+		l.inner = true
+		f(l)
+		r.live(n.steps, st.Block, sc, f)
+	case n.action == actSwitch:
+		l.inner = true
+		f(l)
+		if st.Case > 0 {
+			r.live(n.cases[st.Case-1].steps, st.Block, sc, f)
+		}
+	case n.action == actParallel:
+		l.inner = true
+		f(l)
+		for i, b := range st.Branches {
+			if b.Step != nil {
+				r.liveStep(n.branches[i], b.Step, sc, f)
+			}
+		}
+	default:
+		f(l)
+	}
+}
+
+func firstLine(text string) string {
+	for i, c := range text {
+		if c == '\n' {
+			return text[:i]
+		}
+	}
+	return text
+}

@@ -1,0 +1,251 @@
+package compose_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/spec"
+)
+
+// world is all that a composition meets: a ledger, kept values, a clock, events, and tools that answer when it is their
+// turn. It does with moves what the engine does: stores each as a whole, or not at all.
+type world struct {
+	plan  *compose.Plan
+	tools func(row *row) (jig.ToolResult, bool)
+	at    jig.Situation
+	// order picks which of the open calls ends next; the first when nil.
+	order *rand.Rand
+	// crash throws moves away and works them out again; never when nil.
+	crash *rand.Rand
+	// coming are events with the time at which the session is sent them.
+	coming []timed
+	// cancelAfter cancels the run once so many calls have ended; never when it is 0.
+	cancelAfter int
+
+	state  json.RawMessage
+	rows   map[string]*row
+	values map[string]json.RawMessage
+	// asked are the paths of the calls in the order in which they were asked for, log the types of the events.
+	asked    []string
+	log      []jig.Event
+	consumed []int64
+	moves    int
+	ended    int
+	biggest  int
+	result   jig.ToolResult
+}
+
+type timed struct {
+	at    time.Time
+	event jig.ReceivedEvent
+}
+
+// row is a call in the ledger.
+type row struct {
+	path, tool string
+	input      json.RawMessage
+	undo       bool
+	status     jig.CallStatus
+	result     *jig.ToolResult
+	canceled   bool
+}
+
+var start = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
+
+func newWorld(t *testing.T, document, input string, tools func(*row) (jig.ToolResult, bool)) *world {
+	t.Helper()
+	x, err := spec.LoadExecution("test.yaml", []byte(document))
+	require.NoError(t, err)
+	plan, err := compose.Compile(x)
+	require.NoError(t, err)
+	return worldOf(plan, input, tools)
+}
+
+func worldOf(plan *compose.Plan, input string, tools func(*row) (jig.ToolResult, bool)) *world {
+	return &world{
+		plan: plan, tools: tools, rows: map[string]*row{}, values: map[string]json.RawMessage{},
+		at: jig.Situation{
+			Input: json.RawMessage(input), Tenant: "acme", Now: start,
+			Session:   json.RawMessage(`{"id":"ses_1","agent":"tester","task":"","input":{}}`),
+			Principal: json.RawMessage(`{"id":"ana","groups":["editors"],"permissions":[]}`),
+		},
+	}
+}
+
+// Calls implements compose.Facts.
+func (w *world) Calls(_ context.Context, paths []string) (map[string]compose.Call, error) {
+	out := map[string]compose.Call{}
+	for _, p := range paths {
+		if r, ok := w.rows[p]; ok {
+			out[p] = compose.Call{Status: r.status, Result: r.result}
+		}
+	}
+	return out, nil
+}
+
+// Values implements compose.Facts.
+func (w *world) Values(_ context.Context, paths []string) (map[string]json.RawMessage, error) {
+	out := map[string]json.RawMessage{}
+	for _, p := range paths {
+		if v, ok := w.values[p]; ok {
+			out[p] = v
+		}
+	}
+	return out, nil
+}
+
+// run takes the composition to its end.
+func (w *world) run(t *testing.T) jig.ToolResult {
+	t.Helper()
+	for range 200_000 {
+		move := w.move(t)
+		if move.Done {
+			w.result = move.Result
+			return move.Result
+		}
+		w.happen(t, move)
+	}
+	require.Fail(t, "the composition does not come to an end")
+	return jig.ToolResult{}
+}
+
+// move works the next move out and stores it. With crash, moves are lost before they are stored, or worked out again after.
+func (w *world) move(t *testing.T) jig.Move {
+	t.Helper()
+	move := w.advance(t)
+	for w.crash != nil && w.crash.IntN(3) == 0 {
+		again := w.advance(t)
+		require.Equal(t, move, again, "the same state and facts give another move")
+	}
+	w.store(t, move)
+	if w.crash != nil && w.crash.IntN(3) == 0 && !move.Done && move.Wake != w.at.Now {
+		again := w.advance(t)
+		if !w.anyFinal(move.Calls) {
+			require.Empty(t, again.Calls)
+			require.Empty(t, again.Values)
+			require.Empty(t, again.Events)
+			require.JSONEq(t, string(move.State), string(again.State), "a second look changes the state")
+		}
+	}
+	return move
+}
+
+func (w *world) anyFinal(asks []jig.Ask) bool {
+	return slices.ContainsFunc(asks, func(a jig.Ask) bool { return w.rows[a.Path].status.Final() })
+}
+
+func (w *world) advance(t *testing.T) jig.Move {
+	t.Helper()
+	move, err := w.plan.Advance(t.Context(), w.state, w, w.at)
+	require.NoError(t, err)
+	return move
+}
+
+func (w *world) store(t *testing.T, move jig.Move) {
+	t.Helper()
+	w.moves++
+	w.state = move.State
+	w.biggest = max(w.biggest, len(move.State))
+	for _, ask := range move.Calls {
+		require.NotContains(t, w.rows, ask.Path, "the call was asked for twice")
+		require.True(t, json.Valid(ask.Input), "the input of %s is no JSON: %s", ask.Path, ask.Input)
+		w.asked = append(w.asked, ask.Path)
+		r := &row{path: ask.Path, tool: ask.Tool, input: ask.Input, undo: ask.Undo, status: jig.CallReserved}
+		w.rows[ask.Path] = r
+		if strings.HasPrefix(ask.Tool, "refused.") {
+			w.finish(r, jig.Failure(jig.Errorf(jig.CodeNotPermitted, "not for you")))
+		}
+	}
+	for _, path := range move.Cancel {
+		r := w.rows[path]
+		require.NotNil(t, r, "%s was never asked for", path)
+		require.False(t, r.status.Final(), "%s is over", path)
+		r.canceled = true
+	}
+	maps.Copy(w.values, move.Values)
+	w.log = append(w.log, move.Events...)
+	for _, id := range move.Consumed {
+		require.NotContains(t, w.consumed, id, "the event was taken twice")
+		w.consumed = append(w.consumed, id)
+	}
+	w.at.Events = slices.DeleteFunc(slices.Clone(w.at.Events), func(e jig.ReceivedEvent) bool { return slices.Contains(w.consumed, e.ID) })
+}
+
+func (w *world) finish(r *row, result jig.ToolResult) {
+	r.result, r.status = &result, jig.CallSucceeded
+	if !result.Success {
+		r.status = jig.CallFailed
+		if result.Error.Code == jig.CodeCanceled {
+			r.status = jig.CallCanceled
+		}
+	}
+	w.ended++
+}
+
+// happen lets the next thing happen: an open call ends, or time passes until something does.
+func (w *world) happen(t *testing.T, move jig.Move) {
+	t.Helper()
+	if w.anyFinal(move.Calls) || move.Wake.Equal(w.at.Now) {
+		return
+	}
+	open := slices.Clone(move.Open)
+	for _, ask := range move.Calls {
+		open = append(open, ask.Path)
+	}
+	for _, path := range open {
+		require.False(t, w.rows[path].status.Final(), "%s is over, and the move says it is open", path)
+	}
+	slices.Sort(open)
+	if w.order != nil {
+		w.order.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+	}
+	for _, path := range open {
+		r := w.rows[path]
+		result, ends := w.tools(r)
+		if r.canceled {
+			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")), true
+		}
+		if ends {
+			w.finish(r, result)
+			w.at.Canceled = w.at.Canceled || w.cancelAfter > 0 && w.ended >= w.cancelAfter
+			return
+		}
+	}
+	next := move.Wake
+	if len(w.coming) > 0 && (next.IsZero() || w.coming[0].at.Before(next)) {
+		next = w.coming[0].at
+		w.at.Events = append(slices.Clone(w.at.Events), w.coming[0].event)
+		w.coming = w.coming[1:]
+	}
+	require.False(t, next.IsZero(), "nothing is left that could happen; under way: %v, state: %s", move.Steps, w.state)
+	if next.After(w.at.Now) {
+		w.at.Now = next
+	}
+}
+
+// succeed makes a result.
+func succeed(data string) jig.ToolResult {
+	return jig.ToolResult{Success: true, Data: json.RawMessage(data)}
+}
+
+// echo gives back what it was asked, except that fail.* tools fail and never.* ones do not end.
+func echo(r *row) (jig.ToolResult, bool) {
+	switch {
+	case strings.HasPrefix(r.tool, "fail."):
+		return jig.Failure(jig.Errorf(jig.CodeNotFound, "there is no such thing")), true
+	case strings.HasPrefix(r.tool, "never."):
+		return jig.ToolResult{}, false
+	}
+	return succeed(fmt.Sprintf(`{"path":%q,"input":%s}`, r.path, r.input)), true
+}

@@ -1,0 +1,221 @@
+package compose
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/jig-run/jig"
+)
+
+// noteRecord says how a step that succeeded can be undone. Notes are kept as values, in the order in which steps ended.
+type noteRecord struct {
+	// Path of the step, Call of the attempt that succeeded.
+	Path  string          `json:"path"`
+	Call  string          `json:"call"`
+	Tool  string          `json:"tool"`
+	Input json.RawMessage `json:"input,omitempty"`
+	// Error says why there is no input.
+	Error *jig.Error `json:"error,omitempty"`
+}
+
+func notePath(number int) string { return "#" + strconv.Itoa(number) }
+
+func (n noteRecord) undoPath() string { return n.Path + ".undo" }
+
+// note keeps how a step that has just succeeded is undone. An input that cannot be rendered does not fail the step, whose
+// effect is there: the report of the undoing says it.
+func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark) error {
+	if n.id != "" && n.each == nil {
+		sc.done[n.id] = m
+	}
+	input, problem, err := r.input(ctx, n.undo, sc.withOwn(n, path, m))
+	if err != nil {
+		return err
+	}
+	attempt, _ := m.attempt()
+	raw, err := encode(noteRecord{Path: path, Call: attemptPath(path, attempt), Tool: n.undo.tool, Input: input, Error: problem})
+	if err != nil {
+		return err
+	}
+	r.keep(notePath(r.st.Notes), raw)
+	r.st.Notes++
+	return nil
+}
+
+// unwind begins the end of a run that fails: what was done is undone first.
+func (r *run) unwind(fail *failure) {
+	r.st.Failure, r.st.Root, r.st.Left = fail, nil, r.st.Notes
+	r.st.Phase = phaseUndoing
+}
+
+// cancel begins the end of a run that was cancelled: nothing more begins, and what is under way is to end.
+func (r *run) cancel(sc *scope) {
+	r.st.Phase = phaseEnding
+	r.st.Failure = &failure{Error: jig.Errorf(jig.CodeCanceled, "the composition was cancelled")}
+	r.live(r.plan.steps, r.st.Root, sc, r.giveUp)
+}
+
+// drop gives up what a step, or one item, has under way.
+func (r *run) drop(n *node, st *stepState, sc *scope, path string) {
+	r.liveItem(n, st, sc, path, r.giveUp)
+}
+
+func (r *run) giveUp(l leaf) {
+	if path, ok := l.call(); ok && !r.calls[path].Status.Final() {
+		r.move.Cancel = append(r.move.Cancel, path)
+	}
+}
+
+// drain waits for the calls under way of a cancelled run. One that has succeeded all the same can be undone.
+func (r *run) drain(ctx context.Context, sc *scope) (over bool, err error) {
+	var ended []leaf
+	over = true
+	r.live(r.plan.steps, r.st.Root, sc, func(l leaf) {
+		path, ok := l.call()
+		if !ok {
+			return
+		}
+		if !r.calls[path].Status.Final() {
+			over = false
+			return
+		}
+		ended = append(ended, l)
+	})
+	for _, l := range ended {
+		path, _ := l.call()
+		l.st.Over = true
+		if l.n.undo == nil || !resultOf(r.calls[path]).Success {
+			continue
+		}
+		if err := r.note(ctx, l.n, l.sc, l.path, callMark(l.st.Retries)); err != nil {
+			return false, err
+		}
+	}
+	return over, nil
+}
+
+// undo takes back what was done, the last first, one after another. What cannot be taken back does not stop the rest.
+func (r *run) undo(ctx context.Context) (over bool, err error) {
+	for ; r.st.Left > 0; r.st.Left-- {
+		if err := ctx.Err(); err != nil {
+			return false, err //nolint:wrapcheck // the caller's own
+		}
+		note, err := r.noteAt(ctx, r.st.Left-1)
+		if err != nil {
+			return false, err
+		}
+		if note.Error != nil {
+			continue
+		}
+		path := note.undoPath()
+		if !r.st.Asked {
+			r.st.Asked = true
+			r.ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undo: true})
+			return false, nil
+		}
+		if err := r.loadCalls(ctx, []string{path}); err != nil {
+			return false, err
+		}
+		call, ok := r.calls[path]
+		if !ok {
+			return false, jig.Errorf(jig.CodeInternal, "the call %s of the composition %s is gone", path, r.plan.name)
+		}
+		if !call.Status.Final() {
+			r.move.Open = append(r.move.Open, path)
+			return false, nil
+		}
+		r.st.Asked = false
+		if resultOf(call).Success {
+			r.move.Events = append(r.move.Events, jig.Event{Type: "tool.undone", CallID: note.Call, Tool: note.Tool})
+		}
+	}
+	return true, nil
+}
+
+func (r *run) noteAt(ctx context.Context, number int) (noteRecord, error) {
+	var note noteRecord
+	path := notePath(number)
+	if err := r.loadValues(ctx, []string{path}); err != nil {
+		return note, err
+	}
+	if err := json.Unmarshal(r.values[path], &note); err != nil {
+		return note, jig.Errorf(jig.CodeInternal, "what undoes step %d of the composition %s is gone: %w", number, r.plan.name, err)
+	}
+	return note, nil
+}
+
+// describeUndo tells the caller that an undo is under way.
+func (r *run) describeUndo() {
+	if r.st.Phase != phaseUndoing {
+		return
+	}
+	for _, path := range r.move.Open {
+		r.move.Steps = append(r.move.Steps, path)
+	}
+	for _, ask := range r.move.Calls {
+		r.move.Steps = append(r.move.Steps, ask.Path)
+	}
+}
+
+// undoReport is the data of a failed run that had something to undo; nil of one that had not.
+type undoReport struct {
+	Undone    []string    `json:"undone"`
+	NotUndone []notUndone `json:"not_undone"`
+}
+
+type notUndone struct {
+	Path  string     `json:"path"`
+	Error *jig.Error `json:"error"`
+}
+
+func (r *run) undoReport(ctx context.Context) (json.RawMessage, error) {
+	if r.st.Notes == 0 {
+		return nil, nil
+	}
+	report := undoReport{Undone: []string{}, NotUndone: []notUndone{}}
+	for to := r.st.Notes; to > 0; to = max(0, to-maxBatch) {
+		if err := r.reportBatch(ctx, &report, max(0, to-maxBatch), to); err != nil {
+			return nil, err
+		}
+	}
+	return encode(report)
+}
+
+// reportBatch adds the steps from..to-1, the last first.
+func (r *run) reportBatch(ctx context.Context, report *undoReport, from, to int) error {
+	paths := make([]string, 0, to-from)
+	for i := to - 1; i >= from; i-- {
+		paths = append(paths, notePath(i))
+	}
+	if err := r.loadValues(ctx, paths); err != nil {
+		return err
+	}
+	notes, asked := make([]noteRecord, len(paths)), make([]string, 0, len(paths))
+	for i := range paths {
+		note, err := r.noteAt(ctx, to-1-i)
+		if err != nil {
+			return err
+		}
+		if notes[i] = note; note.Error == nil {
+			asked = append(asked, note.undoPath())
+		}
+	}
+	if err := r.loadCalls(ctx, asked); err != nil {
+		return err
+	}
+	for _, note := range notes {
+		problem := note.Error
+		if problem == nil {
+			if result := resultOf(r.calls[note.undoPath()]); !result.Success {
+				problem = errorOf(result)
+			}
+		}
+		if problem == nil {
+			report.Undone = append(report.Undone, note.Path)
+		} else {
+			report.NotUndone = append(report.NotUndone, notUndone{Path: note.Path, Error: problem})
+		}
+	}
+	return nil
+}
