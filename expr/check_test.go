@@ -40,6 +40,7 @@ const pageSchema = `{
 		"maybe": {"type": ["object", "null"], "properties": {"a": {"type": "string"}}},
 		"any": {},
 		"yes": true,
+		"untyped": {"properties": {"a": {"properties": {"b": {"type": "string"}}}}},
 		"two words": {"type": "string"}
 	},
 	"$defs": {
@@ -106,6 +107,8 @@ func TestCheckFinds(t *testing.T) {
 		{"input.count.all(x, true)", "", "input.count is int, which has no items to go over"},
 		{"input.title.x", "x", "input.title is string, which has no members"},
 		{"input.count[0]", "[", "input.count is int, which has no members or items"},
+		{"input.untyped.a.b + 1", "+", "'+' cannot be applied to (string, int); make a text with string(…)"},
+		{"input.untyped.a.c", "c", "input.untyped.a has no 'c'; did you mean 'b'?"},
 		{"input.tags['a']", "[", "input.tags is a list, whose items have numbers from 0, not a string"},
 		{"input.tags.first", "first", "input.tags is list, which has no members"},
 		{"input.count in input.title", "in", "'in' cannot be applied to (int, string)"},
@@ -162,7 +165,7 @@ func TestCheckLeavesDoubtsAlone(t *testing.T) {
 		"'titel' in input ? input.titel : ''", "has(input.extra) ? input.extra.deep.er : 1", "input['titel']", "input[input.title]",
 		"input.author.?zip.orValue('') + 'x'", "input.pair[0] + 'x'", "input.pair[1] + 1", "input.remote.x.y", "input.narrowed.whatever",
 		"input.open.b + 1", "input.typed.b + 1", "input.patterned.xy", "input.extended.b", "input.bare.x", "input.needed.b", "input.any.x + 1",
-		"input.yes.x", "input.maybe.a", "input.maybe == null", "input.title == null", "input.count == 1.0", "input.count == input.price",
+		"input.yes.x", "input.untyped.a + 1", "input.maybe.a", "input.maybe == null", "input.title == null", "input.count == 1.0", "input.count == input.price",
 		"input.status == 'gone'", "input.three + 1", "input.tags.map(t, t + 'x')", "input.tags[0] + 'x'", "input.tags[1.0]", "input.tags + ['x']",
 		"input.tags.size() + input.title.size() + input.author.size()", "input.author.map(k, k + 'x')", "input.author.all(k, v, v == 1 || k == 'x')",
 		"input.sections.map(s, s.words).filter(w, w > 1)", "input.sections.map(s, s.words).map(w, w + 1)", "[].map(x, x + 1)", "[] + [1]",

@@ -173,9 +173,6 @@ func (in *inferrer) selected(e ast.Expr) shape {
 // member is the shape of a member of a value, and whether the value may have it.
 func (in *inferrer) member(operand shape, name string) (shape, bool) {
 	found, may := operand.member(name)
-	if operand.kinds&kindOther != 0 {
-		found = anything()
-	}
 	if operand.path == "" {
 		return found, may
 	}

@@ -115,7 +115,11 @@ func (e *Env) plain(message string) string {
 		return fmt.Sprintf("undeclared reference to '%s'%s", m[1], didYouMean(m[1], e.names()))
 	}
 	if m := regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '([^']*)'`).FindStringSubmatch(message); m != nil {
-		return cannotApply(m[1], strings.Trim(regexp.MustCompile(`^.*\.\(|^\(`).ReplaceAllString(m[2], ""), "()"))
+		receiver, args, member := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(m[2], "("), ")"), ".(")
+		if member && args != "" {
+			args = ", " + args
+		}
+		return cannotApply(m[1], receiver+args)
 	}
 	if rest, ok := strings.CutPrefix(message, "Syntax error: "); ok {
 		rest, _, _ = strings.Cut(rest, " expecting ")
