@@ -71,6 +71,8 @@ type composition struct {
 	at      jig.Situation
 	// told are the calls that were cancelled by this run of Compose: an executing one stays open until its worker ends it.
 	told []string
+	// fresh are the calls that this run of Compose admitted and that are open, with what they ask.
+	fresh jig.Window
 }
 
 // composition finds the frame, or begins it. ended is set when there is nothing to compose: the call has its result, or
@@ -173,7 +175,8 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 		out.Wake, out.Steps = move.Wake, move.Steps
 		out.Cancel = append(out.Cancel, c.ids(move.Cancel)...)
 		if !final && !move.Done {
-			return out, c.open(ctx, in, move, &out)
+			out.Calls, err = c.unknown(ctx, in, move)
+			return out, err
 		}
 	}
 	if !c.frame.Done {
@@ -233,6 +236,13 @@ func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err 
 	}
 	if err := c.store.MoveFrame(ctx, m); err != nil {
 		return false, err
+	}
+	c.fresh.Calls = append(c.fresh.Calls, open(m.Calls)...)
+	for _, p := range m.Approvals {
+		if c.fresh.Approvals == nil {
+			c.fresh.Approvals = map[string]jig.Pending{}
+		}
+		c.fresh.Approvals[p.Call] = p
 	}
 	c.frame.State, c.frame.Done, c.frame.Result = move.State, move.Done, m.Result
 	c.frame.Revision++
@@ -310,23 +320,21 @@ func (c *composition) finish(ctx context.Context) (Ran, error) {
 	return result(stored), err
 }
 
-// open fills in the open calls that the workflow does not know.
-func (c *composition) open(ctx context.Context, in ComposeInput, move jig.Move, out *Composed) error {
-	paths := slices.Clone(move.Open)
-	for _, ask := range move.Calls {
-		paths = append(paths, ask.Path)
+// unknown are the open calls that the workflow does not know: those that were just admitted, and, after a crash or in a new
+// run, earlier ones.
+func (c *composition) unknown(ctx context.Context, in ComposeInput, move jig.Move) ([]CallRef, error) {
+	window := c.fresh
+	known := func(id string) bool {
+		return slices.Contains(in.Known, id) || slices.ContainsFunc(c.fresh.Calls, func(call jig.Call) bool { return call.ID == id })
 	}
-	unknown := slices.ContainsFunc(c.ids(paths), func(id string) bool { return !slices.Contains(in.Known, id) })
-	if !unknown {
-		return nil
-	}
-	window, err := c.store.FrameWindow(ctx, in.Tenant, in.SessionID, in.Call)
-	if err != nil {
-		return err
+	if slices.ContainsFunc(c.ids(move.Open), func(id string) bool { return !known(id) }) {
+		var err error
+		if window, err = c.store.FrameWindow(ctx, in.Tenant, in.SessionID, in.Call); err != nil {
+			return nil, err
+		}
 	}
 	window.Calls = slices.DeleteFunc(window.Calls, func(call jig.Call) bool { return slices.Contains(in.Known, call.ID) })
-	out.Calls, err = c.refs(ctx, window)
-	return err
+	return c.refs(ctx, window)
 }
 
 // ids are the call ids of paths.

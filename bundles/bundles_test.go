@@ -11,12 +11,14 @@ import (
 
 func TestAgents(t *testing.T) {
 	t.Parallel()
-	agents, err := bundles.Agents()
+	agents, err := bundles.Documents()
 	require.NoError(t, err)
 	names := make([]string, 0, len(agents))
 	for _, doc := range agents {
+		if doc.Kind != spec.KindAgent {
+			continue
+		}
 		names = append(names, doc.Name)
-		require.Equal(t, spec.KindAgent, doc.Kind)
 		require.NotEmpty(t, doc.Agent.Description, doc.Path)
 		require.NotEmpty(t, doc.Agent.Instructions, doc.Path)
 		require.Equal(t, doc.Agent.Version, doc.Version)

@@ -31,7 +31,7 @@ type session struct {
 
 func newSession(t *testing.T, input string) *session {
 	t.Helper()
-	agents, err := bundles.Agents()
+	agents, err := bundles.Documents()
 	require.NoError(t, err)
 	s := &session{t: t, input: input, models: model.NewRouter(model.Settings{}), answers: map[string]func(map[string]any) (jig.CallStatus, jig.ToolResult){
 		"deps.list":    listed,

@@ -15,18 +15,9 @@ var files embed.FS
 // Document is a document of a bundle, with its kind, name and version; its path begins with the bundle's name.
 type Document = spec.Document
 
-// Agents returns the agents of all bundles, in the order of their paths. It fails when one of them is not in order, which
-// a test keeps from happening.
-func Agents() ([]Document, error) {
+// Documents returns the documents of all bundles, in the order of their paths. It fails when one of them is not in order,
+// which a test keeps from happening.
+func Documents() ([]Document, error) {
 	docs, problems := spec.LoadFS(files, ".")
-	if err := problems.OrNil(); err != nil {
-		return nil, err
-	}
-	agents := make([]Document, 0, len(docs))
-	for _, doc := range docs {
-		if doc.Kind == spec.KindAgent {
-			agents = append(agents, doc)
-		}
-	}
-	return agents, nil
+	return docs, problems.OrNil()
 }

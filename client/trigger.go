@@ -51,9 +51,18 @@ func (c *Client) Trigger(ctx context.Context, input workflows.CallInput, id stri
 	}
 }
 
+// callStart is what a single call's workflow starts with, now or by a schedule.
+func (c *Client) callStart(id string, input workflows.CallInput) sdk.StartWorkflowOptions {
+	name := input.Tool
+	if name == "" {
+		name = input.DocumentName
+	}
+	return c.workflowOptions(id, input.Tenant, "", summary(name, ""))
+}
+
 // startCall starts the workflow, or finds it running, and waits for the first word of it.
 func (c *Client) startCall(ctx context.Context, input workflows.CallInput, id string, result *workflows.CallResult) error {
-	options := c.workflowOptions(id, input.Tenant, "", summary(input.Tool, ""))
+	options := c.callStart(id, input)
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	start := c.temporal.NewWithStartWorkflowOperation(options, workflows.CallWorkflow, input)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -50,7 +51,64 @@ func (a *app) catalogCommand() *cobra.Command {
 			})
 		},
 	})
+	cmd.AddCommand(a.catalogAddCommand())
 	return cmd
+}
+
+// catalogTool is the operator tool that registers documents.
+const catalogTool = "catalog.put"
+
+func (a *app) catalogAddCommand() *cobra.Command {
+	var f triggerFlags
+	cmd := &cobra.Command{
+		Use:   "add PATH…",
+		Short: "Register agents, execution specs and skills, so that they are called by name",
+		Long: `Register documents, or new versions of them: files, or folders with all that is in them. They are checked first. Registering
+changes what runs, so it waits for approval like any call that writes; sessions that run keep the versions they began with.`,
+		Example: `  jig catalog add nightly.yaml
+  jig catalog add ./my-bundle --yes`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			input, err := a.documentsIn(args)
+			if err != nil {
+				return err
+			}
+			call := client.CallInput{Tenant: a.flags.tenant, Tool: catalogTool, Principal: a.principal(), Input: input}
+			return a.with(cmd.Context(), func(e engine) error { return a.trigger(cmd.Context(), e, call, f) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.id, "id", "", "session id of the call; one that is taken gives the call that is there")
+	flags.BoolVar(&f.yes, "yes", false, "approve the call that registers")
+	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the call waits for a person")
+	return cmd
+}
+
+// documentsIn reads documents as the input of the tool that registers them.
+func (a *app) documentsIn(paths []string) (json.RawMessage, error) {
+	type file struct {
+		Path string `json:"path"`
+		Body string `json:"body"`
+	}
+	var input struct {
+		Documents []file `json:"documents"`
+	}
+	for _, p := range paths {
+		docs, problems, err := load(p)
+		if err != nil {
+			return nil, err
+		}
+		if err := problems.OrNil(); err != nil {
+			return nil, usage(err)
+		}
+		for _, doc := range docs {
+			input.Documents = append(input.Documents, file{Path: doc.Path, Body: string(doc.Body)})
+		}
+	}
+	if len(input.Documents) == 0 {
+		return nil, usagef("there are no documents in %s", strings.Join(paths, ", "))
+	}
+	return marshal(input)
 }
 
 func wholeCatalog(c client.Catalog) client.Catalog {

@@ -19,6 +19,8 @@ type sessions interface {
 
 // calls runs single tool calls.
 type calls interface {
+	StartCall(ctx context.Context, input client.CallInput, id string) (client.Started, error)
+	WholeResult(ctx context.Context, tenant string, r client.CallResult) (*jig.ToolResult, error)
 	Trigger(ctx context.Context, input client.CallInput, id string) (client.CallResult, error)
 	WaitCall(ctx context.Context, tenant, id string) (client.CallResult, error)
 }

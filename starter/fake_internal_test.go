@@ -66,6 +66,18 @@ func (f *fake) Message(_ context.Context, _, id, text, by string) error {
 
 func (f *fake) Cancel(_ context.Context, _, id string) error { f.canceled = id; return f.err }
 
+func (f *fake) StartCall(_ context.Context, input client.CallInput, id string) (client.Started, error) {
+	f.input = input
+	if id == "" {
+		id = "ses_1"
+	}
+	return client.Started{SessionID: id, Existing: f.existing}, f.startErr
+}
+
+func (f *fake) WholeResult(_ context.Context, _ string, r client.CallResult) (*jig.ToolResult, error) {
+	return r.Result, f.err
+}
+
 func (f *fake) Trigger(_ context.Context, input client.CallInput, _ string) (client.CallResult, error) {
 	f.input = input
 	return f.trigger, f.err

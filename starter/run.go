@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,12 +30,13 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run AGENT|FILE.md",
-		Short: "Start an agent session and wait for its end",
-		Long: `Start a session of a registered agent, or of an agent document, and wait for its end. The session is durable: it goes on
-when this program is interrupted. An --id that is taken gives the session that is there.`,
+		Use:   "run AGENT|SPEC|FILE",
+		Short: "Run an agent or a composition and wait for its end",
+		Long: `Run an agent or an execution spec (a composition, a prompt), registered or from a file, and wait for its end. The session
+is durable: it goes on when this program is interrupted. An --id that is taken gives the session that is there.`,
 		Example: `  jig run dependency-review --input path=. --follow
   jig run ./my-agent.md --task "Summarise the README" --model anthropic/claude-sonnet-4-5
+  jig run ./nightly.yaml --input since=2026-01-01 --yes
   jig run dependency-review --input @input.json --detach --output json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,7 +47,7 @@ when this program is interrupted. An --id that is taken gives the session that i
 			if err != nil {
 				return err
 			}
-			return a.with(cmd.Context(), func(e engine) error { return a.runSession(cmd.Context(), e, options, f) })
+			return a.with(cmd.Context(), func(e engine) error { return a.runAny(cmd.Context(), e, options, f) })
 		},
 	}
 	flags := cmd.Flags()
@@ -79,17 +83,51 @@ func (a *app) startOptions(agent string, f runFlags) (client.StartOptions, error
 	if err != nil {
 		return o, usage(err)
 	}
-	parsed, err := spec.ParseAgent(agent, body)
-	if err != nil {
+	doc, problems := spec.Load(agent, body)
+	if err := problems.OrNil(); err != nil {
 		return o, usage(err)
 	}
-	o.Agent, o.Document, o.DocumentName = parsed.Name, string(body), agent
+	o.Agent, o.Document, o.DocumentName = doc.Name, string(body), agent
 	return o, nil
 }
 
-// isFile tells an agent document from an agent's name.
-func isFile(agent string) bool {
-	return strings.ContainsAny(agent, `/\`) || strings.HasSuffix(agent, ".md") || fileExists(agent)
+// isFile tells a document from the name of an agent or a spec.
+func isFile(name string) bool {
+	return strings.ContainsAny(name, `/\`) || slices.Contains([]string{".md", ".yaml", ".yml", ".json"}, path.Ext(name)) || fileExists(name)
+}
+
+// runAny runs an agent, or calls an execution spec.
+func (a *app) runAny(ctx context.Context, e engine, o client.StartOptions, f runFlags) error {
+	isSpec, err := a.isSpec(ctx, e, o)
+	if err != nil {
+		return err
+	}
+	if !isSpec {
+		return a.runSession(ctx, e, o, f)
+	}
+	if o.Task != "" || o.Model != "" {
+		return usagef("--task and --model go with an agent; %s is an execution spec", o.Agent)
+	}
+	input := client.CallInput{
+		Tenant: o.Tenant, Tool: o.Agent, Document: o.Document, DocumentName: o.DocumentName, Input: o.Input, Pairs: o.Pairs,
+		Principal: o.Principal,
+	}
+	if o.Document != "" {
+		input.Tool = ""
+	}
+	return a.runSpec(ctx, e, input, f)
+}
+
+// isSpec tells an execution spec from an agent: by its document, or, when the name could be either, by what is registered.
+func (a *app) isSpec(ctx context.Context, e engine, o client.StartOptions) (bool, error) {
+	if o.Document != "" {
+		return spec.KindOf(o.DocumentName, []byte(o.Document)) != spec.KindAgent, nil
+	}
+	if jig.CheckToolName(o.Agent) != nil {
+		return false, nil
+	}
+	c, err := e.Catalog(ctx, a.flags.tenant)
+	return err == nil && !slices.Contains(c.Agents, o.Agent), err
 }
 
 func (a *app) runSession(ctx context.Context, e engine, o client.StartOptions, f runFlags) error {
@@ -98,11 +136,25 @@ func (a *app) runSession(ctx context.Context, e engine, o client.StartOptions, f
 		return err
 	}
 	id := started.SessionID
+	if over, err := a.attendTo(ctx, e, started, f); over || err != nil {
+		return err
+	}
+	result, err := e.Result(ctx, a.flags.tenant, id)
+	if err != nil {
+		return a.leave(ctx, id, err)
+	}
+	return a.report(ctx, e, result)
+}
+
+// attendTo follows what was started until it has ended. over says that there is nothing more to print: it was detached from,
+// or waits for a person.
+func (a *app) attendTo(ctx context.Context, e engine, started client.Started, f runFlags) (over bool, err error) {
+	id := started.SessionID
 	if started.Existing {
 		a.say("session %s is there already; nothing was started", a.err.bold(id))
 	}
 	if f.detach {
-		return a.detached(id)
+		return true, a.detached(id)
 	}
 	if !started.Existing {
 		a.say("session %s started", a.err.bold(id))
@@ -113,16 +165,12 @@ func (a *app) runSession(ctx context.Context, e engine, o client.StartOptions, f
 	}
 	err = fo.follow(ctx, 0)
 	if errors.Is(err, errWaiting) {
-		return a.printWaiting(fo.view)
+		return true, a.printWaiting(fo.view)
 	}
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound || ctx.Err() != nil {
-		return a.leave(ctx, id, err)
+		return true, a.leave(ctx, id, err)
 	}
-	result, err := e.Result(ctx, a.flags.tenant, id)
-	if err != nil {
-		return a.leave(ctx, id, err)
-	}
-	return a.report(ctx, e, result)
+	return false, nil
 }
 
 // detached prints the id of a session that goes on by itself.
@@ -159,6 +207,7 @@ type runReport struct {
 	SessionID string                 `json:"session_id"`
 	Status    jig.Status             `json:"status"`
 	Answer    string                 `json:"answer,omitempty"`
+	Output    json.RawMessage        `json:"output,omitempty"`
 	Reason    string                 `json:"reason,omitempty"`
 	Passes    int                    `json:"passes"`
 	Calls     map[jig.CallStatus]int `json:"calls"`
@@ -180,10 +229,14 @@ func (a *app) report(ctx context.Context, e engine, result client.PassResult) er
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return err
 	}
-	r := runReport{
+	return a.printReport(runReport{
 		SessionID: result.SessionID, Status: result.Status, Answer: result.Answer, Reason: result.Reason,
 		Passes: max(result.Passes, view.Pass), Calls: counts(view.Counts), Error: result.Error,
-	}
+	})
+}
+
+func (a *app) printReport(r runReport) error {
+	var err error
 	if a.json() {
 		err = a.printJSON(r)
 	} else {
@@ -202,10 +255,13 @@ func (a *app) printRun(r runReport) error {
 	} else if r.Reason != "" && r.Reason != jig.ReasonAnswered {
 		a.say("reason: %s", r.Reason)
 	}
-	if r.Answer == "" {
-		return nil
+	switch {
+	case len(r.Output) > 0:
+		return a.print("%s", safeText(prettyJSON(r.Output)))
+	case r.Answer != "":
+		return a.print("%s", safeText(r.Answer))
 	}
-	return a.print("%s", safeText(r.Answer))
+	return nil
 }
 
 // runExit is the exit code of a session that has ended: 4 when anything that it asked for was denied or expired.

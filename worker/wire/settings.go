@@ -23,6 +23,7 @@ const (
 	EnvStopTimeout      = "JIG_STOP_TIMEOUT"
 	EnvWorkflowCache    = "JIG_WORKFLOW_CACHE"
 	EnvDatabaseConns    = "JIG_DATABASE_MAX_CONNS"
+	EnvModel            = "JIG_MODEL"
 	EnvAnthropicKey     = "ANTHROPIC_API_KEY"
 	EnvAnthropicURL     = "ANTHROPIC_BASE_URL"
 	EnvOpenAIKey        = "OPENAI_API_KEY"
@@ -51,6 +52,8 @@ type Settings struct {
 	StopTimeout time.Duration
 	// WorkflowCache is how many sessions are kept in memory between their tasks; default 1,500.
 	WorkflowCache int
+	// Model answers prompts that name none, e.g. anthropic/claude-sonnet-4-5; none when empty.
+	Model string
 	// Anthropic and OpenAI are the model providers; without a key (or a base URL, for OpenAI) they are not served.
 	Anthropic, OpenAI Provider
 }
@@ -86,6 +89,7 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 		LogJSON:          r.choice(EnvLogFormat, "text", "json") == "json",
 		StopTimeout:      r.duration(EnvStopTimeout, defaultStopTimeout),
 		WorkflowCache:    r.number(EnvWorkflowCache, defaultWorkflowCache),
+		Model:            r.text(EnvModel, ""),
 		Anthropic:        Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
 		OpenAI:           Provider{APIKey: r.text(EnvOpenAIKey, ""), BaseURL: r.text(EnvOpenAIURL, "")},
 	}
@@ -107,6 +111,7 @@ func Describe() string {
 		{EnvLogFormat, "text or json; default text"},
 		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},
 		{EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"},
+		{EnvModel, "model of prompts that name none, e.g. anthropic/claude-sonnet-4-5"},
 		{EnvAnthropicKey, "key for models anthropic/…; none without it"},
 		{EnvAnthropicURL, "address in place of Anthropic's own"},
 		{EnvOpenAIKey, "key for models openai/…; not needed by most local servers"},

@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/policy"
@@ -57,23 +58,25 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	if w.temporal, err = dial(ctx, s, w.logger); err != nil {
 		return err
 	}
-	registry, err := tools.NewRegistry(append(builtins(s, w.store), more...)...)
-	if err != nil {
+	models := model.NewRouter(model.Settings{Anthropic: model.Provider(s.Anthropic), OpenAI: model.Provider(s.OpenAI)})
+	var registry *tools.Registry
+	if registry, err = tools.NewRegistry(append(builtins(s, w.store, models, &registry), more...)...); err != nil {
 		return err
 	}
 	expressions, err := expr.NewEngine()
 	if err != nil {
 		return err
 	}
-	if err := installAgents(ctx, w.store, w.logger); err != nil {
+	if err := installBundles(ctx, w.store, w.logger); err != nil {
 		return err
 	}
 	a := activities.New(activities.Deps{
 		Store:       w.store,
 		Catalogue:   registry,
 		Policy:      policy.Base{},
-		Model:       model.NewRouter(model.Settings{Anthropic: model.Provider(s.Anthropic), OpenAI: model.Provider(s.OpenAI)}),
+		Model:       models,
 		Expressions: expressions,
+		Composer:    compose.NewEngine(),
 		Agents:      spec.Parser{},
 		Schemas:     newSchemas(),
 		Runs:        runs{temporal: w.temporal},

@@ -1,0 +1,101 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// StartCall starts one call without a model, of a tool, a registered execution spec or one that comes along as a document, and
+// returns at once; WaitCall waits for its result, Follow shows what happens. id is the call's session; a fresh one when
+// empty. An id that is taken gives the call that is there.
+func (c *Client) StartCall(ctx context.Context, input workflows.CallInput, id string) (Started, error) {
+	if input.Tenant == "" {
+		input.Tenant = jig.DefaultTenant
+	}
+	if id == "" {
+		id = jig.NewSessionID()
+	}
+	err := errors.Join(jig.CheckTenant(input.Tenant), jig.CheckSessionID(id))
+	if input.Tool == "" && input.Document == "" {
+		err = errors.Join(err, jig.Errorf(jig.CodeInvalidInput, "a tool or an execution spec is needed").WithField("tool"))
+	}
+	if err != nil {
+		return Started{}, translate(err)
+	}
+	if err := c.stageCall(ctx, &input); err != nil {
+		return Started{}, err
+	}
+	options := c.callStart(id, input)
+	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	options.WorkflowExecutionErrorWhenAlreadyStarted = true
+	err = c.repeat(ctx, func(ctx context.Context) error {
+		_, err := c.temporal.ExecuteWorkflow(ctx, options, workflows.CallWorkflow, input)
+		return err
+	}, busy)
+	var taken *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &taken) {
+		return Started{SessionID: id, Existing: true}, nil
+	}
+	if err != nil {
+		return Started{}, translate(err)
+	}
+	return Started{SessionID: id}, nil
+}
+
+// stageCall keeps aside what is too large to travel with the start.
+func (c *Client) stageCall(ctx context.Context, in *workflows.CallInput) (err error) {
+	if size := pairsSize(in.Pairs); size > inlineBytes {
+		return jig.Errorf(jig.CodeInvalidInput, "the key=value inputs have %d bytes, at most %d are taken", size, inlineBytes).
+			WithField("input").WithHint("put large values into the input as a JSON document")
+	}
+	if len(in.Document)+len(in.Input)+pairsSize(in.Pairs) <= inlineBytes {
+		return nil
+	}
+	if len(in.Document) > inlineBytes/4 {
+		if in.DocumentArtifact, err = c.upload(ctx, in.Tenant, []byte(in.Document)); err != nil {
+			return err
+		}
+		in.Document = ""
+	}
+	if len(in.Input) > inlineBytes/4 {
+		if in.InputArtifact, err = c.upload(ctx, in.Tenant, in.Input); err != nil {
+			return err
+		}
+		in.Input = nil
+	}
+	return nil
+}
+
+// WholeResult returns a call's result with all of its data, fetched when the result at hand was cut down.
+func (c *Client) WholeResult(ctx context.Context, tenant string, r workflows.CallResult) (*jig.ToolResult, error) {
+	if r.Result == nil || len(r.Result.Artifacts) == 0 || !cutShort(r.Result.Data) {
+		return r.Result, nil
+	}
+	raw, err := c.Artifact(ctx, tenant, r.Result.Artifacts[len(r.Result.Artifacts)-1])
+	if err != nil {
+		return r.Result, err
+	}
+	var whole jig.ToolResult
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return r.Result, jig.Errorf(jig.CodeInternal, "reading the whole result: %w", err)
+	}
+	return &whole, nil
+}
+
+// cutShort reports whether data is the preview of something larger.
+func cutShort(data json.RawMessage) bool {
+	var p struct {
+		Truncated bool    `json:"truncated"`
+		Size      int     `json:"size"`
+		Preview   *string `json:"preview"`
+	}
+	return json.Unmarshal(data, &p) == nil && p.Truncated && p.Preview != nil && p.Size > 0
+}

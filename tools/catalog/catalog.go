@@ -1,0 +1,106 @@
+// Package catalog holds the tool catalog.put, with which an operator registers documents: agents, execution specs and
+// skills. It must not know how documents are stored.
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools"
+)
+
+// Store keeps documents.
+type Store interface {
+	// PutDocument stores a document's version and makes it the current one.
+	PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
+}
+
+// Options are the settings of the family.
+type Options struct {
+	// Store keeps the documents; required.
+	Store Store
+	// Known gives what a tenant has already, to check documents against; required.
+	Known func(ctx context.Context, tenant string) (spec.Catalogue, error)
+	// KindOf maps a document's kind to the one it is stored under; required.
+	KindOf func(kind spec.Kind) string
+}
+
+// File is a document as its author wrote it.
+type File struct {
+	Path string `json:"path" jsonschema:"the file's name, for messages, e.g. nightly.yaml" minLength:"1" maxLength:"512"`
+	Body string `json:"body" jsonschema:"the whole text of the document"                   minLength:"1"`
+}
+
+// Files are documents to register together.
+type Files struct {
+	Documents []File `json:"documents" minItems:"1" maxItems:"100"`
+}
+
+// Registered is a document that is current now.
+type Registered struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Result is what catalog.put gives back.
+type Result struct {
+	Documents []Registered `json:"documents"`
+	// Warnings are advice that does not keep a document from being registered.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Summary implements tools.Summarizer.
+func (r Result) Summary() string {
+	names := make([]string, len(r.Documents))
+	for i, d := range r.Documents {
+		names[i] = d.Name
+	}
+	return "registered " + strings.Join(names, ", ")
+}
+
+// Tools returns the family.
+func Tools(o Options) []tools.Tool {
+	return []tools.Tool{tools.New(jig.Tool{
+		Name: "catalog.put",
+		Description: "Registers agents, execution specs and skills of the tenant, or new versions of them, after checking them against what is there. " +
+			"Sessions that run keep the versions they began with. Returns the kind, name and version of each document.",
+		Permission: jig.PermissionWrite, Risk: jig.RiskModerate, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
+	}, func(ctx context.Context, inv jig.Invocation, in Files) (Result, error) { return o.put(ctx, inv.Tenant, in) })}
+}
+
+// put checks all documents before it stores the first. Storing is idempotent, so that an attempt that broke off is made again.
+func (o Options) put(ctx context.Context, tenant string, in Files) (Result, error) {
+	known, err := o.Known(ctx, tenant)
+	if err != nil {
+		return Result{}, err
+	}
+	var docs []spec.Document
+	var problems spec.Problems
+	for _, file := range in.Documents {
+		doc, found := spec.Load(file.Path, []byte(file.Body))
+		docs, problems = append(docs, doc), append(problems, found...)
+	}
+	if len(problems.Errors()) == 0 {
+		problems = append(problems, spec.Check(docs, known)...)
+	}
+	if err := problems.OrNil(); err != nil {
+		return Result{}, err
+	}
+	var out Result
+	for _, p := range problems {
+		out.Warnings = append(out.Warnings, p.String())
+	}
+	for _, doc := range docs {
+		kind := o.KindOf(doc.Kind)
+		if err := o.Store.PutDocument(ctx, tenant, kind, doc.Name, doc.Version, doc.Body); err != nil {
+			return out, fmt.Errorf("store %s: %w", doc.Name, err)
+		}
+		out.Documents = append(out.Documents, Registered{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version})
+	}
+	return out, nil
+}
