@@ -23,8 +23,8 @@ type site struct {
 	item bool
 	// done says that the blocks of the step have run, own that its own result is there.
 	done, own bool
-	// failed says that an error is at hand, awaited an event.
-	failed, awaited bool
+	// failed says that an error is at hand, caught that it has the handler's name too, awaited an event.
+	failed, caught, awaited bool
 }
 
 // sites goes through the expressions of a composition.
@@ -70,7 +70,7 @@ func (d *decoder) checkExpressions(w *walk, x Execution, shapes Shapes) {
 		d.at("", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
 		return
 	}
-	s := &sites{walk: w, env: env, before: len(d.problems), shapes: newStepShapes(x.Tool.InputSchema, shapes)}
+	s := &sites{walk: w, env: env, before: len(d.problems), shapes: newStepShapes(x.Tool.InputSchema, shapes, w.names)}
 	var open []*placed
 	for _, p := range w.all {
 		open = s.close(open, p)
@@ -122,7 +122,7 @@ func (s *sites) begin(p *placed) {
 	}
 	s.value(during, inner("set"))
 	s.value(during, inner("wait"))
-	s.expression(during, inner("wait_until"), p.WaitUntil, expr.Timestamp)
+	s.moment(during, inner("wait_until"), p.WaitUntil)
 	if p.WaitFor != nil {
 		s.expression(site{step: p, item: true, awaited: true}, inner("wait_for.when"), p.WaitFor.When, expr.Bool)
 	}
@@ -134,12 +134,11 @@ func (s *sites) begin(p *placed) {
 func (s *sites) end(p *placed) {
 	inner := func(key string) string { return joinPath(p.path, key) }
 	s.value(site{step: p, item: true, done: true}, inner("output"))
-	failed := site{step: p, item: true, done: true, failed: true}
 	if p.Retry != nil {
-		s.expression(failed, inner("retry.when"), p.Retry.When, expr.Bool)
+		s.expression(site{step: p, item: true, failed: true}, inner("retry.when"), p.Retry.When, expr.Bool)
 	}
 	if p.OnError != nil {
-		s.expression(failed, inner("on_error.when"), p.OnError.When, expr.Bool)
+		s.expression(site{step: p, item: true, done: true, own: true, failed: true, caught: true}, inner("on_error.when"), p.OnError.When, expr.Bool)
 	}
 	s.ended(p)
 	if p.Undo != nil {
@@ -184,6 +183,20 @@ func (s *sites) expression(at site, path string, source Expression, want expr.Ty
 	}
 	s.reads(at, path, program.Reads())
 	s.report(path, s.env.Check(string(source), want, s.shapes.at(at)))
+}
+
+// moment checks an expression that gives a point in time, or its text.
+func (s *sites) moment(at site, path string, source Expression) {
+	s.expression(at, path, source, expr.Any)
+	program, err := s.env.Compile(string(source))
+	if source == "" || err != nil {
+		return
+	}
+	switch program.Type() {
+	case expr.Any, expr.Timestamp, expr.String:
+	case expr.Bool, expr.Int, expr.List, expr.Map:
+		s.at(path, ProblemBadCEL, "e.g. now + duration('1h')", "this gives no point in time")
+	}
 }
 
 // value checks every text of the value at a path, a template each.

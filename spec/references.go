@@ -60,7 +60,7 @@ func (at site) inLoop() bool {
 // handles reports whether an error is at hand under a name: error, or what the handler calls it.
 func (at site) handles(name string) bool {
 	named := func(p *placed) bool { return name == "error" || p.OnError != nil && p.OnError.As == name }
-	if at.failed && named(at.step) {
+	if at.failed && (name == "error" || at.caught && named(at.step)) {
 		return true
 	}
 	for p := at.step; p != nil; p = p.outer {
@@ -100,6 +100,9 @@ func (at site) relate(to *placed) (relation, *placed) {
 		}
 		return isSelf, nil
 	case common == len(there):
+		if here[common].block.key == blockCatch {
+			return isEarlier, nil // the failed result
+		}
 		return isAround, nil
 	case common == len(here):
 		// The step stands in a block of the expression's own step.

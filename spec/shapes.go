@@ -15,14 +15,20 @@ type stepShapes struct {
 	// known is by path, as expr has it: input, steps.<id>, vars.<name>; items are of loops.
 	known expr.Shapes
 	items map[*placed]json.RawMessage
+	// errors are the names that handlers give to errors.
+	errors []string
 }
 
-func newStepShapes(input json.RawMessage, tools Shapes) stepShapes {
+// errorShape is the error that expressions read. All of its members are there.
+var errorShape = json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"code":{"type":"string"},
+	"message":{"type":"string"},"field":{"type":"string"},"hint":{"type":"string"},"reason":{"type":"string"}}}`)
+
+func newStepShapes(input json.RawMessage, tools Shapes, errors []string) stepShapes {
 	known := expr.Shapes{}
 	if len(input) > 0 {
 		known["input"] = input
 	}
-	return stepShapes{tools: tools, known: known, items: map[*placed]json.RawMessage{}}
+	return stepShapes{tools: tools, known: known, items: map[*placed]json.RawMessage{}, errors: errors}
 }
 
 // at is what is known at a site. The map is of use until the next call.
@@ -30,6 +36,11 @@ func (k stepShapes) at(at site) expr.Shapes {
 	maps.DeleteFunc(k.known, func(path string, _ json.RawMessage) bool {
 		return !strings.Contains(path, ".") && path != "input"
 	})
+	for _, name := range append([]string{"error"}, k.errors...) {
+		if at.handles(name) {
+			k.known[name] = errorShape
+		}
+	}
 	for p := at.step; p != nil; p = p.outer {
 		if p.ForEach != "" && (p != at.step || at.item) {
 			if items, ok := k.items[p]; ok {
@@ -88,13 +99,13 @@ func (s *sites) data(p *placed) json.RawMessage {
 		if n := s.places[joinPath(p.path, "output")]; n != nil {
 			return s.describe(n, site{step: p, item: true, done: true})
 		}
-	case len(p.Steps) > 0:
-		return s.results(p.Steps)
+	case len(p.Steps) > 0 || len(p.Parallel) > 0:
+		return s.results(slices.Concat(p.Steps, p.Parallel))
 	}
 	return nil
 }
 
-// results is the data of a block without an output: the results of its steps by id.
+// results is the data of a block without an output, and of parallel: the results of its steps by id.
 func (s *sites) results(steps []Step) json.RawMessage {
 	properties := map[string]json.RawMessage{}
 	for _, step := range steps {
