@@ -4,11 +4,12 @@
 alter table calls
     add column frame text not null default '', -- the call whose composition made this one
     add column nth integer not null default 0, -- its place among those that were admitted with it
+    add column open_frame text generated always as (case when frame <> '' and result is null then frame end) stored,
     add constraint calls_named_after_frame check (frame = '' or starts_with(call_id, frame || '/'));
 drop index calls_order;
 create index calls_order on calls (tenant_id, session_id, frame, pass, ordinal, created_at, nth);
--- The predicate names no column that changes when an attempt begins, so that this update stays a HOT one.
-create index calls_open_of_frame on calls (tenant_id, session_id, frame, created_at, nth) where frame <> '' and result is null;
+-- Over a column of its own, which is null in the calls of passes: an index over result, or status, would end HOT updates of all.
+create index calls_open_of_frame on calls (tenant_id, session_id, open_frame, created_at, nth) where open_frame is not null;
 
 create table frames (
     tenant_id       text not null,
@@ -89,4 +90,4 @@ drop table received_consumed, received, frame_values, frames;
 drop index calls_open_of_frame;
 drop index calls_order;
 create index calls_order on calls (tenant_id, session_id, pass, ordinal, call_id);
-alter table calls drop constraint calls_named_after_frame, drop column nth, drop column frame;
+alter table calls drop constraint calls_named_after_frame, drop column open_frame, drop column nth, drop column frame;

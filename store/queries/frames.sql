@@ -37,9 +37,8 @@ update frames f set done = true, result = $3, revision = f.revision + 1, updated
 where f.tenant_id = $1 and f.session_id = $2 and not f.done
 
 -- name: FrameCallsOpen
--- Result is null exactly in open calls, and the index knows it.
 select {{call}} from calls c
-where c.tenant_id = $1 and c.session_id = $2 and c.frame = $3 and c.frame <> '' and c.result is null
+where c.tenant_id = $1 and c.session_id = $2 and c.open_frame = $3
 order by c.created_at, c.nth, c.call_id
 
 -- name: FrameCallsLock
@@ -54,10 +53,12 @@ select $1, $2, $3, q.path, q.value, q.artifact from unnest($4::text[], $5::bytea
 on conflict (tenant_id, session_id, frame, path) do update set value = excluded.value, artifact = excluded.artifact
 
 -- name: FrameValuesGet
+-- Lateral with a limit: each by its key, as in CallsKnown.
 select v.path, coalesce(v.value, (
     select string_agg(k.data, ''::bytea order by k.at) from artifact_chunks k
     where k.tenant_id = v.tenant_id and k.artifact_id = v.artifact)) as value
-from frame_values v where v.tenant_id = $1 and v.session_id = $2 and v.frame = $3 and v.path = any($4::text[])
+from (select distinct q.path from unnest($4::text[]) as q(path)) q cross join lateral (
+    select v.* from frame_values v where v.tenant_id = $1 and v.session_id = $2 and v.frame = $3 and v.path = q.path limit 1) v
 
 -- name: FrameConsume
 insert into received_consumed (tenant_id, session_id, frame, n)

@@ -9,7 +9,11 @@ where c.tenant_id = $1 and c.session_id = $2 and c.frame = '' and c.pass <> $3 a
 order by c.signature, c.pass, c.ordinal, c.call_id
 
 -- name: CallsKnown
-select c.call_id from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[]) limit 1
+-- Lateral with a limit, here and below: each is looked up by its key, however many calls the session has. With call_id = any(…)
+-- the planner reads a session of 10,000 calls through, where most sessions are small.
+select c.call_id from unnest($3::text[]) as q(call_id) cross join lateral (
+    select c.call_id from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.call_id limit 1) c
+limit 1
 
 -- name: CallsInsert
 insert into calls (tenant_id, session_id, call_id, pass, ordinal, provider_id, tool, version, write, idempotent, input,
@@ -125,7 +129,7 @@ select c.status, count(*) from calls c where c.tenant_id = $1 and c.session_id =
 -- How many calls are executing only in that calls of their composition are open.
 select count(*) from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.status = 'executing' and c.call_id = any(array(
-    select distinct o.frame from calls o where o.tenant_id = $1 and o.session_id = $2 and o.frame <> '' and o.result is null))
+    select distinct o.open_frame from calls o where o.tenant_id = $1 and o.session_id = $2 and o.open_frame is not null))
 
 -- name: CallViews
 select c.call_id, c.tool, c.status, c.summary, c.error, c.started_at, c.finished_at from calls c
@@ -133,7 +137,8 @@ where c.tenant_id = $1 and c.session_id = $2
 order by c.pass desc, c.ordinal desc, c.created_at desc, c.nth desc, c.call_id desc limit $3
 
 -- name: CallsGet
-select {{call}} from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
+select {{call}} from (select distinct q.call_id from unnest($3::text[]) as q(call_id)) q cross join lateral (
+    select c.* from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.call_id limit 1) c
 order by {{call_order}}
 
 -- name: CallsFinishQuick
