@@ -1,0 +1,47 @@
+package prompt
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// AgentTimeout bounds the session of an agent that was called as a tool, its waits for people included.
+const AgentTimeout = 24 * time.Hour
+
+// agentTask is the input of agent.run.
+type agentTask struct {
+	Agent string          `json:"agent"           jsonschema:"the agent's name"                                   minLength:"1" maxLength:"128"`
+	Task  string          `json:"task,omitempty"  jsonschema:"what it is to do, with all that it has to know; it sees nothing of this conversation"`
+	Input json.RawMessage `json:"input,omitempty" jsonschema:"its input, as its own input schema has it"`
+	Model string          `json:"model,omitempty" jsonschema:"provider/model in place of the agent's own"         minLength:"1" maxLength:"256"`
+}
+
+// agentAnswer is the output of agent.run.
+type agentAnswer struct {
+	SessionID string `json:"session_id" jsonschema:"the session in which it worked"`
+	Answer    string `json:"answer"     jsonschema:"its whole answer"`
+}
+
+// agentTool is the contract of agent.run. What runs is a session of the agent: whoever runs calls knows the tool by its
+// implementation and does not come here.
+func agentTool() tools.Tool {
+	return tools.New(jig.Tool{
+		Name: "agent.run",
+		Description: "Hands a task to another agent, which works on it in a session of its own with its own tools, and gives back its whole answer. Use it for " +
+			"a part of the work that another agent is made for; for one question that needs no tools use prompt.direct. Say everything in task: the agent sees " +
+			"nothing of this conversation. It may take long, for its calls may wait for people.",
+		Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: true, Timeout: AgentTimeout,
+		Implementation: "agent", Tags: []string{"agent"},
+	}, func(context.Context, jig.Invocation, agentTask) (agentAnswer, error) {
+		e := jig.Errorf(jig.CodeInternal, "agent.run is answered by a session of the agent, and was called as a function").
+			WithHint("run it through a workflow; this worker's program is at fault, not the input")
+		e.NotExecuted = true
+		return agentAnswer{}, e
+	}, tools.AdjustInput(func(s *jsonschema.Schema) { s.Properties["input"].Type = "object" }))
+}

@@ -1,0 +1,58 @@
+package prompt_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools/prompt"
+	"github.com/jig-run/jig/tools/schema"
+	"github.com/jig-run/jig/tools/tooltest"
+)
+
+// parrot says the same, whatever it is asked.
+type parrot string
+
+func (p parrot) Answer(context.Context, jig.ModelRequest, func(string)) (jig.Turn, error) {
+	return jig.Turn{Text: string(p), Stop: jig.StopEnd}, nil
+}
+
+// FuzzAnswer holds that whatever a model says, what is taken of it fits the schema and stands in it, and that what fits as
+// a whole is taken.
+func FuzzAnswer(f *testing.F) {
+	for _, text := range []string{
+		`{"title":"a"}`, "```json\n{\"title\":\"a\"}\n```", `so {"title":"a"} or {"title":"b"}`, "````\n```\n{}\n```\n````", `{"a":{"title":"x"}`,
+		`[{"title":"a"},]`, "{[(", "\ufeff{}", `{name} [1] {"title":"\ud800"}`, "```", `{"title":"a"}{"title":"a"}`, `"a"`,
+	} {
+		f.Add(text)
+	}
+	fits, err := schema.NewCompiler(schema.Options{}).Compile([]byte(titled))
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, text string) {
+		kit := tooltest.New(t, prompt.Tools(prompt.Options{Model: parrot(text), Skills: shelf{}})...)
+		result := kit.Run(t.Context(), "prompt.direct", ask("openai/m"))
+		if !result.Success {
+			require.Equal(t, jig.CodeInvalidOutput, result.Error.Code, result.Error)
+			require.Equal(t, "schema_mismatch", result.Error.Reason)
+			require.Error(t, fits.Validate([]byte(text)))
+			return
+		}
+		var got answer
+		require.NoError(t, json.Unmarshal(result.Data, &got))
+		require.NoError(t, fits.Validate(got.Output))
+	})
+}
+
+// An answer of nothing but brackets is given up within the attempt, not tried at each of them.
+func TestHostileAnswer(t *testing.T) {
+	t.Parallel()
+	for _, piece := range []string{"[1,", "{name}", "[", "{\"a\":", "```\n", "{ ", "[x](y)", "{}"} {
+		kit := tooltest.New(t, prompt.Tools(prompt.Options{Model: parrot(strings.Repeat(piece, 200_000)), Skills: shelf{}})...)
+		e := kit.Fail("prompt.direct", ask("openai/m"))
+		require.Equal(t, jig.CodeInvalidOutput, e.Code, piece)
+	}
+}
