@@ -71,7 +71,7 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	options := c.workflowOptions(o.ID, o.Tenant, o.shownAgent(), summary(o.shownAgent(), o.Task))
+	options, input := c.sessionStart(o, start)
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	// Both policies refuse a taken id, so that the caller learns that the session was there: the SDK does not say whether
 	// USE_EXISTING started anything.
@@ -79,7 +79,7 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	options.WorkflowExecutionErrorWhenAlreadyStarted = true
 	options.EnableEagerStart = true
 	err = c.repeat(ctx, func(ctx context.Context) error {
-		_, err := c.temporal.ExecuteWorkflow(ctx, options, workflows.PassWorkflow, workflows.PassInput{Tenant: o.Tenant, Start: &start})
+		_, err := c.temporal.ExecuteWorkflow(ctx, options, workflows.PassWorkflow, input)
 		return err
 	}, busy)
 	var taken *serviceerror.WorkflowExecutionAlreadyStarted
@@ -90,6 +90,12 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 		return Started{}, translate(err)
 	}
 	return Started{SessionID: o.ID}, nil
+}
+
+// sessionStart is what a session's workflow starts with, now or by a schedule: options and input.
+func (c *Client) sessionStart(o StartOptions, start workflows.StartSession) (sdk.StartWorkflowOptions, workflows.PassInput) {
+	agent := o.shownAgent()
+	return c.workflowOptions(o.ID, o.Tenant, agent, summary(agent, o.Task)), workflows.PassInput{Tenant: o.Tenant, Start: &start}
 }
 
 // stage makes the start message, keeping aside what is too large for it, the largest first.

@@ -1,0 +1,312 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	sdk "go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+const (
+	// DefaultCatchUp is how late a start that the server missed is still made, unless a schedule says otherwise. An hour is
+	// longer than a server's restart or upgrade, and short enough that yesterday's work does not run today.
+	DefaultCatchUp = time.Hour
+	// minCatchUp is the server's own floor: it raises what is less, without a word.
+	minCatchUp = 10 * time.Second
+	// schedulePrefix begins the ids of jig's schedules in Temporal: jig/<tenant>/<name>. The sweeper's own has another.
+	schedulePrefix = "jig/"
+	// scheduleMemo is the field of a schedule's memo that says what it starts, for lists.
+	scheduleMemo = "jig"
+	// appendedTime is the form of the time that Temporal appends to a base id, in UTC and whole seconds.
+	appendedTime = "-" + time.RFC3339
+)
+
+var (
+	scheduleNameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+	// callableForm is the name of a registered document; a tool's has a form of its own.
+	callableForm = regexp.MustCompile(`^[a-z][a-z0-9._-]{0,63}$`)
+)
+
+// ScheduleOptions say what to start, and when. One of Session and Call is needed, and a time in When.
+type ScheduleOptions struct {
+	// Tenant owns the schedule and what it starts; default "default".
+	Tenant string
+	// Name names the schedule within its tenant: lower-case letters, digits, '.', '_' and '-', at most 63.
+	Name string
+	// Session starts an agent session each time. Its ID and Tenant are not used. What it holds goes with the schedule: at
+	// most 48 KiB.
+	Session *StartOptions
+	// Call runs a tool, or a registered composition, each time. Its Tenant is not used.
+	Call *CallInput
+	// When are the times.
+	When Timetable
+	// Overlap says what happens when the session before still runs; default OverlapSkip.
+	Overlap Overlap
+	// CatchUp is how late a start is still made that the server missed while it was down; at least 10 s, default
+	// DefaultCatchUp.
+	CatchUp time.Duration
+	// Paused creates it at rest.
+	Paused bool
+	// Note is for people, up to 1,000 bytes. Pausing and resuming replace it.
+	Note string
+	// Limit ends the schedule after so many starts; 0 is no limit.
+	Limit int
+}
+
+// Check reports what is wrong with the options, without asking the server: INVALID_INPUT or MISSING_PARAM, its Field the
+// name of the command line's flag.
+func (o ScheduleOptions) Check() error {
+	if o.Tenant != "" {
+		if err := jig.CheckTenant(o.Tenant); err != nil {
+			return translate(err)
+		}
+	}
+	if err := CheckScheduleName(o.Tenant, o.Name); err != nil {
+		return err
+	}
+	if err := o.checkWhat(); err != nil {
+		return err
+	}
+	if err := o.When.check(); err != nil {
+		return err
+	}
+	switch {
+	case o.CatchUp != 0 && o.CatchUp < minCatchUp:
+		return jig.Errorf(jig.CodeInvalidInput, "%s is too short: at least %s", Span(o.CatchUp), Span(minCatchUp)).WithField("catch-up")
+	case o.Limit < 0:
+		return jig.Errorf(jig.CodeInvalidInput, "%d is not a number of runs", o.Limit).WithField("limit")
+	}
+	_, err := o.Overlap.policy()
+	return err
+}
+
+func (o ScheduleOptions) checkWhat() error {
+	switch {
+	case o.Session == nil && o.Call == nil:
+		return jig.Errorf(jig.CodeMissingParam, "an agent or a tool is needed").WithField("agent")
+	case o.Session != nil && o.Call != nil:
+		return jig.Errorf(jig.CodeInvalidInput, "a schedule starts an agent or a tool, not both").WithField("tool")
+	}
+	var size int
+	if s := o.Session; s != nil {
+		if s.Agent == "" && s.Document == "" {
+			return jig.Errorf(jig.CodeMissingParam, "an agent or an agent document is needed").WithField("agent")
+		}
+		size = len(s.Document) + len(s.Input) + len(s.Task) + pairsSize(s.Pairs)
+	} else {
+		if !callableForm.MatchString(o.Call.Tool) && jig.CheckToolName(o.Call.Tool) != nil {
+			return jig.Errorf(jig.CodeInvalidInput, "%q is not the name of a tool or a composition", o.Call.Tool).WithField("tool").
+				WithHint("`jig catalog` lists them")
+		}
+		size = len(o.Call.Input) + pairsSize(o.Call.Pairs)
+	}
+	if size > inlineBytes {
+		return jig.Errorf(jig.CodeInvalidInput, "what each run starts with has %d bytes, a schedule holds at most %d", size, inlineBytes).
+			WithField("input").WithHint("let the agent or the tool read large values when it runs")
+	}
+	return nil
+}
+
+// CheckScheduleName refuses a name that cannot be a schedule's, or that would make session ids that are not legal.
+func CheckScheduleName(tenant, name string) error {
+	if !scheduleNameForm.MatchString(name) {
+		return jig.Errorf(jig.CodeInvalidInput, "%q is not a schedule's name", name).WithField("name").
+			WithHint("use 1 to 63 lower-case letters, digits, '.', '_' or '-', starting with a letter or digit")
+	}
+	if err := jig.CheckSessionID(sessionBase(tenant, name) + time.Time{}.UTC().Format(appendedTime)); err != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "the schedule's name and the tenant's are too long together for a session id").WithField("name")
+	}
+	return nil
+}
+
+// sessionBase begins the ids of the sessions that a schedule starts; Temporal appends the time. Ids are shared by all
+// tenants, so another tenant's name goes in; neither name has a colon.
+func sessionBase(tenant, name string) string {
+	if tenant == "" || tenant == jig.DefaultTenant {
+		return jig.SessionPrefix + name
+	}
+	return jig.SessionPrefix + tenant + ":" + name
+}
+
+func tenantPrefix(tenant string) string {
+	if tenant == "" {
+		tenant = jig.DefaultTenant
+	}
+	return schedulePrefix + tenant + "/"
+}
+
+// starts is what a schedule's memo says of what it starts.
+type starts struct {
+	Agent string `json:"agent,omitempty"`
+	Tool  string `json:"tool,omitempty"`
+	Task  string `json:"task,omitempty"`
+}
+
+// CreateSchedule makes a schedule and returns it as the server sees it. A name that is taken is CONFLICT.
+func (c *Client) CreateSchedule(ctx context.Context, o ScheduleOptions) (Schedule, error) {
+	if o.Tenant == "" {
+		o.Tenant = jig.DefaultTenant
+	}
+	if o.CatchUp == 0 {
+		o.CatchUp = DefaultCatchUp
+	}
+	if err := o.Check(); err != nil {
+		return Schedule{}, err
+	}
+	overlap, err := o.Overlap.policy()
+	if err != nil {
+		return Schedule{}, err
+	}
+	action, what, err := c.scheduleAction(ctx, o)
+	if err != nil {
+		return Schedule{}, err
+	}
+	schedules, err := c.scheduler()
+	if err != nil {
+		return Schedule{}, err
+	}
+	attributes := []sdktemporal.SearchAttributeUpdate{
+		sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrTenant).ValueSet(o.Tenant),
+	}
+	if what.Agent != "" {
+		attributes = append(attributes, sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrAgent).ValueSet(what.Agent))
+	}
+	options := sdk.ScheduleOptions{
+		ID: tenantPrefix(o.Tenant) + o.Name, Spec: o.When.spec(), Action: action, Overlap: overlap, CatchupWindow: o.CatchUp,
+		Paused: o.Paused, Note: o.Note, RemainingActions: o.Limit, Memo: map[string]any{scheduleMemo: what},
+		TypedSearchAttributes: sdktemporal.NewSearchAttributes(attributes...),
+	}
+	// The SDK repeats a request under one id. Only what the server refused to take is sent anew: a second request whose
+	// first one arrived would find the name taken.
+	err = c.repeat(ctx, func(ctx context.Context) error {
+		_, err := schedules.Create(ctx, options)
+		return err //nolint:wrapcheck // translated below
+	}, refused)
+	if err != nil {
+		return Schedule{}, notCreated(o, err)
+	}
+	return c.Schedule(ctx, o.Tenant, o.Name)
+}
+
+// scheduleAction is what the schedule starts each time: the workflow that Start or Trigger would start.
+func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.ScheduleWorkflowAction, starts, error) {
+	base := sessionBase(o.Tenant, o.Name)
+	if o.Call != nil {
+		input := *o.Call
+		input.Tenant = o.Tenant
+		return startAction(c.callStart(base, input), workflows.CallWorkflow, input), starts{Tool: input.Tool}, nil
+	}
+	session := *o.Session
+	session.ID, session.Tenant = base, o.Tenant
+	start, err := c.stage(ctx, session)
+	if err != nil {
+		return nil, starts{}, err
+	}
+	options, input := c.sessionStart(session, start)
+	what := starts{Agent: session.shownAgent(), Task: cut(session.Task, summaryBytes)}
+	return startAction(options, workflows.PassWorkflow, input), what, nil
+}
+
+// startAction starts a workflow as the options would.
+func startAction(o sdk.StartWorkflowOptions, workflow string, input any) *sdk.ScheduleWorkflowAction {
+	return &sdk.ScheduleWorkflowAction{
+		ID: o.ID, Workflow: workflow, Args: []any{input}, TaskQueue: o.TaskQueue, StaticSummary: o.StaticSummary,
+		TypedSearchAttributes: o.TypedSearchAttributes,
+	}
+}
+
+// PauseSchedule stops a schedule from starting anything until it is resumed; what it started goes on. The note says why.
+func (c *Client) PauseSchedule(ctx context.Context, tenant, name, note string) (Schedule, error) {
+	return c.patched(ctx, tenant, name, func(ctx context.Context, h sdk.ScheduleHandle) error {
+		return h.Pause(ctx, sdk.SchedulePauseOptions{Note: note})
+	})
+}
+
+// ResumeSchedule lets a paused schedule go on. Times that passed meanwhile are not made up for.
+func (c *Client) ResumeSchedule(ctx context.Context, tenant, name, note string) (Schedule, error) {
+	return c.patched(ctx, tenant, name, func(ctx context.Context, h sdk.ScheduleHandle) error {
+		return h.Unpause(ctx, sdk.ScheduleUnpauseOptions{Note: note})
+	})
+}
+
+// patched changes a schedule and returns it as it is then.
+func (c *Client) patched(
+	ctx context.Context, tenant, name string, change func(context.Context, sdk.ScheduleHandle) error,
+) (Schedule, error) {
+	if err := c.onSchedule(ctx, tenant, name, busy, change); err != nil {
+		return Schedule{}, err
+	}
+	return c.Schedule(ctx, tenant, name)
+}
+
+// DeleteSchedule removes a schedule. What it started goes on.
+func (c *Client) DeleteSchedule(ctx context.Context, tenant, name string) error {
+	return c.onSchedule(ctx, tenant, name, refused, func(ctx context.Context, h sdk.ScheduleHandle) error { return h.Delete(ctx) })
+}
+
+// onSchedule does something with one schedule; again says after which errors it is done again. An unknown one is NOT_FOUND.
+func (c *Client) onSchedule(
+	ctx context.Context, tenant, name string, again func(error) bool, do func(context.Context, sdk.ScheduleHandle) error,
+) error {
+	if err := CheckScheduleName(tenant, name); err != nil {
+		return err
+	}
+	schedules, err := c.scheduler()
+	if err != nil {
+		return err
+	}
+	handle := schedules.GetHandle(ctx, tenantPrefix(tenant)+name)
+	err = translate(c.repeat(ctx, func(ctx context.Context) error { return do(ctx, handle) }, again))
+	var namespace *serviceerror.NamespaceNotFound
+	if isNotFound(err) && !errors.As(err, &namespace) {
+		return noSchedule(name)
+	}
+	return err
+}
+
+func noSchedule(name string) *jig.Error {
+	return jig.Errorf(jig.CodeNotFound, "there is no schedule %s", name).WithField("name")
+}
+
+// scheduler is Temporal's client for schedules.
+func (c *Client) scheduler() (sdk.ScheduleClient, error) {
+	t, ok := c.temporal.(interface{ ScheduleClient() sdk.ScheduleClient })
+	if !ok { // every client of Temporal's has it
+		return nil, jig.Errorf(jig.CodeInternal, "%T cannot work with schedules", c.temporal)
+	}
+	return t.ScheduleClient(), nil
+}
+
+// refused reports whether the server did not take a request at all, so that it can be sent anew.
+func refused(err error) bool {
+	var exhausted *serviceerror.ResourceExhausted
+	return errors.As(err, &exhausted)
+}
+
+// notCreated says why a schedule could not be made, naming the flag where one is to blame.
+func notCreated(o ScheduleOptions, err error) error {
+	var exists *serviceerror.AlreadyExists
+	var running *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.Is(err, sdktemporal.ErrScheduleAlreadyRunning) || errors.As(err, &exists) || errors.As(err, &running) {
+		return &jig.Error{
+			Code: jig.CodeConflict, Message: fmt.Sprintf("there is a schedule %s already", o.Name), Field: "name", Cause: err,
+			Hint: fmt.Sprintf("`jig schedule describe %s` shows it, `jig schedule delete %s` removes it", o.Name, o.Name),
+		}
+	}
+	var argument *serviceerror.InvalidArgument
+	if errors.As(err, &argument) {
+		if e := o.When.complaint(argument.Message); e != nil {
+			e.Cause = err
+			return e
+		}
+	}
+	return translate(err)
+}

@@ -1,0 +1,366 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	sdk "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+const (
+	// statusAtOnce bounds how many sessions are asked for their status at the same time.
+	statusAtOnce = 8
+	// triggerWait is how long TriggerSchedule waits to learn the session's id.
+	triggerWait = 10 * time.Second
+)
+
+// Schedule is a schedule as it stands. A list leaves out what Describe alone knows: it says so below.
+type Schedule struct {
+	Name string `json:"name"`
+	// Agent or Tool is what it starts, Task what the agent is to do (in a list its beginning).
+	Agent string `json:"agent,omitempty"`
+	Tool  string `json:"tool,omitempty"`
+	Task  string `json:"task,omitempty"`
+	// Model, Input, Pairs and Principal are what each run is given; not in a list.
+	Model     string            `json:"model,omitempty"`
+	Input     json.RawMessage   `json:"input,omitempty"`
+	Pairs     map[string]string `json:"pairs,omitempty"`
+	Principal string            `json:"principal,omitempty"`
+	// When is the timetable in one line; its parts follow.
+	When string `json:"when"`
+	Timetable
+	// Overlap and CatchUp are the policies; not in a list.
+	Overlap Overlap `json:"overlap,omitempty"`
+	CatchUp Span    `json:"catch_up,omitzero"`
+	Paused  bool    `json:"paused"`
+	Note    string  `json:"note,omitempty"`
+	// Remaining is how many starts are left; nil when there is no limit, and in a list.
+	Remaining *int `json:"remaining,omitempty"`
+	// Next are the coming times, the soonest first: up to 5 in a list, else up to 10.
+	Next []time.Time `json:"next"`
+	// Last is the latest session, nil before the first.
+	Last *ScheduledSession `json:"last,omitempty"`
+	// Recent are the latest 10 sessions and Running those that have not ended, both oldest first; not in a list.
+	Recent  []ScheduledSession `json:"recent,omitempty"`
+	Running []ScheduledSession `json:"running,omitempty"`
+	// Counts and CreatedAt are not in a list.
+	Counts    *ScheduleCounts `json:"counts,omitempty"`
+	CreatedAt time.Time       `json:"created_at,omitzero"`
+}
+
+// ScheduledSession is a session that a schedule started.
+type ScheduledSession struct {
+	SessionID string `json:"session_id"`
+	// DueAt is the time in the schedule, with jitter, and StartedAt when it was started; zero when the server no longer says.
+	DueAt     time.Time `json:"due_at,omitzero"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	// Status is empty when Temporal has forgotten the session: its retention time is over.
+	Status jig.Status `json:"status,omitempty"`
+
+	open bool
+}
+
+// ScheduleCounts say what became of a schedule's times so far.
+type ScheduleCounts struct {
+	// Started counts sessions, also those started by TriggerSchedule.
+	Started int `json:"started"`
+	// Skipped counts times that passed because a session still ran.
+	Skipped int `json:"skipped"`
+	// Missed counts times that the server was down for, and for longer than the catch-up time.
+	Missed int `json:"missed"`
+}
+
+// Schedules lists a tenant's schedules by name. A list may lag behind a change by a second or so.
+func (c *Client) Schedules(ctx context.Context, tenant string) ([]Schedule, error) {
+	if tenant == "" {
+		tenant = jig.DefaultTenant
+	}
+	if err := jig.CheckTenant(tenant); err != nil {
+		return nil, translate(err)
+	}
+	schedules, err := c.scheduler()
+	if err != nil {
+		return nil, err
+	}
+	var list []Schedule
+	err = c.repeat(ctx, func(ctx context.Context) error {
+		list = []Schedule{}
+		found, err := schedules.List(ctx, sdk.ScheduleListOptions{Query: fmt.Sprintf("%s = %q", workflows.AttrTenant, tenant)})
+		if err != nil {
+			return err //nolint:wrapcheck // translated below
+		}
+		for found.HasNext() {
+			entry, err := found.Next()
+			if err != nil {
+				return err //nolint:wrapcheck // translated below
+			}
+			if name, ours := strings.CutPrefix(entry.ID, tenantPrefix(tenant)); ours {
+				list = append(list, listed(name, entry))
+			}
+		}
+		return nil
+	}, busy)
+	if err != nil {
+		return nil, translate(err)
+	}
+	slices.SortFunc(list, func(a, b Schedule) int { return strings.Compare(a.Name, b.Name) })
+	var last []*ScheduledSession
+	for i := range list {
+		if list[i].Last != nil {
+			last = append(last, list[i].Last)
+		}
+	}
+	return list, c.fillStatus(ctx, last)
+}
+
+func listed(name string, entry *sdk.ScheduleListEntry) Schedule {
+	var what starts
+	if payload := entry.Memo.GetFields()[scheduleMemo]; payload != nil {
+		// A memo that cannot be read leaves the schedule in the list, without what it starts.
+		_ = converter.GetDefaultDataConverter().FromPayload(payload, &what) //nolint:errcheck // see above
+	}
+	s := Schedule{
+		Name: name, Agent: what.Agent, Tool: what.Tool, Task: what.Task, Paused: entry.Paused, Note: entry.Note,
+		Next: append([]time.Time{}, entry.NextActionTimes...),
+	}
+	s.Timetable, s.When = timetable(entry.Spec)
+	if recent := recentSessions(entry.RecentActions); len(recent) > 0 {
+		s.Last = &recent[len(recent)-1]
+	}
+	return s
+}
+
+// Schedule describes one schedule. An unknown one is NOT_FOUND.
+func (c *Client) Schedule(ctx context.Context, tenant, name string) (Schedule, error) {
+	d, err := c.describeSchedule(ctx, tenant, name)
+	if err != nil {
+		return Schedule{}, err
+	}
+	s := described(name, d)
+	s.Recent = recentSessions(d.Info.RecentActions)
+	all := make([]*ScheduledSession, 0, len(s.Recent))
+	for i := range s.Recent {
+		all = append(all, &s.Recent[i])
+	}
+	var others []ScheduledSession // running, and older than the latest ten
+	for _, run := range d.Info.RunningWorkflows {
+		if !slices.ContainsFunc(s.Recent, func(r ScheduledSession) bool { return r.SessionID == run.WorkflowID }) {
+			others = append(others, ScheduledSession{SessionID: run.WorkflowID})
+		}
+	}
+	for i := range others {
+		all = append(all, &others[i])
+	}
+	if err := c.fillStatus(ctx, all); err != nil {
+		return Schedule{}, err
+	}
+	for _, session := range slices.Concat(others, s.Recent) {
+		if session.open {
+			s.Running = append(s.Running, session)
+		}
+	}
+	if n := len(s.Recent); n > 0 {
+		s.Last = &s.Recent[n-1]
+	}
+	return s, nil
+}
+
+func (c *Client) describeSchedule(ctx context.Context, tenant, name string) (*sdk.ScheduleDescription, error) {
+	var d *sdk.ScheduleDescription
+	err := c.onSchedule(ctx, tenant, name, busy, func(ctx context.Context, h sdk.ScheduleHandle) (err error) {
+		d, err = h.Describe(ctx)
+		return err //nolint:wrapcheck // translated by onSchedule
+	})
+	return d, err
+}
+
+func described(name string, d *sdk.ScheduleDescription) Schedule {
+	s := Schedule{
+		Name: name, Next: append([]time.Time{}, d.Info.NextActionTimes...), CreatedAt: d.Info.CreatedAt,
+		Counts: &ScheduleCounts{
+			Started: d.Info.NumActions, Skipped: d.Info.NumActionsSkippedOverlap, Missed: d.Info.NumActionsMissedCatchupWindow,
+		},
+	}
+	s.Timetable, s.When = timetable(d.Schedule.Spec)
+	if p := d.Schedule.Policy; p != nil {
+		s.Overlap, s.CatchUp = overlapOf(p.Overlap), Span(p.CatchupWindow)
+	}
+	if state := d.Schedule.State; state != nil {
+		s.Paused, s.Note = state.Paused, state.Note
+		if state.LimitedActions {
+			s.Remaining = &state.RemainingActions
+		}
+	}
+	if action, ok := d.Schedule.Action.(*sdk.ScheduleWorkflowAction); ok {
+		s.readAction(action)
+	}
+	return s
+}
+
+// readAction says what an action starts; one that was made by other means and cannot be read is left out.
+func (s *Schedule) readAction(action *sdk.ScheduleWorkflowAction) {
+	if len(action.Args) == 0 {
+		return
+	}
+	payload, ok := action.Args[0].(*commonpb.Payload)
+	if !ok {
+		return
+	}
+	read := func(to any) bool { return converter.GetDefaultDataConverter().FromPayload(payload, to) == nil }
+	switch action.Workflow {
+	case workflows.CallWorkflow:
+		var input workflows.CallInput
+		if read(&input) {
+			s.Tool, s.Input, s.Pairs, s.Principal = input.Tool, input.Input, input.Pairs, input.Principal.ID
+		}
+	case workflows.PassWorkflow:
+		var input workflows.PassInput
+		if read(&input) && input.Start != nil {
+			start := input.Start
+			s.Agent = StartOptions{Agent: start.Agent, DocumentName: start.DocumentName}.shownAgent()
+			s.Task, s.Model, s.Input, s.Pairs, s.Principal = start.Task, start.Model, start.Input, start.Pairs, start.Principal.ID
+		}
+	}
+}
+
+func recentSessions(actions []sdk.ScheduleActionResult) []ScheduledSession {
+	var list []ScheduledSession
+	for _, action := range actions {
+		if run := action.StartWorkflowResult; run != nil {
+			list = append(list, ScheduledSession{SessionID: run.WorkflowID, DueAt: action.ScheduleTime, StartedAt: action.ActualTime})
+		}
+	}
+	return list
+}
+
+// fillStatus asks Temporal where sessions stand, a few at a time.
+func (c *Client) fillStatus(ctx context.Context, sessions []*ScheduledSession) error {
+	var group sync.WaitGroup
+	errs := make([]error, len(sessions))
+	slots := make(chan struct{}, statusAtOnce)
+	for i, session := range sessions {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = c.scheduledStatus(ctx, session)
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Client) scheduledStatus(ctx context.Context, session *ScheduledSession) error {
+	return translate(c.repeat(ctx, func(ctx context.Context) error {
+		answer, err := c.temporal.DescribeWorkflowExecution(ctx, session.SessionID, "")
+		if isNotFound(translate(err)) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		info := answer.GetWorkflowExecutionInfo()
+		said, _ := keyword(info.GetSearchAttributes().GetIndexedFields(), workflows.AttrStatus)
+		session.open = live(info.GetStatus())
+		session.Status = sessionStatus(info.GetStatus(), jig.Status(said))
+		return nil
+	}, busy))
+}
+
+// sessionStatus joins what the workflow is with what it said last: one that was ended from outside said nothing.
+func sessionStatus(status enumspb.WorkflowExecutionStatus, said jig.Status) jig.Status {
+	switch {
+	case live(status):
+		if said == jig.StatusInputRequired {
+			return said
+		}
+		return jig.StatusWorking
+	case said.Final():
+		return said
+	case status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		return jig.StatusCompleted
+	case status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
+		return jig.StatusCanceled
+	default:
+		return jig.StatusFailed
+	}
+}
+
+// TriggerSchedule starts what a schedule starts, now and beside whatever still runs, also when it is paused or has no starts
+// left. It returns the session's id, or "" when that could not be known within 10 s: another start came in the same second, or
+// the server is slow.
+func (c *Client) TriggerSchedule(ctx context.Context, tenant, name string) (sessionID string, err error) {
+	before, err := c.describeSchedule(ctx, tenant, name)
+	if err != nil {
+		return "", err
+	}
+	if !sleep(ctx, untilFree(before.Info, time.Now())) {
+		return "", translate(ctx.Err())
+	}
+	err = c.onSchedule(ctx, tenant, name, refused, func(ctx context.Context, h sdk.ScheduleHandle) error {
+		return h.Trigger(ctx, sdk.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL})
+	})
+	if err != nil {
+		return "", err
+	}
+	deadline := time.Now().Add(triggerWait)
+	for pause := firstPause; time.Now().Before(deadline); pause = min(2*pause, time.Second) {
+		after, err := c.describeSchedule(ctx, tenant, name)
+		if err != nil {
+			return "", err
+		}
+		if fresh := newSessions(before.Info, after.Info); len(fresh) == 1 {
+			return fresh[0], nil
+		} else if len(fresh) > 1 {
+			return "", nil
+		}
+		if !sleep(ctx, pause) {
+			return "", translate(ctx.Err())
+		}
+	}
+	return "", nil
+}
+
+// untilFree is how long to wait until the latest session's second is over: ids have whole seconds, and a second start in one
+// would be lost.
+func untilFree(info sdk.ScheduleInfo, now time.Time) time.Duration {
+	if len(info.RecentActions) == 0 {
+		return 0
+	}
+	latest := info.RecentActions[len(info.RecentActions)-1].ScheduleTime
+	wait := latest.Truncate(time.Second).Add(time.Second).Sub(now)
+	if wait > time.Second { // the clocks differ
+		return 0
+	}
+	return max(wait, 0)
+}
+
+// newSessions are the sessions that were started between two looks, but for those whose time had come by itself.
+func newSessions(before, after sdk.ScheduleInfo) []string {
+	var ids []string
+	for _, action := range after.RecentActions {
+		known := slices.ContainsFunc(before.RecentActions, func(b sdk.ScheduleActionResult) bool {
+			return b.StartWorkflowResult != nil && action.StartWorkflowResult != nil && *b.StartWorkflowResult == *action.StartWorkflowResult
+		})
+		due := slices.ContainsFunc(before.NextActionTimes, action.ScheduleTime.Equal)
+		if action.StartWorkflowResult != nil && !known && !due {
+			ids = append(ids, action.StartWorkflowResult.WorkflowID)
+		}
+	}
+	return ids
+}
