@@ -116,7 +116,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	root.AddCommand(
 		a.runCommand(), a.triggerCommand(), a.statusCommand(), a.watchCommand(), a.approvalsCommand(), a.approveCommand(),
 		a.denyCommand(), a.reconcileCommand(), a.messageCommand(), a.cancelCommand(), a.eventsCommand(), a.catalogCommand(),
-		a.validateCommand(), a.versionCommand(), completionCommand(),
+		a.validateCommand(), a.scheduleCommand(), a.versionCommand(), completionCommand(),
 	)
 	return root
 }

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
+)
+
+// schedules starts sessions and calls at set times.
+type schedules interface {
+	CreateSchedule(ctx context.Context, o client.ScheduleOptions) (client.Schedule, error)
+	Schedules(ctx context.Context, tenant string) ([]client.Schedule, error)
+	Schedule(ctx context.Context, tenant, name string) (client.Schedule, error)
+	PauseSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error)
+	ResumeSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error)
+	TriggerSchedule(ctx context.Context, tenant, name string) (sessionID string, err error)
+	DeleteSchedule(ctx context.Context, tenant, name string) error
+}
+
+func (a *app) scheduleCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schedule",
+		Short: "Start agents and tools at set times",
+		Long: `Start an agent session, or run a tool or a registered composition, at set times: at those of a cron line, or at an
+interval. The times are kept by Temporal; nothing of this program has to run.`,
+		Example: `  jig schedule create nightly --agent dependency-review --input path=. --cron "0 7 * * 1-5" --timezone Europe/Berlin
+  jig schedule list
+  jig schedule trigger nightly`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		a.scheduleCreateCommand(), a.scheduleListCommand(), a.scheduleDescribeCommand(),
+		a.schedulePauseCommand(), a.scheduleResumeCommand(), a.scheduleTriggerCommand(), a.scheduleDeleteCommand(),
+	)
+	return cmd
+}
+
+func (a *app) scheduleListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the schedules",
+		Example: `  jig schedule list
+  jig schedule list --output json | jq '.schedules[] | select(.paused)'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withSchedules(cmd.Context(), func(_ engine, s schedules) error {
+				list, err := s.Schedules(cmd.Context(), a.flags.tenant)
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					return a.printJSON(scheduleList{Schedules: append([]client.Schedule{}, list...)})
+				}
+				return a.printSchedules(list)
+			})
+		},
+	}
+}
+
+// scheduleList is what `schedule list` prints for programs.
+type scheduleList struct {
+	Schedules []client.Schedule `json:"schedules"`
+}
+
+func (a *app) scheduleDescribeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe NAME",
+		Short: "Show a schedule, what it starts, and its sessions",
+		Example: `  jig schedule describe nightly
+  jig schedule describe nightly --output json | jq '.recent[-1]'`,
+		Args: a.scheduleArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onSchedule(cmd.Context(), args[0], func(s schedules) error {
+				described, err := s.Schedule(cmd.Context(), a.flags.tenant, args[0])
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					return a.printJSON(described)
+				}
+				return a.printSchedule(described)
+			})
+		},
+	}
+}
+
+func (a *app) schedulePauseCommand() *cobra.Command {
+	var note string
+	cmd := &cobra.Command{
+		Use:     "pause NAME",
+		Short:   "Stop a schedule until it is resumed",
+		Long:    `Stop a schedule until it is resumed. What it started goes on.`,
+		Example: `  jig schedule pause nightly --note "until the freeze is over"`,
+		Args:    a.scheduleArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onSchedule(cmd.Context(), args[0], func(s schedules) error {
+				paused, err := s.PauseSchedule(cmd.Context(), a.flags.tenant, args[0], firstOf(note, "paused by "+a.flags.as))
+				return a.changed(paused, "paused", err)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&note, "note", "", "why; shown in lists (default: who paused it)")
+	return cmd
+}
+
+func (a *app) scheduleResumeCommand() *cobra.Command {
+	var note string
+	cmd := &cobra.Command{
+		Use:     "resume NAME",
+		Short:   "Let a paused schedule go on",
+		Long:    `Let a paused schedule go on. Times that passed meanwhile are not made up for.`,
+		Example: `  jig schedule resume nightly`,
+		Args:    a.scheduleArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onSchedule(cmd.Context(), args[0], func(s schedules) error {
+				resumed, err := s.ResumeSchedule(cmd.Context(), a.flags.tenant, args[0], firstOf(note, "resumed by "+a.flags.as))
+				return a.changed(resumed, "resumed", err)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&note, "note", "", "note in place of the one before (default: who resumed it)")
+	return cmd
+}
+
+// changed prints a schedule that was changed.
+func (a *app) changed(s client.Schedule, how string, err error) error {
+	if err != nil {
+		return err
+	}
+	if a.json() {
+		return a.printJSON(s)
+	}
+	a.say("schedule %s %s", a.err.bold(s.Name), how)
+	switch {
+	case s.Paused:
+	case len(s.Next) > 0:
+		a.say("next: %s", moment(s.Next[0]))
+	default:
+		a.say("%s it will start nothing: no time of it is to come", a.err.yellow("warning:"))
+	}
+	return nil
+}
+
+// triggered is what `schedule trigger` prints for programs.
+type triggered struct {
+	Name      string `json:"name"`
+	SessionID string `json:"session_id,omitempty"`
+}
+
+func (a *app) scheduleTriggerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "trigger NAME",
+		Short: "Start what a schedule starts, now",
+		Long:  `Start what a schedule starts, now, beside whatever of it still runs, also when it is paused, and print the session's id.`,
+		Example: `  jig schedule trigger nightly
+  jig watch "$(jig schedule trigger nightly)"`,
+		Args: a.scheduleArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onSchedule(cmd.Context(), args[0], func(s schedules) error {
+				id, err := s.TriggerSchedule(cmd.Context(), a.flags.tenant, args[0])
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					return a.printJSON(triggered{Name: args[0], SessionID: id})
+				}
+				if id == "" {
+					a.say("schedule %s was triggered; its session's id is not known yet", a.err.bold(args[0]))
+					a.say("see: %s", a.command("schedule", "describe", args[0]))
+					return nil
+				}
+				a.say("follow it with: %s", a.command("watch", id))
+				return a.print("%s", id)
+			})
+		},
+	}
+}
+
+// deleted is what `schedule delete` prints for programs.
+type deleted struct {
+	Name    string `json:"name"`
+	Deleted bool   `json:"deleted"`
+}
+
+func (a *app) scheduleDeleteCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "delete NAME",
+		Short:   "Remove a schedule",
+		Long:    `Remove a schedule. Sessions that it started go on; "jig cancel" stops them.`,
+		Example: `  jig schedule delete nightly`,
+		Args:    a.scheduleArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onSchedule(cmd.Context(), args[0], func(s schedules) error {
+				if err := s.DeleteSchedule(cmd.Context(), a.flags.tenant, args[0]); err != nil {
+					return err
+				}
+				if a.json() {
+					return a.printJSON(deleted{Name: args[0], Deleted: true})
+				}
+				a.say("schedule %s deleted", a.err.bold(args[0]))
+				return nil
+			})
+		},
+	}
+}
+
+// scheduleArgs takes one schedule's name.
+func (a *app) scheduleArgs(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("%s given; needed: NAME", plural(len(args), "argument is", "arguments are"))
+	}
+	if err := client.CheckScheduleName(a.flags.tenant, args[0]); err != nil {
+		return usage(err)
+	}
+	return nil
+}
+
+// withSchedules connects for the schedules.
+func (a *app) withSchedules(ctx context.Context, do func(engine, schedules) error) error {
+	return a.with(ctx, func(e engine) error {
+		s, ok := e.(schedules)
+		if !ok { // the client has them
+			return jig.Errorf(jig.CodeInternal, "%T has no schedules", e)
+		}
+		return do(e, s)
+	})
+}
+
+// onSchedule does something with one schedule; when there is none of that name, it names the nearest.
+func (a *app) onSchedule(ctx context.Context, name string, do func(schedules) error) error {
+	return a.withSchedules(ctx, func(_ engine, s schedules) error {
+		err := do(s)
+		missing := jig.AsError(err)
+		if jig.CodeOf(err) != jig.CodeNotFound || missing.Field != "name" {
+			return err
+		}
+		list, listErr := s.Schedules(ctx, a.flags.tenant)
+		if listErr != nil { // the first error says enough
+			return err
+		}
+		names := make([]string, 0, len(list))
+		for _, one := range list {
+			names = append(names, one.Name)
+		}
+		names = slices.DeleteFunc(names, func(known string) bool { return known == name }) // lists lag behind
+		hint := firstOf(spec.Suggest(name, names), fmt.Sprintf("`%s` shows what there is", a.command("schedule", "list")))
+		return missing.WithHint(hint)
+	})
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
+)
+
+type scheduleFlags struct {
+	agent, tool string
+	task        string
+	inputs      []string
+	model       string
+
+	cron     []string
+	timezone string
+	every    time.Duration
+	offset   time.Duration
+	jitter   time.Duration
+	start    string
+	end      string
+
+	overlap string
+	catchUp time.Duration
+	paused  bool
+	note    string
+	limit   int
+}
+
+func (a *app) scheduleCreateCommand() *cobra.Command {
+	var f scheduleFlags
+	cmd := &cobra.Command{
+		Use:   "create NAME --agent AGENT|--tool TOOL --cron LINE|--every DURATION",
+		Short: "Make a schedule",
+		Long: `Make a schedule that starts an agent session, or runs a tool or a registered composition, at set times. Each session's id
+is ses_NAME and the time in UTC.
+
+A cron line has five fields: minute, hour, day of month, month, day of week. --cron may be repeated, and go with --every.
+While a session of the schedule still runs, also while it waits for a person, --overlap says what happens (default: skip).
+--catch-up is how late a start is still made that Temporal missed while it was down.`,
+		Example: `  jig schedule create nightly --agent dependency-review --input path=. --cron "0 7 * * 1-5" --timezone Europe/Berlin
+  jig schedule create licences --tool deps.license --input module=go.temporal.io/sdk --input version=v1.50.0 --every 24h --jitter 10m
+  jig schedule create report --agent ./report.md --task "What changed this week?" --cron "0 9 * * 1" --end 2027-01-01 --paused`,
+		Args: a.scheduleArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := a.scheduleOptions(args[0], f)
+			if err != nil {
+				return err
+			}
+			return a.withSchedules(cmd.Context(), func(e engine, s schedules) error {
+				if err := a.checkStarted(cmd.Context(), e, o); err != nil {
+					return err
+				}
+				created, err := s.CreateSchedule(cmd.Context(), o)
+				return a.changed(created, "created", flagged(err))
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.agent, "agent", "", "agent to start: a registered one's name, or a document (which is copied)")
+	flags.StringVar(&f.tool, "tool", "", "tool or registered composition to run")
+	flags.StringVar(&f.task, "task", "", "what the agent is to do")
+	flags.StringArrayVar(&f.inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
+	flags.StringVar(&f.model, "model", "", "model in place of the agent's, e.g. anthropic/…, openai/…, script/…")
+	flags.StringArrayVar(&f.cron, "cron", nil, `cron line, e.g. "0 7 * * 1-5" (repeatable)`)
+	flags.StringVar(&f.timezone, "timezone", "", "time zone of the cron lines, e.g. Europe/Berlin (default UTC)")
+	flags.DurationVar(&f.every, "every", 0, "interval, e.g. 1h, counted from midnight UTC of 1 January 1970")
+	flags.DurationVar(&f.offset, "offset", 0, "moves the interval, e.g. 5m past each hour")
+	flags.DurationVar(&f.jitter, "jitter", 0, "delays each start by a random time of up to this length")
+	flags.StringVar(&f.start, "start", "", "nothing before this time, e.g. 2026-12-24, 2026-12-24T18:00 (in --timezone) or RFC 3339")
+	flags.StringVar(&f.end, "end", "", "nothing after this time")
+	flags.StringVar(&f.overlap, "overlap", string(client.OverlapSkip), "skip, buffer_one, buffer_all, cancel_other, terminate_other or allow_all")
+	flags.DurationVar(&f.catchUp, "catch-up", client.DefaultCatchUp, "how late a start that the server missed is still made")
+	flags.BoolVar(&f.paused, "paused", false, "start nothing until it is resumed")
+	flags.StringVar(&f.note, "note", "", "note for people")
+	flags.IntVar(&f.limit, "limit", 0, "end after so many starts (0: no limit)")
+	words := make([]string, 0, len(client.Overlaps()))
+	for _, overlap := range client.Overlaps() {
+		words = append(words, string(overlap))
+	}
+	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("overlap", complete) //nolint:errcheck // fails for an unknown flag alone
+	return cmd
+}
+
+// scheduleOptions makes sense of the flags, without the engine.
+func (a *app) scheduleOptions(name string, f scheduleFlags) (client.ScheduleOptions, error) {
+	o := client.ScheduleOptions{
+		Tenant: a.flags.tenant, Name: name, Overlap: client.Overlap(f.overlap), CatchUp: f.catchUp, Paused: f.paused, Note: f.note,
+		Limit: f.limit,
+		When: client.Timetable{
+			Cron: f.cron, Timezone: f.timezone, Every: client.Span(f.every), Offset: client.Span(f.offset), Jitter: client.Span(f.jitter),
+		},
+	}
+	if err := a.scheduleWhat(&o, f); err != nil {
+		return o, err
+	}
+	if f.catchUp == 0 {
+		return o, usagef("--catch-up: 0 would be the default; give at least 10s")
+	}
+	var err error
+	if o.When.Start, err = timeFlag("start", f.start, f.timezone); err != nil {
+		return o, err
+	}
+	if o.When.End, err = timeFlag("end", f.end, f.timezone); err != nil {
+		return o, err
+	}
+	if !o.When.End.IsZero() && time.Now().After(o.When.End) {
+		return o, usagef("--end: %s has passed", f.end)
+	}
+	if err := o.Check(); err != nil {
+		return o, usage(flagged(err))
+	}
+	return o, nil
+}
+
+func (a *app) scheduleWhat(o *client.ScheduleOptions, f scheduleFlags) error {
+	switch {
+	case f.agent == "" && f.tool == "":
+		return usagef("--agent or --tool is needed: what the schedule is to start")
+	case f.agent != "" && f.tool != "":
+		return usagef("--agent does not go with --tool: a schedule starts one thing")
+	case f.agent != "":
+		session, err := a.startOptions(f.agent, runFlags{task: f.task, inputs: f.inputs, model: f.model})
+		if err != nil {
+			return err
+		}
+		o.Session = &session
+		if session.Document == "" {
+			return nil
+		}
+		if _, err := spec.ParseAgent(f.agent, []byte(session.Document)); err != nil {
+			return usage(err)
+		}
+		return nil
+	case f.task != "" || f.model != "":
+		return usagef("--task and --model go with --agent: a tool takes --input alone")
+	}
+	input, pairs, err := a.parseInputs(f.inputs)
+	o.Call = &client.CallInput{Tenant: a.flags.tenant, Tool: f.tool, Input: input, Pairs: pairs, Principal: a.principal()}
+	return err
+}
+
+// flagged puts the flag that is to blame before the message of an error.
+func flagged(err error) error {
+	var e *jig.Error
+	if !errors.As(err, &e) || e.Code != jig.CodeInvalidInput && e.Code != jig.CodeMissingParam {
+		return err
+	}
+	if e.Field == "" || e.Field == "name" || e.Field == "tenant" { // no flags of this command
+		return err
+	}
+	named := *e
+	named.Message = "--" + e.Field + ": " + e.Message
+	return &named
+}
+
+// timeFlag reads a time: RFC 3339, or a date with or without a time of day in the schedule's time zone.
+func timeFlag(flag, value, timezone string) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, value); err == nil {
+		return t.UTC(), nil
+	}
+	zone, err := time.LoadLocation(timezone)
+	if err != nil {
+		return time.Time{}, usagef("--timezone: there is no time zone %q", timezone)
+	}
+	for _, form := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02T15:04:05", time.DateTime} {
+		if t, err := time.ParseInLocation(form, value, zone); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, usagef("--%s: %q is not a time; write 2026-12-24, 2026-12-24T18:00 or 2026-12-24T18:00:00+01:00", flag, value)
+}
+
+// checkStarted makes sure that what the schedule starts is there: at seven in the morning nobody would see the error. Without
+// a worker it cannot be known.
+func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptions) error {
+	if o.Session != nil && o.Session.Document != "" {
+		return nil
+	}
+	catalog, err := e.Catalog(ctx, a.flags.tenant)
+	if err != nil {
+		if jig.AsError(err).Reason != client.ReasonNoWorker {
+			return err
+		}
+		a.say("%s no worker answers, so nobody knows whether what the schedule starts is there", a.err.yellow("warning:"))
+		return nil
+	}
+	tools := make([]string, 0, len(catalog.Tools))
+	for _, tool := range catalog.Tools {
+		tools = append(tools, tool.Name)
+	}
+	catalogued := "`" + a.command("catalog") + "` shows what there is"
+	if o.Call != nil {
+		if name := o.Call.Tool; !slices.Contains(tools, name) {
+			return jig.Errorf(jig.CodeToolNotFound, "there is no tool or composition %s", name).WithHint(firstOf(spec.Suggest(name, tools), catalogued))
+		}
+		return nil
+	}
+	name := o.Session.Agent
+	switch {
+	case slices.Contains(catalog.Agents, name):
+		return nil
+	case slices.Contains(tools, name):
+		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint("it is run with --tool " + name)
+	default:
+		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint(firstOf(spec.Suggest(name, catalog.Agents), catalogued))
+	}
+}
