@@ -1,0 +1,268 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+)
+
+// What Advise finds: nothing that keeps a document from being used.
+const (
+	ProblemVagueDescription ProblemCode = "VAGUE_DESCRIPTION"
+	ProblemSimilarName      ProblemCode = "SIMILAR_NAME"
+	ProblemContradiction    ProblemCode = "CONTRADICTION"
+)
+
+// shortDescription is the length below which a description hardly says when to use a thing.
+const shortDescription = 20
+
+// Advise gives advice on documents, as warnings: descriptions that say nothing or contradict the schemas, names that models
+// mix up with another of the documents or of the catalogue.
+func Advise(docs []Document, c Catalogue) Problems {
+	known := map[string]bool{}
+	for i := range c.Tools {
+		known[c.Tools[i].Name] = true
+	}
+	var a advisor
+	for i := range docs {
+		doc := &docs[i]
+		a.say = func(key string, code ProblemCode, hint, format string, args ...any) {
+			p := problemAt(doc, (*place)(nil).key(key), code, hint, format, args...)
+			p.Severity = SeverityWarning
+			a.problems = append(a.problems, p)
+		}
+		switch {
+		case doc.Execution != nil:
+			x := doc.Execution
+			a.description(x.Name, x.Description)
+			a.contradictions(x.Tool, a.knownNames(docs, c))
+			if callable(x) {
+				known[x.Name] = true
+			}
+		case doc.Agent != nil:
+			a.description(doc.Agent.Name, doc.Agent.Description)
+		case doc.Skill != nil:
+			a.description(doc.Skill.Name, doc.Skill.Description)
+		}
+	}
+	alike := similarNames(slices.Sorted(maps.Keys(known)))
+	for i := range docs {
+		if x := docs[i].Execution; x != nil && callable(x) && len(alike[x.Name]) > 0 {
+			p := problemAt(&docs[i], (*place)(nil).key("name"), ProblemSimilarName, similarHint, "%s is easily taken for %s", x.Name, strings.Join(alike[x.Name], ", "))
+			p.Severity = SeverityWarning
+			a.problems = append(a.problems, p)
+		}
+	}
+	a.problems.Sort()
+	return a.problems
+}
+
+const similarHint = "choose a name that says how it differs"
+
+// AdviseTools gives the same advice on tools of a catalogue, whatever implements them. Document is the tool's name, without
+// a line; Path is description or name.
+func AdviseTools(tools []jig.Tool) Problems {
+	var a advisor
+	names := make([]string, 0, len(tools))
+	for i := range tools {
+		names = append(names, tools[i].Name)
+	}
+	slices.Sort(names)
+	alike := similarNames(slices.Compact(names))
+	others := map[string]bool{}
+	for _, name := range names {
+		addNames(others, name)
+	}
+	for i := range tools {
+		t := tools[i]
+		a.say = func(key string, code ProblemCode, hint, format string, args ...any) {
+			a.problems = append(a.problems, Problem{
+				Document: t.Name, Path: key, Code: code, Severity: SeverityWarning, Message: fmt.Sprintf(format, args...), Hint: hint,
+			})
+		}
+		a.description(t.Name, t.Description)
+		a.contradictions(t, others)
+		if len(alike[t.Name]) > 0 {
+			a.say("name", ProblemSimilarName, similarHint, "%s is easily taken for %s", t.Name, strings.Join(alike[t.Name], ", "))
+		}
+	}
+	a.problems.Sort()
+	return a.problems
+}
+
+// advisor collects advice; say adds one piece on what is looked at now.
+type advisor struct {
+	problems Problems
+	say      func(key string, code ProblemCode, hint, format string, args ...any)
+	names    map[string]bool
+}
+
+// knownNames are the names that a description may mention without meaning a parameter.
+func (a *advisor) knownNames(docs []Document, c Catalogue) map[string]bool {
+	if a.names != nil {
+		return a.names
+	}
+	a.names = map[string]bool{}
+	for i := range docs {
+		addNames(a.names, docs[i].Name)
+	}
+	for i := range c.Tools {
+		addNames(a.names, c.Tools[i].Name)
+	}
+	for _, list := range [][]string{c.Agents, c.Skills, c.Tasks} {
+		for _, name := range list {
+			addNames(a.names, name)
+		}
+	}
+	return a.names
+}
+
+// addNames adds a name and its parts: a tool of the category cms may well say `cms`.
+func addNames(names map[string]bool, name string) {
+	names[name] = true
+	for part := range strings.SplitSeq(name, ".") {
+		names[part] = true
+	}
+}
+
+// description says when a description does not tell when to use the thing.
+func (a *advisor) description(name, text string) {
+	const hint = "say when to use it and what it gives back"
+	text = strings.TrimSpace(text)
+	said := meaningful(text)
+	own := map[string]bool{}
+	for _, word := range wordsOf(name) {
+		own[singular(word)] = true
+	}
+	switch repeats := !slices.ContainsFunc(said, func(word string) bool { return !own[singular(word)] }); {
+	case name == "": // reading has refused the document
+	case text == "":
+		a.say("description", ProblemVagueDescription, hint, "there is no description")
+	case strings.ContainsFunc(text, notLatin): // the words below are English
+	case len(said) == 0:
+		a.say("description", ProblemVagueDescription, hint, "the description %q says nothing in particular", clip(text))
+	case repeats:
+		a.say("description", ProblemVagueDescription, hint, "the description %q only repeats the name", clip(text))
+	case utf8.RuneCountInString(text) < shortDescription:
+		a.say("description", ProblemVagueDescription, hint, "the description %q has fewer than %d characters", text, shortDescription)
+	}
+}
+
+func notLatin(r rune) bool { return unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) }
+
+// emptyWords say nothing about what a thing does, alone or together.
+var emptyWords = wordSet(`a an the and or of to for in on at by with from as is are be it its this that these those can will may
+	i my your our you we some any all etc very just also when if
+	do does doing done stuff thing things something anything everything helper helpers help helps helpful util utils utility utilities
+	tool tools function functions method methods composition compositions agent agents prompt skill task tasks job jobs step steps
+	misc miscellaneous various general generic useful main basic simple common default custom
+	handle handles handling process processes processing perform performs run runs running execute executes executing work works use used uses
+	operation operations action actions work data information info logic code item items result results input output
+	test tests testing example examples sample todo tbd fixme wip placeholder description describe here lorem ipsum new foo bar baz`)
+
+func wordSet(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, word := range strings.Fields(text) {
+		set[word] = true
+	}
+	return set
+}
+
+// meaningful is the words of a description that are not empty ones.
+func meaningful(text string) []string {
+	return slices.DeleteFunc(wordsOf(text), func(word string) bool { return emptyWords[word] })
+}
+
+var camelHump = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// wordsOf splits text and names into words in small letters: cms.createPage is cms, create, page.
+func wordsOf(text string) []string {
+	text = strings.ToLower(camelHump.ReplaceAllString(text, "$1 $2"))
+	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// singular takes off what makes a noun plural and a verb third person.
+func singular(word string) string {
+	switch {
+	case len(word) > 4 && strings.HasSuffix(word, "ies"):
+		return word[:len(word)-3] + "y"
+	case len(word) > 3 && strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss"):
+		return strings.TrimSuffix(word[:len(word)-1], "e")
+	}
+	return strings.TrimSuffix(word, "e")
+}
+
+// similarNames finds names that differ by one letter, or in case, plural or separators alone. Names without a letter in
+// common position are never compared: each is looked up under what is left of it without one letter.
+func similarNames(names []string) map[string][]string {
+	shapes := map[string][]string{}
+	alike := map[string][]string{}
+	for _, name := range names {
+		keys := map[string]bool{plain(name): true}
+		lower := strings.ToLower(name)
+		for i := range lower {
+			keys[lower[:i]+lower[i+1:]] = true
+		}
+		keys[lower] = true
+		met := map[string]bool{}
+		for key := range keys {
+			for _, other := range shapes[key] {
+				if !met[other] && confusable(name, other) {
+					alike[name] = append(alike[name], other)
+					alike[other] = append(alike[other], name)
+				}
+				met[other] = true
+			}
+			shapes[key] = append(shapes[key], name)
+		}
+	}
+	for _, list := range alike {
+		slices.Sort(list)
+	}
+	return alike
+}
+
+// plain is a name without case, separators and plural.
+func plain(name string) string {
+	words := wordsOf(name)
+	for i, word := range words {
+		words[i] = singular(word)
+	}
+	return strings.Join(words, "")
+}
+
+// confusable reports whether two names are nearly the same. Two short words that differ in a letter, as get and set do, are
+// words of their own.
+func confusable(a, b string) bool {
+	if plain(a) == plain(b) {
+		return true
+	}
+	lowA, lowB := strings.ToLower(a), strings.ToLower(b)
+	if editDistance(lowA, lowB) != 1 {
+		return false
+	}
+	wordsA, wordsB := wordsOf(a), wordsOf(b)
+	if len(wordsA) != len(wordsB) {
+		return true
+	}
+	const ownWord = 3
+	for i := range wordsA {
+		x, y := wordsA[i], wordsB[i]
+		if x == y || len(x) != len(y) || len(x) > ownWord {
+			continue
+		}
+		for j := range x {
+			if x[j] != y[j] && (unicode.IsDigit(rune(x[j])) || unicode.IsDigit(rune(y[j]))) {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}

@@ -1,0 +1,255 @@
+package spec
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// maxCycles bounds the cycles that are reported; a thousand documents that all call each other have more than can be read.
+const maxCycles = 20
+
+// graph is who can call whom: specs, agents and tasks.
+type graph struct {
+	nodes []graphNode
+	// seen is the node that last got an edge to each, so that it gets one alone.
+	seen []int
+}
+
+type graphNode struct {
+	label string
+	// doc is nil for what only the catalogue has.
+	doc   *Document
+	calls []graphEdge
+	// part is the number of the strongly connected part.
+	part int
+}
+
+// graphEdge is a call: its name stands within a mapping under a key.
+type graphEdge struct {
+	to     int
+	within *place
+	key    string
+}
+
+func (e graphEdge) at() *place {
+	if e.key == "" {
+		return e.within
+	}
+	return e.within.key(e.key)
+}
+
+func (g *graph) add(label string, doc *Document) int {
+	g.nodes = append(g.nodes, graphNode{label: label, doc: doc})
+	g.seen = append(g.seen, -1)
+	return len(g.nodes) - 1
+}
+
+func (g *graph) connect(from int, edge graphEdge) {
+	if g.seen[edge.to] != from {
+		g.seen[edge.to] = from
+		g.nodes[from].calls = append(g.nodes[from].calls, edge)
+	}
+}
+
+// checkCycles reports cycles among what the documents call. Each cycle is reported once, at the first document that is part
+// of it. Where cycles share calls, the shortest through each call are reported: without these calls there is none left.
+func (k *checker) checkCycles() {
+	g := k.graph()
+	g.parts()
+	reported := map[[2]int]bool{}
+	found := 0
+	for from := range g.nodes {
+		doc := g.nodes[from].doc
+		if doc == nil {
+			continue
+		}
+		for _, edge := range g.nodes[from].calls {
+			if g.nodes[edge.to].part != g.nodes[from].part || reported[[2]int{from, edge.to}] {
+				continue
+			}
+			if found == maxCycles {
+				k.report(doc, edge.at(), ProblemCycle, "break those that are reported first", "there are more than %d cycles", maxCycles)
+				return
+			}
+			found++
+			cycle := g.shortest(from, edge.to)
+			labels := make([]string, 0, len(cycle)+1)
+			for i, node := range cycle {
+				labels = append(labels, g.nodes[node].label)
+				reported[[2]int{node, cycle[(i+1)%len(cycle)]}] = true
+			}
+			labels = append(labels, labels[0])
+			k.report(doc, edge.at(), ProblemCycle, "take one of these calls out", "%s calls itself: %s", labels[0], strings.Join(labels, " -> "))
+		}
+	}
+}
+
+// graph builds it: the documents first, in their order.
+func (k *checker) graph() *graph {
+	g := &graph{}
+	specs, agents, tasks := map[string]int{}, map[string]int{}, map[string]int{}
+	for i := range k.docs {
+		switch doc := &k.docs[i]; {
+		case doc.Execution != nil && k.specs.all[doc.Execution.Name] == doc.Execution:
+			specs[doc.Execution.Name] = g.add(doc.Execution.Name, doc)
+		case doc.Agent != nil && k.agents.all[doc.Agent.Name] == doc.Agent:
+			agents[doc.Agent.Name] = g.add("agent "+doc.Agent.Name, doc)
+		}
+	}
+	for _, name := range k.specs.sorted {
+		if _, ok := specs[name]; !ok {
+			specs[name] = g.add(name, nil)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.catalogue.Whitelists)) {
+		if _, ok := agents[name]; !ok {
+			agents[name] = g.add("agent "+name, nil)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.catalogue.TaskSteps)) {
+		tasks[name] = g.add("task "+name, nil)
+	}
+	link := func(from int) func(call) {
+		return func(c call) {
+			if to, ok := k.callee(c, from, specs, agents, tasks); ok {
+				g.connect(from, graphEdge{to, c.within, c.key})
+			}
+		}
+	}
+	for name, from := range specs {
+		walkCalls(*k.specs.all[name], link(from))
+	}
+	for name, from := range tasks {
+		walkBlock(k.catalogue.TaskSteps[name], nil, "steps", link(from))
+	}
+	for name, from := range agents {
+		whitelist := k.catalogue.Whitelists[name]
+		if agent := k.agents.all[name]; agent != nil {
+			whitelist = agent.Tools
+		}
+		k.linkAgent(g, from, whitelist, specs)
+	}
+	return g
+}
+
+// callee finds what a call leads to; false for what calls nothing that is known.
+func (k *checker) callee(c call, from int, specs, agents, tasks map[string]int) (to int, ok bool) {
+	switch c.kind {
+	case callTool:
+		if to, ok = specs[c.name]; ok {
+			ok = callable(k.specs.all[c.name])
+		}
+	case callComposition:
+		to, ok = specs[c.name]
+	case callAgent:
+		to, ok = agents[c.name]
+	case callTask:
+		if to, ok = tasks[c.name]; ok || !k.taskSpecs[c.name] || k.tasks.all[c.name] {
+			return to, ok
+		}
+		// A spec of kind task may bear the name of the task that it runs.
+		to = specs[c.name]
+		ok = to != from
+	case callSkill:
+	}
+	return to, ok
+}
+
+// linkAgent connects an agent with the specs that its whitelist lets it call as tools.
+func (k *checker) linkAgent(g *graph, from int, whitelist []string, specs map[string]int) {
+	for i, entry := range whitelist {
+		at := (*place)(nil).key("tools").item(i)
+		matches := []string{entry}
+		if prefix, wild := strings.CutSuffix(entry, "*"); wild {
+			matches = k.specs.covered(prefix)
+		}
+		for _, name := range matches {
+			if x, ok := k.specs.all[name]; ok && callable(x) {
+				g.connect(from, graphEdge{to: specs[name], within: at})
+			}
+		}
+	}
+}
+
+// shortest finds the shortest cycle that begins with one call: the nodes in order, the caller first.
+func (g *graph) shortest(from, first int) []int {
+	back := map[int]int{first: from}
+	for queue := []int{first}; len(queue) > 0; queue = queue[1:] {
+		node := queue[0]
+		if node == from {
+			break
+		}
+		for _, edge := range g.nodes[node].calls {
+			if _, seen := back[edge.to]; !seen && g.nodes[edge.to].part == g.nodes[from].part {
+				back[edge.to] = node
+				queue = append(queue, edge.to)
+			}
+		}
+	}
+	cycle := []int{from}
+	for at := back[from]; at != from; at = back[at] {
+		cycle = append(cycle, at)
+	}
+	slices.Reverse(cycle[1:])
+	return cycle
+}
+
+// parts numbers the strongly connected parts (Tarjan's algorithm, without recursion: chains may be long).
+func (g *graph) parts() {
+	const unseen = -1
+	index, low := make([]int, len(g.nodes)), make([]int, len(g.nodes))
+	onStack := make([]bool, len(g.nodes))
+	for i := range index {
+		index[i] = unseen
+	}
+	type visit struct{ node, next int }
+	var stack []int
+	var path []visit
+	count, part := 0, 0
+	enter := func(node int) {
+		index[node], low[node] = count, count
+		count++
+		stack = append(stack, node)
+		onStack[node] = true
+		path = append(path, visit{node: node})
+	}
+	leave := func(node int) {
+		if low[node] != index[node] {
+			return
+		}
+		for top := -1; top != node; {
+			top = stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			onStack[top] = false
+			g.nodes[top].part = part
+		}
+		part++
+	}
+	for start := range g.nodes {
+		if index[start] == unseen {
+			enter(start)
+		}
+		for len(path) > 0 {
+			at := &path[len(path)-1]
+			node := at.node
+			if at.next < len(g.nodes[node].calls) {
+				to := g.nodes[node].calls[at.next].to
+				at.next++
+				switch {
+				case index[to] == unseen:
+					enter(to)
+				case onStack[to]:
+					low[node] = min(low[node], index[to])
+				}
+				continue
+			}
+			path = path[:len(path)-1]
+			if len(path) > 0 {
+				up := path[len(path)-1].node
+				low[up] = min(low[up], low[node])
+			}
+			leave(node)
+		}
+	}
+}
