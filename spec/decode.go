@@ -49,8 +49,17 @@ func (d *decoder) fieldSet(t reflect.Type) fieldSet {
 	return set
 }
 
+// maxProblems bounds how many problems of a document are listed.
+const maxProblems = 1_000
+
 // add reports a problem; it is an error unless it says otherwise.
 func (d *decoder) add(p Problem) {
+	switch {
+	case len(d.problems) > maxProblems:
+		return
+	case len(d.problems) == maxProblems:
+		p = Problem{Line: p.Line, Column: p.Column, Code: ProblemTooMany, Message: fmt.Sprintf("the document has more than %d problems", maxProblems)}
+	}
 	p.Document = d.document
 	if p.Severity == "" {
 		p.Severity = SeverityError
@@ -186,11 +195,13 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 	given := map[string]bool{}
 	for _, e := range n.entries {
 		f, ok := fields.byName[e.key]
-		if !ok {
+		if !ok && len(d.problems) <= maxProblems {
 			d.add(Problem{
 				Path: keyPath(path, e.key), Line: e.line, Column: e.column, Code: ProblemUnknownKey,
 				Message: fmt.Sprintf("unknown key %q", e.key), Hint: Suggest(e.key, fields.names),
 			})
+		}
+		if !ok {
 			continue
 		}
 		given[e.key] = true

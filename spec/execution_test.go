@@ -162,3 +162,83 @@ func TestLoadExecutionJSON(t *testing.T) {
 	require.JSONEq(t, `{"x": "😀 \\ud83d /"}`, string(doc.Execution.Steps[0].Set))
 	require.Equal(t, doc.Version, doc.Execution.Version)
 }
+
+// A document that is right by itself may still be wrong about what its tools give back.
+func TestCheckShapes(t *testing.T) {
+	t.Parallel()
+	shapes := func(tool string) (json.RawMessage, bool) {
+		outputs := map[string]string{
+			"cms.createPage": `{"type": "object", "properties": {"id": {"type": "string"}, "url": {"$ref": "#/$defs/url"}}, "$defs": {"url": {"type": "string"}}}`,
+			"cms.listPages":  `{"type": "object", "properties": {"pages": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "string"}, "size": {"type": "integer"}}}}}}`,
+		}
+		output, ok := outputs[tool]
+		return json.RawMessage(output), ok
+	}
+	doc, problems := spec.Load("pages.yaml", []byte(`
+kind: composition
+name: cms.copyPages
+steps:
+  - {id: list, tool: cms.listPages}
+  - id: each
+    for_each: steps.list.data.pages
+    max_parallel: 2
+    tool: cms.createPage
+    input: {id: "${item.id}", title: "${item.title}", more: "${item.size + 1}"}
+  - {id: wrong, for_each: steps.list.data.page, tool: cms.createPage}
+  - if: steps.each.exists(s, s.data.ulr == "" || s.data.url == "" || s.data.id > 3)
+    set: {first: "${steps.list.data.pages[0]}", n: "${steps.list.data.pages[0].size}"}
+  - emit: {event: done, data: "${vars.first.size + vars.n} ${vars.first.name}"}
+  - {id: other, tool: cms.unknown}
+output: {ids: "${steps.each.map(s, s.data.idd)}", any: "${steps.other.data.x.y}"}
+`))
+	require.Empty(t, problems)
+	type found struct {
+		path string
+		line int
+	}
+	var got []found
+	for _, p := range spec.CheckShapes(doc, shapes) {
+		require.Equal(t, spec.ProblemBadCEL, p.Code)
+		require.Equal(t, "pages.yaml", p.Document)
+		got = append(got, found{p.Path, p.Line})
+	}
+	require.Equal(t, []found{
+		{"steps[1].input.title", 10}, {"steps[2].for_each", 11}, {"steps[3].if", 12}, {"steps[4].emit.data", 14}, {"output.ids", 16},
+	}, got)
+
+	require.Empty(t, spec.CheckShapes(doc, func(string) (json.RawMessage, bool) { return nil, false }))
+	broken, problems := spec.Load("a.yaml", []byte("kind: composition\nname: a.b\nsteps: [{id: a}]\n"))
+	require.NotEmpty(t, problems)
+	require.Empty(t, spec.CheckShapes(broken, shapes))
+}
+
+func FuzzLoadExecution(f *testing.F) {
+	for _, seed := range []string{
+		fullComposition, "kind: prompt\nname: a\nmodel: openai/x\nprompt: ${input.x}", "kind: task\nname: a.b\ntask: t",
+		compositionHead + "  - &s {id: a, steps: [*s]}", compositionHead + "  - {for_each: '[1]', id: a, steps: [{id: b, set: {x: '${item}'}}], output: '${steps.b}'}",
+		compositionHead + "  - {id: a, tool: a.b, on_error: {as: e, catch: [{fail: {message: '${e.code}'}}]}, undo: {tool: a.b, input: '${steps.a.data}'}}",
+		`{"kind": "composition", "name": "a", "steps": [{"wait": "\ud83d\ude00"}]}`, "kind: composition\nsteps: [{switch: [{else: true}]}]",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		doc, problems := spec.Load("fuzz.yaml", body)
+		for _, p := range problems {
+			require.NotEmpty(t, p.Message)
+			require.NotEmpty(t, p.Code)
+			require.NotEmpty(t, p.Document)
+		}
+		if problems.OrNil() != nil || doc.Execution == nil {
+			return
+		}
+		x := *doc.Execution
+		require.NotEmpty(t, x.Name)
+		require.NotEmpty(t, x.Steps)
+		require.Equal(t, x.Version, x.Tool.Version)
+		require.True(t, json.Valid(x.Tool.InputSchema))
+		require.True(t, len(x.Output) == 0 || json.Valid(x.Output))
+		spec.CheckShapes(doc, func(string) (json.RawMessage, bool) {
+			return json.RawMessage(`{"type": "object", "properties": {"a": {}}}`), true
+		})
+	})
+}

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/jig-run/jig/expr"
 )
@@ -27,12 +28,27 @@ type site struct {
 	failed, caught, awaited bool
 }
 
+// countExpressions is about how many expressions a value holds; never less.
+func (n *node) countExpressions() int {
+	count := strings.Count(n.text, "${")
+	for _, item := range n.items {
+		count += item.countExpressions()
+	}
+	for _, e := range n.entries {
+		switch e.key {
+		case "if", "when", "for_each", "wait_until":
+			count++
+		}
+		count += e.value.countExpressions()
+	}
+	return count
+}
+
 // sites goes through the expressions of a composition.
 type sites struct {
 	*walk
 	env    *expr.Env
 	shapes stepShapes
-	count  int
 	before int
 }
 
@@ -59,6 +75,10 @@ func CheckShapes(doc Document, shapes Shapes) Problems {
 
 func (d *decoder) checkExpressions(w *walk, x Execution, shapes Shapes) {
 	if w.full {
+		return
+	}
+	if d.places[""].countExpressions() > maxExpressions {
+		d.at("", ProblemTooMany, "put a part into a composition of its own", "the document has more than %d expressions", maxExpressions)
 		return
 	}
 	extra := make([]expr.Variable, 0, len(w.names))
@@ -164,16 +184,11 @@ func joinKey(path, key string) string {
 	return path + "." + key
 }
 
-// spent counts an expression; once there are too many, or too many that are wrong, the others are not looked at.
-func (s *sites) spent(path string) bool {
-	if s.count++; s.count == maxExpressions+1 {
-		s.at(path, ProblemTooMany, "put a part into a composition of its own", "the document has more than %d expressions", maxExpressions)
-	}
-	return s.count > maxExpressions || len(s.problems)-s.before >= maxExpressionProblems
-}
+// enough reports whether so many expressions are wrong that the others are not looked at.
+func (s *sites) enough() bool { return len(s.problems)-s.before >= maxExpressionProblems }
 
 func (s *sites) expression(at site, path string, source Expression, want expr.Type) {
-	if source == "" || s.spent(path) {
+	if source == "" || s.enough() {
 		return
 	}
 	program, err := s.env.CompileAs(string(source), want)
@@ -219,7 +234,7 @@ func (s *sites) node(at site, path string, n *node) {
 }
 
 func (s *sites) template(at site, path, text string) {
-	if !hasExpression(text) || s.spent(path) {
+	if !strings.Contains(text, "${") || s.enough() {
 		return
 	}
 	template, err := s.env.Template(text)

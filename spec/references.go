@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/jig-run/jig/expr"
 )
@@ -190,6 +189,3 @@ func (s *sites) checkVariable(at site, path, name string) {
 	}
 	s.at(path, ProblemUnknownVar, "move it below the set", "no step sets the variable %q before this", name)
 }
-
-// hasExpression reports whether a text is a template with expressions.
-func hasExpression(text string) bool { return strings.Contains(text, "${") }

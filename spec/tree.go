@@ -127,6 +127,10 @@ func (d *decoder) parseTree(text []byte) *node {
 		d.add(Problem{Code: ProblemTooLarge, Message: fmt.Sprintf("the document has %d bytes; at most %d are read", len(text), MaxDocumentBytes)})
 		return nil
 	}
+	if separators(text) > 2*MaxValues { // before the parser spends memory on each of them
+		d.add(Problem{Code: ProblemTooMany, Line: 1, Column: 1, Message: fmt.Sprintf("the document has more than %d values", MaxValues)})
+		return nil
+	}
 	if !utf8.Valid(text) {
 		d.add(Problem{Code: ProblemSyntax, Message: "the document is not UTF-8 text"})
 		return nil
@@ -155,6 +159,18 @@ func (d *decoder) parseTree(text []byte) *node {
 		return nil
 	}
 	return tree
+}
+
+// separators counts the characters between values: there are not many more values than these.
+func separators(text []byte) int {
+	n := 0
+	for _, c := range text {
+		switch c {
+		case ',', ':', '[', ']', '{', '}', '?', '\n':
+			n++
+		}
+	}
+	return n
 }
 
 func (d *decoder) syntaxProblem(err error, tooDeep bool) {

@@ -1,0 +1,124 @@
+package spec_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/spec"
+)
+
+// What one hostile document may cost: time, and memory over all that is done with it. The race detector takes its own.
+const (
+	hostileTime   = slack * 100 * time.Millisecond
+	hostileMemory = slack * 32 << 20
+)
+
+const compositionHead = "kind: composition\nname: a.b\nsteps:\n"
+
+// hostileSpecs are documents that are to be refused for what they cost.
+func hostileSpecs() map[string]struct {
+	body string
+	code spec.ProblemCode
+} {
+	type c = struct {
+		body string
+		code spec.ProblemCode
+	}
+	bomb := "kind: composition\nname: a.b\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := 1; i < 12; i++ {
+		bomb += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 8), i-1)
+	}
+	var catches strings.Builder
+	for i := range 900 {
+		fmt.Fprintf(&catches, "  - {id: s%d, tool: a.b, on_error: {as: e%d, catch: [{if: e%d.code == '', set: {a: '${e%d.code}'}}]}}\n", i, i, i, i)
+	}
+	blocks := strings.Repeat("{steps: [", 10_000)
+	return map[string]c{
+		"alias bomb":                  {bomb, spec.ProblemTooMany},
+		"a step that is itself":       {compositionHead + "  - &s {steps: [*s]}\n", spec.ProblemTooDeep},
+		"steps by alias":              {compositionHead + "  - &s {steps: [{set: {a: 1}}]}\n" + strings.Repeat("  - *s\n", 5_000), spec.ProblemTooMany},
+		"10,000 nested blocks":        {compositionHead + "  - " + blocks, spec.ProblemTooDeep},
+		"10,000 nested, indented":     {compositionHead + nested(10_000), spec.ProblemTooLarge},
+		"200 nested, indented":        {compositionHead + nested(200), spec.ProblemTooDeep},
+		"expression of 1 MB":          {compositionHead + "  - {if: '" + strings.Repeat("true || ", 1<<17) + "true', set: {a: 1}}\n", spec.ProblemTooLarge},
+		"expression of 200 KB":        {compositionHead + "  - {if: '" + strings.Repeat("true || ", 25_000) + "true', set: {a: 1}}\n", spec.ProblemOutOfRange},
+		"template of 200 KB":          {compositionHead + "  - set: {a: '${" + strings.Repeat("true || ", 25_000) + "true}'}\n", spec.ProblemBadCEL},
+		"template of 60,000 parts":    {compositionHead + "  - set: {a: '" + strings.Repeat("${1}", 60_000) + "'}\n", spec.ProblemTooMany},
+		"deep expression":             {compositionHead + "  - set: {a: '${" + strings.Repeat("(", 2_000) + "1" + strings.Repeat(")", 2_000) + "}'}\n", spec.ProblemBadCEL},
+		"100,000 steps":               {compositionHead + strings.Repeat("  - {set: {a: 1}}\n", 100_000), spec.ProblemTooLarge},
+		"2,000 steps":                 {compositionHead + strings.Repeat("  - {set: {a: 1}}\n", 2_000), spec.ProblemOutOfRange},
+		"2,000 steps in blocks":       {compositionHead + strings.Repeat("  - steps: ["+strings.Repeat("{set: {a: 1}},", 99)+"]\n", 20), spec.ProblemTooMany},
+		"80,000 values":               {compositionHead + "  - set: {a: [" + strings.Repeat("1,", 80_000) + "]}\n", spec.ProblemTooMany},
+		"60,000 wrong keys":           {"kind: composition\nname: a.b\n" + wrongKeys(60_000), spec.ProblemTooLarge},
+		"9,000 wrong keys":            {"kind: composition\nname: a.b\n" + wrongKeys(9_000), spec.ProblemUnknownKey},
+		"3,000 wrong expressions":     {compositionHead + "  - set: {a: [" + strings.Repeat("'${x}',", 3_000) + "]}\n", spec.ProblemBadCEL},
+		"9,000 expressions":           {compositionHead + "  - set: {a: [" + strings.Repeat("'${1}',", 9_000) + "]}\n", spec.ProblemTooMany},
+		"900 names for errors":        {compositionHead + catches.String(), spec.ProblemTooMany},
+		"a deep schema":               {"kind: composition\nname: a.b\ninput_schema: " + strings.Repeat("{not: ", 1_000) + "{}" + strings.Repeat("}", 1_000), spec.ProblemTooDeep},
+		"template of 10,000 parts":    {compositionHead + "  - set: {a: '" + strings.Repeat("${1}", 10_000) + "'}\n", spec.ProblemTooMany},
+		"names that are nearly right": {compositionHead + strings.Repeat("  - {id: x, set: {a: '${steps.stepp.data}'}}\n", 900), spec.ProblemUnknownStep},
+		"a schema of references":      {"kind: composition\nname: a.b\ninput_schema: {type: object, properties: {a: {$ref: '#'}, b: {$ref: '#/properties/b'}}}\nsteps:\n  - {if: input.b.b.b.c, set: {a: '${input.a.a.a.a.x.y}'}}\n  - {tool: x}\n", spec.ProblemBadName},
+		"keys without a value":        {compositionHead + "  - {" + strings.Repeat("? ", 50_000) + "}\n", spec.ProblemTooMany},
+		"dashes":                      {compositionHead + strings.Repeat("- ", 100_000), spec.ProblemTooDeep},
+	}
+}
+
+func nested(levels int) string {
+	var b strings.Builder
+	for i := range levels {
+		pad := strings.Repeat("  ", 2*i+1)
+		b.WriteString(pad + "- steps:\n")
+		if b.Len() > 2*spec.MaxDocumentBytes {
+			break
+		}
+	}
+	return b.String()
+}
+
+func wrongKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "step%d: 1\n", i)
+	}
+	return b.String()
+}
+
+// Not parallel: what each document costs is measured.
+func TestHostileSpecs(t *testing.T) { //nolint:paralleltest // see above
+	_, err := spec.LoadExecution("full.yaml", []byte(fullComposition))
+	require.NoError(t, err)
+	for name, c := range hostileSpecs() {
+		t.Run(name, func(t *testing.T) {
+			problems, took, memory := costOf([]byte(c.body))
+			for try := 0; try < 4 && took >= hostileTime; try++ { // the machine may have been busy
+				problems, took, memory = costOf([]byte(c.body))
+			}
+			require.Less(t, took, hostileTime)
+			require.Less(t, memory, uint64(hostileMemory))
+			require.Less(t, len(problems.Error()), 8<<10)
+			require.NotEmpty(t, problems.Errors())
+			codes := map[spec.ProblemCode]bool{}
+			for _, p := range problems {
+				codes[p.Code] = true
+			}
+			require.True(t, codes[c.code], "%v", problems.Error())
+		})
+	}
+}
+
+// costOf checks a document, and says how long it took and how much memory was asked for on the way.
+func costOf(body []byte) (spec.Problems, time.Duration, uint64) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	_, problems := spec.CheckExecution("hostile.yaml", body)
+	took := time.Since(began)
+	runtime.ReadMemStats(&after)
+	return problems, took, after.TotalAlloc - before.TotalAlloc
+}
