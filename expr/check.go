@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-
-	"github.com/jig-run/jig"
 )
 
 // Check is Compile without a program, and also finds, from what the shapes say of the values: members that an object does
@@ -27,13 +25,11 @@ func (e *Env) CheckTemplate(source string, shapes Shapes) error {
 
 // CheckDocument is Check for every string of a JSON document, as Document reads it.
 func (e *Env) CheckDocument(raw json.RawMessage, shapes Shapes) []Problem {
-	v, err := decode(raw)
-	if err != nil {
-		return []Problem{{Err: jig.AsError(err)}}
-	}
-	c := &documentCompiler{template: func(source string) (any, error) { return nil, e.CheckTemplate(source, shapes) }}
-	c.value(v, "", 0)
-	return c.problems
+	_, problems := e.compileDocument(raw, func(source string, pieces []piece) (*Template, error) {
+		_, err := e.checkedPieces(source, pieces, shapes)
+		return &Template{env: e, source: source}, err
+	})
+	return problems
 }
 
 // Describe is the shape of what an expression gives: a JSON Schema that says what is known of it, no more than a few hundred
@@ -61,6 +57,10 @@ func (e *Env) checkedTemplate(source string, shapes Shapes) (shape, error) {
 	if err != nil {
 		return shape{}, err
 	}
+	return e.checkedPieces(source, pieces, shapes)
+}
+
+func (e *Env) checkedPieces(source string, pieces []piece, shapes Shapes) (shape, error) {
 	for _, p := range pieces {
 		if !p.expression {
 			continue

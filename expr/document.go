@@ -1,18 +1,36 @@
 package expr
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jig-run/jig"
 )
 
 // Document is a JSON document whose strings are templates.
 type Document struct {
-	root  any
-	limit int
+	env  *Env
+	root node
+}
+
+// node is a part of a document: JSON as it stands, a slot, a list or an object.
+type node any
+
+// slot is a string that holds expressions.
+type slot struct {
+	template *Template
+	at       *place
+}
+
+// objectNode has its keys in order, as JSON.
+type objectNode struct {
+	keys   []json.RawMessage
+	values []node
 }
 
 // Problem is what is wrong with one string of a document.
@@ -25,67 +43,145 @@ type Problem struct {
 // maxDocumentDepth bounds the nesting of a document of templates.
 const maxDocumentDepth = 100
 
-// Document compiles every string of a JSON document (keys are left as they are) and reports all that do not compile.
+// Document compiles every string of a JSON document (keys are left as they are, and numbers as they are written) and reports
+// all that do not compile.
 func (e *Env) Document(raw json.RawMessage) (*Document, []Problem) {
-	v, err := decode(raw)
+	root, problems := e.compileDocument(raw, e.template)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return &Document{env: e, root: root}, nil
+}
+
+// compileDocument compiles every string of a document.
+func (e *Env) compileDocument(raw json.RawMessage, compile func(string, []piece) (*Template, error)) (node, []Problem) {
+	if limit := 4 * e.use.Limits.Result; len(raw) > limit {
+		return nil, []Problem{{Err: jig.Errorf(jig.CodeInvalidInput, "the document has %d bytes, at most %d are allowed", len(raw), limit)}}
+	}
+	v, err := decodeAsWritten(raw)
 	if err != nil {
 		return nil, []Problem{{Err: jig.AsError(err)}}
 	}
-	c := &documentCompiler{template: func(source string) (any, error) {
-		t, err := e.Template(source)
-		if err == nil && t.Constant() {
-			return t.constant(), nil
-		}
-		return t, err
-	}}
-	root := c.value(v, "", 0)
-	if len(c.problems) > 0 {
-		return nil, c.problems
-	}
-	return &Document{root: root, limit: e.use.Limits.Result}, nil
+	c := &documentCompiler{env: e, compile: compile}
+	root := asWritten([]node{c.value(v, nil)})
+	return root[0], c.problems
 }
+
+// maxProblems bounds what is reported of one document.
+const maxProblems = 100
 
 type documentCompiler struct {
-	template func(source string) (any, error)
-	problems []Problem
+	env         *Env
+	compile     func(source string, pieces []piece) (*Template, error)
+	expressions int
+	source      int
+	problems    []Problem
+	over        bool
 }
 
-func (c *documentCompiler) value(v any, path string, depth int) any {
-	if depth > maxDocumentDepth {
-		c.problems = append(c.problems, Problem{Path: path, Err: jig.Errorf(jig.CodeInvalidInput, "nested more than %d levels deep", maxDocumentDepth)})
+func (c *documentCompiler) report(at *place, err error) node {
+	c.problems = append(c.problems, Problem{Path: at.String(), Err: jig.AsError(err)})
+	c.over = c.over || len(c.problems) >= maxProblems
+	return nil
+}
+
+func (c *documentCompiler) text(source string, at *place) node {
+	pieces, err := c.env.split(source)
+	if err != nil {
+		return c.report(at, err)
+	}
+	for _, p := range pieces {
+		if p.expression {
+			c.expressions++
+			c.source += len(p.text)
+		}
+	}
+	if err := c.env.tooMany("document", c.expressions, c.source); err != nil {
+		c.over = true
+		return c.report(at, err)
+	}
+	t, err := c.compile(source, pieces)
+	switch {
+	case err != nil:
+		return c.report(at, err)
+	case t.Constant():
+		return fixed{t.constant()}
+	}
+	return &slot{template: t, at: at}
+}
+
+func (c *documentCompiler) value(v any, at *place) node {
+	if c.over {
 		return nil
+	}
+	if at.depth() > maxDocumentDepth {
+		c.over = true
+		return c.report(at, jig.Errorf(jig.CodeInvalidInput, "nested more than %d levels deep", maxDocumentDepth))
 	}
 	switch x := v.(type) {
 	case string:
-		t, err := c.template(x)
-		if err != nil {
-			c.problems = append(c.problems, Problem{Path: path, Err: jig.AsError(err)})
-			return nil
-		}
-		return t
+		return c.text(x, at)
 	case []any:
-		out := make([]any, len(x))
+		parts := make([]node, len(x))
 		for i, item := range x {
-			out[i] = c.value(item, indexPath(path, i), depth+1)
+			parts[i] = c.value(item, at.item(i))
 		}
-		return out
+		if values, all := fixedValues(parts); all {
+			return fixed{values}
+		}
+		return asWritten(parts)
 	case map[string]any:
-		out := make(map[string]any, len(x))
-		for _, key := range keysOf(x) {
-			out[key] = c.value(x[key], keyPath(path, key), depth+1)
+		keys, parts := keysOf(x), make([]node, 0, len(x))
+		for _, key := range keys {
+			parts = append(parts, c.value(x[key], at.member(key)))
 		}
-		return out
+		if values, all := fixedValues(parts); all {
+			object := make(map[string]any, len(keys))
+			for i, key := range keys {
+				object[key] = values[i]
+			}
+			return fixed{object}
+		}
+		o := &objectNode{values: asWritten(parts)}
+		for _, key := range keys {
+			o.keys = append(o.keys, fixed{key}.json())
+		}
+		return o
 	}
-	return v
+	return fixed{v}
 }
 
-func indexPath(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+// fixed is a part without expressions before it is written.
+type fixed struct{ value any }
 
-func keyPath(path, key string) string {
-	if path == "" {
-		return key
+func (f fixed) json() json.RawMessage {
+	raw, err := marshal(f.value)
+	if err != nil {
+		return json.RawMessage("null") // it was read from JSON
 	}
-	return path + "." + key
+	return raw
+}
+
+func fixedValues(parts []node) ([]any, bool) {
+	values := make([]any, len(parts))
+	for i, part := range parts {
+		f, ok := part.(fixed)
+		if !ok {
+			return nil, false
+		}
+		values[i] = f.value
+	}
+	return values, true
+}
+
+// asWritten writes the fixed parts of a list or an object that is not fixed as a whole.
+func asWritten(parts []node) []node {
+	for i, part := range parts {
+		if f, ok := part.(fixed); ok {
+			parts[i] = f.json()
+		}
+	}
+	return parts
 }
 
 func keysOf(m map[string]any) []string {
@@ -97,47 +193,106 @@ func keysOf(m map[string]any) []string {
 	return keys
 }
 
-// Render evaluates the document's templates and returns it as JSON; an error names the path of the string as its Field.
-func (d *Document) Render(ctx context.Context, vars map[string]any) (json.RawMessage, error) {
-	v, err := render(ctx, d.root, vars, "")
-	if err != nil {
-		return nil, err
-	}
-	raw, err := marshal(v)
-	if err == nil && len(raw) > d.limit {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the rendered document is larger than %d KiB", d.limit>>10)
-	}
-	return raw, err
+// place is where in a document a value stands; nil is the root. It becomes a text only when somebody is told of it.
+type place struct {
+	parent *place
+	key    string
+	index  int
+	level  int
 }
 
-func render(ctx context.Context, v any, vars map[string]any, path string) (any, error) {
-	switch x := v.(type) {
-	case *Template:
-		out, err := x.Eval(ctx, vars)
-		if err != nil {
-			return nil, jig.AsError(err).WithField(path)
-		}
-		return out, nil
-	case []any:
-		out := make([]any, len(x))
-		for i, item := range x {
-			rendered, err := render(ctx, item, vars, indexPath(path, i))
-			if err != nil {
-				return nil, err
-			}
-			out[i] = rendered
-		}
-		return out, nil
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for _, key := range keysOf(x) {
-			rendered, err := render(ctx, x[key], vars, keyPath(path, key))
-			if err != nil {
-				return nil, err
-			}
-			out[key] = rendered
-		}
-		return out, nil
+func (p *place) depth() int {
+	if p == nil {
+		return 0
 	}
-	return v, nil
+	return p.level
+}
+
+func (p *place) member(key string) *place {
+	return &place{parent: p, key: key, index: -1, level: p.depth() + 1}
+}
+
+func (p *place) item(i int) *place { return &place{parent: p, index: i, level: p.depth() + 1} }
+
+// longestKey is how much of a key a path shows.
+const longestKey = 200
+
+func (p *place) String() string {
+	if p == nil {
+		return ""
+	}
+	before := p.parent.String()
+	if p.index >= 0 {
+		return before + "[" + strconv.Itoa(p.index) + "]"
+	}
+	key := p.key
+	if len(key) > longestKey {
+		key = strings.ToValidUTF8(key[:longestKey], "") + "…"
+	}
+	if before == "" {
+		return key
+	}
+	return before + "." + key
+}
+
+// Render evaluates the document's templates, which share the limits of one evaluation, and returns it as JSON; an error names
+// the path of the string as its Field.
+func (d *Document) Render(ctx context.Context, vars map[string]any) (json.RawMessage, error) {
+	r := &renderer{evaluation: d.env.evaluation(vars), limit: d.env.use.Limits.Result}
+	r.encoder = json.NewEncoder(&r.text)
+	r.encoder.SetEscapeHTML(false)
+	if err := r.write(ctx, d.root); err != nil {
+		return nil, err
+	}
+	return r.text.Bytes(), nil
+}
+
+// renderer writes a document as JSON.
+type renderer struct {
+	*evaluation
+	text    bytes.Buffer
+	encoder *json.Encoder
+	limit   int
+}
+
+func (r *renderer) write(ctx context.Context, n node) error {
+	switch x := n.(type) {
+	case json.RawMessage:
+		r.text.Write(x)
+	case *slot:
+		v, err := x.template.evalIn(ctx, r.evaluation)
+		if err != nil {
+			return jig.AsError(err).WithField(x.at.String())
+		}
+		if err := r.encoder.Encode(v); err != nil {
+			return fmt.Errorf("write the result as JSON: %w", err)
+		}
+		r.text.Truncate(r.text.Len() - 1) // the encoder's new line
+	case []node:
+		return r.writeAll(ctx, '[', nil, x, ']')
+	case *objectNode:
+		return r.writeAll(ctx, '{', x.keys, x.values, '}')
+	}
+	if r.text.Len() > r.limit {
+		return jig.Errorf(jig.CodeInvalidInput, "the rendered document is larger than %d KiB", r.limit>>10)
+	}
+	return nil
+}
+
+func (r *renderer) writeAll(ctx context.Context, open byte, keys []json.RawMessage, values []node, closed byte) error {
+	r.text.WriteByte(open)
+	for i, value := range values {
+		if i > 0 {
+			r.text.WriteByte(',')
+		}
+		if keys != nil {
+			r.text.Write(keys[i])
+			r.text.WriteByte(':')
+		}
+		if err := r.write(ctx, value); err != nil {
+			return err
+		}
+	}
+	r.text.WriteByte(closed)
+	return nil
 }

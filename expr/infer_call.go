@@ -109,7 +109,7 @@ func itemsOf(function string, args []shape) *shape {
 	switch function {
 	case operators.Add:
 		if args[0].kinds == kindList && args[1].kinds == kindList {
-			return joinItems(args[0], args[1])
+			return joinItems(args[0], args[1], maxJoined)
 		}
 	case "reverse", "slice", "distinct", "sort", "@sortByAssociatedKeys":
 		if args[0].kinds == kindList {

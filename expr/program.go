@@ -35,11 +35,15 @@ func (p *Program) Type() Type { return p.gives }
 // Eval evaluates the expression over variables (see From for what they may be; a declared variable that is missing is an
 // error only when it is read). The result is nil, bool, int64, uint64, float64, string, []any or map[string]any.
 func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
-	v, err := p.run(ctx, vars)
+	return p.evalIn(ctx, p.env.evaluation(vars))
+}
+
+func (p *Program) evalIn(ctx context.Context, in *evaluation) (any, error) {
+	v, err := p.run(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	out, err := export(v, p.env.use.Limits.Result)
+	out, err := in.out.value(v, 0)
 	if err != nil {
 		return nil, p.resultError(err)
 	}
@@ -57,7 +61,7 @@ func (p *Program) EvalJSON(ctx context.Context, vars map[string]any) (json.RawMe
 
 // EvalValue is Eval with the result as a value for further expressions.
 func (p *Program) EvalValue(ctx context.Context, vars map[string]any) (Value, error) {
-	v, err := p.run(ctx, vars)
+	v, err := p.run(ctx, p.env.evaluation(vars))
 	if err != nil {
 		return Value{}, err
 	}
@@ -66,7 +70,7 @@ func (p *Program) EvalValue(ctx context.Context, vars map[string]any) (Value, er
 
 // EvalBool evaluates a condition; a result other than true and false is an error.
 func (p *Program) EvalBool(ctx context.Context, vars map[string]any) (bool, error) {
-	v, err := p.run(ctx, vars)
+	v, err := p.run(ctx, p.env.evaluation(vars))
 	if err != nil {
 		return false, err
 	}
@@ -79,7 +83,7 @@ func (p *Program) EvalBool(ctx context.Context, vars map[string]any) (bool, erro
 
 // EvalTime evaluates an expression that gives a timestamp; any other result is an error.
 func (p *Program) EvalTime(ctx context.Context, vars map[string]any) (time.Time, error) {
-	v, err := p.run(ctx, vars)
+	v, err := p.run(ctx, p.env.evaluation(vars))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -90,12 +94,10 @@ func (p *Program) EvalTime(ctx context.Context, vars map[string]any) (time.Time,
 	return at.UTC(), nil
 }
 
-func (p *Program) run(ctx context.Context, vars map[string]any) (ref.Val, error) {
+func (p *Program) run(ctx context.Context, in *evaluation) (ref.Val, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, ended(err)
 	}
-	limits := p.env.use.Limits
-	in := &activation{vars: vars, meter: meter{left: limits.Work, limit: limits.Work, steps: limits.Cost, cost: limits.Cost}}
 	v, _, err := p.program.ContextEval(ctx, in)
 	if in.err != nil {
 		return nil, in.err
@@ -122,19 +124,30 @@ func (p *Program) resultError(err error) error {
 	return (&IssueError{Source: p.source, Message: e.Message, Cause: err}).jig()
 }
 
-// activation resolves variables, converting each when it is first read.
-type activation struct {
+// evaluation is what one expression, or all those of one template or document, are evaluated in: they share the limits and
+// the variables, each converted when it is first read.
+type evaluation struct {
 	vars  map[string]any
 	ready map[string]ref.Val
 	meter meter
+	out   exporter
 	err   error
 }
 
+func (e *Env) evaluation(vars map[string]any) *evaluation {
+	limits := e.use.Limits
+	return &evaluation{
+		vars:  vars,
+		meter: meter{left: limits.Work, limit: limits.Work, steps: limits.Cost, cost: limits.Cost},
+		out:   exporter{left: limits.Result, limit: limits.Result},
+	}
+}
+
 // Parent implements cel.Activation.
-func (a *activation) Parent() cel.Activation { return nil }
+func (a *evaluation) Parent() cel.Activation { return nil }
 
 // ResolveName implements cel.Activation.
-func (a *activation) ResolveName(name string) (any, bool) {
+func (a *evaluation) ResolveName(name string) (any, bool) {
 	if name == meterName {
 		return &a.meter, true
 	}

@@ -79,24 +79,22 @@ func (d *Document) Reads() Reads {
 // Templates gives the strings of the document that hold expressions, with their paths as in Problem, in the order of the
 // keys.
 func (d *Document) Templates() iter.Seq2[string, *Template] {
-	return func(yield func(string, *Template) bool) { templates(d.root, "", yield) }
+	return func(yield func(string, *Template) bool) { slots(d.root, yield) }
 }
 
-func templates(v any, path string, yield func(string, *Template) bool) bool {
-	switch x := v.(type) {
-	case *Template:
-		return yield(path, x)
-	case []any:
-		for i, item := range x {
-			if !templates(item, indexPath(path, i), yield) {
-				return false
-			}
-		}
-	case map[string]any:
-		for _, key := range keysOf(x) {
-			if !templates(x[key], keyPath(path, key), yield) {
-				return false
-			}
+func slots(n node, yield func(string, *Template) bool) bool {
+	var parts []node
+	switch x := n.(type) {
+	case *slot:
+		return yield(x.at.String(), x.template)
+	case []node:
+		parts = x
+	case *objectNode:
+		parts = x.values
+	}
+	for _, part := range parts {
+		if !slots(part, yield) {
+			return false
 		}
 	}
 	return true

@@ -272,7 +272,12 @@ func (s shape) item() shape {
 }
 
 // join is the shape of a value that is one or the other.
-func join(a, b shape) shape {
+func join(a, b shape) shape { return joinTo(a, b, maxJoined) }
+
+// maxJoined bounds how deep lists of lists are joined; a schema may hold itself.
+const maxJoined = 4
+
+func joinTo(a, b shape, depth int) shape {
 	if a.kinds == 0 {
 		return b
 	}
@@ -285,20 +290,22 @@ func join(a, b shape) shape {
 		return joined
 	}
 	if joined.kinds == kindList {
-		joined.items = joinItems(a, b)
+		joined.items = joinItems(a, b, depth-1)
 	}
 	return joined
 }
 
-func joinItems(a, b shape) *shape {
+func joinItems(a, b shape, depth int) *shape {
 	var items shape
 	switch {
+	case depth <= 0:
+		items = anything()
 	case a.empty():
 		items = b.item()
 	case b.empty():
 		items = a.item()
 	default:
-		items = join(a.item(), b.item())
+		items = joinTo(a.item(), b.item(), depth)
 	}
 	return &items
 }

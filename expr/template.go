@@ -13,9 +13,9 @@ import (
 // nothing else gives that expression's value with its type; any other gives a text, in which values that are texts stand
 // as they are and others as their JSON.
 type Template struct {
+	env    *Env
 	source string
 	parts  []part
-	limit  int
 }
 
 // part is a piece of text or, when program is set, an expression.
@@ -38,7 +38,11 @@ func (e *Env) Template(source string) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Template{source: source, limit: e.use.Limits.Result}
+	return e.template(source, pieces)
+}
+
+func (e *Env) template(source string, pieces []piece) (*Template, error) {
+	t := &Template{env: e, source: source}
 	for _, p := range pieces {
 		if !p.expression {
 			t.parts = append(t.parts, part{text: p.text})
@@ -53,13 +57,29 @@ func (e *Env) Template(source string) (*Template, error) {
 	return t, nil
 }
 
+// What one template and one document of templates may hold: so many expressions, and so many times the longest source.
+const (
+	maxExpressions = 1_000
+	maxSources     = 8
+)
+
+func (e *Env) tooMany(what string, expressions, sources int) error {
+	if expressions > maxExpressions {
+		return jig.Errorf(jig.CodeInvalidInput, "the %s holds more than %d expressions", what, maxExpressions)
+	}
+	if limit := maxSources * e.use.Limits.Source; sources > limit {
+		return jig.Errorf(jig.CodeInvalidInput, "the expressions of the %s have more than %d KiB together", what, limit>>10)
+	}
+	return nil
+}
+
 // split finds the expressions of a template.
 func (e *Env) split(source string) ([]piece, error) {
 	if limit := 4 * e.use.Limits.Result; len(source) > limit {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the template has %d bytes, at most %d are allowed", len(source), limit)
 	}
 	var pieces []piece
-	rest := source
+	rest, counted, offset, expressions, sources := source, 0, 0, 0, 0
 	for rest != "" {
 		at := strings.Index(rest, "${")
 		if at < 0 {
@@ -72,7 +92,8 @@ func (e *Env) split(source string) ([]piece, error) {
 		}
 		pieces = withText(pieces, rest[:at])
 		begin := len(source) - len(rest) + at + 2
-		offset := utf8.RuneCountInString(source[:begin])
+		offset += utf8.RuneCountInString(source[counted:begin])
+		counted = begin
 		length := closing(source[begin:])
 		if length < 0 {
 			return nil, (&IssueError{Source: source, Offset: offset - 2, Message: "this ${ has no closing }"}).jig()
@@ -80,6 +101,11 @@ func (e *Env) split(source string) ([]piece, error) {
 		expression := source[begin : begin+length]
 		if strings.TrimSpace(expression) == "" {
 			return nil, (&IssueError{Source: source, Offset: offset, Message: "there is no expression between ${ and }"}).jig()
+		}
+		expressions++
+		sources += len(expression)
+		if err := e.tooMany("template", expressions, sources); err != nil {
+			return nil, err
 		}
 		pieces = append(pieces, piece{text: expression, expression: true, offset: offset})
 		rest = source[begin+length+1:]
@@ -112,30 +138,35 @@ func (t *Template) constant() string {
 
 // Eval renders the template; see Program.Eval for the types.
 func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
+	return t.evalIn(ctx, t.env.evaluation(vars))
+}
+
+func (t *Template) evalIn(ctx context.Context, in *evaluation) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
-		v, err := t.parts[0].program.Eval(ctx, vars)
+		v, err := t.parts[0].program.evalIn(ctx, in)
 		if err != nil {
 			return nil, within(err, t.source, t.parts[0].offset)
 		}
 		return v, nil
 	}
-	return t.text(ctx, vars)
+	return t.text(ctx, in)
 }
 
 // EvalText renders the template as a text, also when it is one expression.
 func (t *Template) EvalText(ctx context.Context, vars map[string]any) (string, error) {
-	return t.text(ctx, vars)
+	return t.text(ctx, t.env.evaluation(vars))
 }
 
-func (t *Template) text(ctx context.Context, vars map[string]any) (string, error) {
+func (t *Template) text(ctx context.Context, in *evaluation) (string, error) {
 	if t.Constant() {
 		return t.constant(), nil
 	}
+	limit := t.env.use.Limits.Result
 	var b strings.Builder
 	for _, part := range t.parts {
 		piece := part.text
 		if part.program != nil {
-			v, err := part.program.Eval(ctx, vars)
+			v, err := part.program.evalIn(ctx, in)
 			if err != nil {
 				return "", within(err, t.source, part.offset)
 			}
@@ -143,8 +174,8 @@ func (t *Template) text(ctx context.Context, vars map[string]any) (string, error
 				return "", err
 			}
 		}
-		if b.Len()+len(piece) > t.limit {
-			return "", jig.Errorf(jig.CodeInvalidInput, "the rendered text is larger than %d KiB", t.limit>>10)
+		if b.Len()+len(piece) > limit {
+			return "", jig.Errorf(jig.CodeInvalidInput, "the rendered text is larger than %d KiB", limit>>10)
 		}
 		b.WriteString(piece)
 	}

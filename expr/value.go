@@ -44,6 +44,15 @@ func From(v any) (Value, error) {
 }
 
 func decode(raw json.RawMessage) (any, error) {
+	v, err := decodeAsWritten(raw)
+	if err != nil {
+		return nil, err
+	}
+	return normal(v)
+}
+
+// decodeAsWritten keeps numbers as they are written.
+func decodeAsWritten(raw json.RawMessage) (any, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
@@ -56,7 +65,7 @@ func decode(raw json.RawMessage) (any, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "not JSON: something follows the value")
 	}
-	return normal(v)
+	return v, nil
 }
 
 // normal turns a Go value into the few types that cel-go reads without reflection. Lists and maps that encoding/json made
