@@ -388,8 +388,7 @@ func (r *run) waitFor(ctx context.Context, n *node, st *stepState, sc *scope, pa
 		if st.Seen = e.ID; !fits {
 			continue
 		}
-		r.st.Taken = append(r.st.Taken, e.ID)
-		r.move.Consumed = append(r.move.Consumed, e.ID)
+		r.take(e)
 		data := e.Data
 		if len(data) == 0 {
 			data = json.RawMessage(`null`)
@@ -422,18 +421,17 @@ func (r *run) fits(ctx context.Context, n *node, e Event, sc *scope) (bool, *jig
 	return is, problem, err
 }
 
-// forgetTaken forgets taken events that the situation does not show any more.
-func (r *run) forgetTaken() {
-	r.st.Taken = slices.DeleteFunc(r.st.Taken, func(id int64) bool {
+// take notes that an event is taken. What was taken before is forgotten once the situation does not show it any more.
+func (r *run) take(e Event) {
+	taken := slices.DeleteFunc(r.st.Taken, func(id int64) bool {
 		return !slices.ContainsFunc(r.at.Events, func(e Event) bool { return e.ID == id })
 	})
-	if len(r.st.Taken) == 0 {
-		r.st.Taken = nil
-	}
+	r.st.Taken = append(taken, e.ID)
+	r.move.Consumed = append(r.move.Consumed, e.ID)
 }
 
 func (r *run) emit(ctx context.Context, n *node, sc *scope, path string) (outcome, error) {
-	event := jig.Event{Type: jig.EventType("custom." + n.emit.event)}
+	event := jig.Event{Type: jig.EventType(jig.EventCustom + n.emit.event)}
 	if n.emit.data != nil {
 		raw, problem, err := r.render(ctx, n.emit.data, sc)
 		if err == nil && problem == nil && len(raw) > maxInput {

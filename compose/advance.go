@@ -63,11 +63,11 @@ func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, 
 		plan: p, facts: facts, at: at, now: at.Now.UnixMilli(), st: st,
 		calls: map[string]Call{}, values: map[string]json.RawMessage{}, ready: map[string]ready{}, news: map[string]bool{},
 	}
-	r.forgetTaken()
 	if err := r.advance(ctx); err != nil {
 		return Move{}, err
 	}
 	r.describe()
+	r.move.Cancel = append(r.move.Cancel, r.st.Dropped...)
 	if r.move.State, err = encode(r.st); err != nil {
 		return Move{}, err
 	}
@@ -79,8 +79,11 @@ func (r *run) advance(ctx context.Context) error {
 	if err := r.lookAtCalls(ctx, sc); err != nil {
 		return err
 	}
+	if err := r.lookAtDropped(ctx); err != nil {
+		return err
+	}
 	if r.at.Canceled && r.st.Phase == phaseRunning {
-		r.cancel(sc)
+		r.cancel()
 	}
 	if r.st.Phase == phaseEnding {
 		if over, err := r.drain(ctx, sc); err != nil || !over {

@@ -208,7 +208,7 @@ func (c *compiler) handling(n *node, s spec.Step, in within) (err error) {
 			n.retry.backoff = defaultBackoff
 		}
 		if n.retry.maxBackoff <= 0 {
-			n.retry.maxBackoff = defaultMaximum
+			n.retry.maxBackoff = max(defaultMaximum, n.retry.backoff)
 		}
 		if n.retry.when, err = c.expression(s.Retry.When, joinPath(n.at, "retry.when"), expr.Bool, in); err != nil {
 			return err

@@ -172,6 +172,9 @@ func (w *world) store(t *testing.T, move jig.Move) {
 		require.NotNil(t, r, "%s was never asked for", path)
 		require.False(t, r.status.Final(), "%s is over", path)
 		r.canceled = true
+		if r.status == jig.CallWaiting {
+			w.finish(r, jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")))
+		}
 	}
 	maps.Copy(w.values, move.Values)
 	w.log = append(w.log, move.Events...)
@@ -209,6 +212,12 @@ func (w *world) happen(t *testing.T, move jig.Move) {
 	slices.Sort(open)
 	if w.order != nil {
 		w.order.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+	}
+	for _, path := range slices.Sorted(maps.Keys(w.rows)) {
+		if r := w.rows[path]; r.canceled && !r.status.Final() && !slices.Contains(open, path) {
+			w.finish(r, jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")))
+			return
+		}
 	}
 	for _, path := range open {
 		r := w.rows[path]

@@ -46,6 +46,8 @@ type state struct {
 	Asked bool `json:"asked,omitempty"`
 	// Failure is why the run fails.
 	Failure *failure `json:"failure,omitempty"`
+	// Dropped are calls that timed out and have not ended: they are given up anew in every move, should one have been lost.
+	Dropped []string `json:"dropped,omitempty"`
 	// Taken are the ids of consumed events that the last situation still showed.
 	Taken []int64 `json:"taken,omitempty"`
 }

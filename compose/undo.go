@@ -3,6 +3,7 @@ package compose
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/jig-run/jig"
@@ -50,21 +51,30 @@ func (r *run) unwind(fail *failure) {
 }
 
 // cancel begins the end of a run that was cancelled: nothing more begins, and what is under way is to end.
-func (r *run) cancel(sc *scope) {
+func (r *run) cancel() {
 	r.st.Phase = phaseEnding
 	r.st.Failure = &failure{Error: jig.Errorf(jig.CodeCanceled, "the composition was cancelled")}
-	r.live(r.plan.steps, r.st.Root, sc, r.giveUp)
 }
 
 // drop gives up what a step, or one item, has under way.
 func (r *run) drop(n *node, st *stepState, sc *scope, path string) {
-	r.liveItem(n, st, sc, path, r.giveUp)
+	r.liveItem(n, st, sc, path, func(l leaf) {
+		if path, ok := l.call(); ok && !r.calls[path].Status.Final() {
+			r.st.Dropped = append(r.st.Dropped, path)
+		}
+	})
 }
 
-func (r *run) giveUp(l leaf) {
-	if path, ok := l.call(); ok && !r.calls[path].Status.Final() {
-		r.move.Cancel = append(r.move.Cancel, path)
+// lookAtDropped forgets the calls that were given up and have ended since.
+func (r *run) lookAtDropped(ctx context.Context) error {
+	if err := r.loadCalls(ctx, r.st.Dropped); err != nil {
+		return err
 	}
+	r.st.Dropped = slices.DeleteFunc(r.st.Dropped, func(path string) bool {
+		call, ok := r.calls[path]
+		return !ok || call.Status.Final()
+	})
+	return nil
 }
 
 // drain waits for the calls under way of a cancelled run. One that has succeeded all the same can be undone.
@@ -78,6 +88,7 @@ func (r *run) drain(ctx context.Context, sc *scope) (over bool, err error) {
 		}
 		if !r.calls[path].Status.Final() {
 			over = false
+			r.move.Cancel = append(r.move.Cancel, path)
 			return
 		}
 		ended = append(ended, l)
@@ -127,7 +138,7 @@ func (r *run) undo(ctx context.Context) (over bool, err error) {
 		}
 		r.st.Asked = false
 		if resultOf(call).Success {
-			r.move.Events = append(r.move.Events, jig.Event{Type: "tool.undone", CallID: note.Call, Tool: note.Tool})
+			r.move.Events = append(r.move.Events, jig.Event{Type: jig.EventToolUndone, CallID: note.Call, Tool: note.Tool})
 		}
 	}
 	return true, nil
