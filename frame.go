@@ -46,8 +46,11 @@ type FrameMove struct {
 	Calls     []Call
 	Approvals []Pending
 	// Cancel are ids of calls of the frame: those that wait or are reserved become canceled, with their event and their
-	// approval; others are left alone.
+	// approval; one whose outcome is unknown fails with OUTCOME_UNKNOWN; those that are executing are left alone.
 	Cancel []string
+	// Abandon says that nothing of the frame runs any more: then Cancel covers calls that are executing, too, as ending the
+	// session would.
+	Abandon bool
 	// Values are kept by path.
 	Values map[string]json.RawMessage
 	// Events are appended to the session's log.

@@ -206,6 +206,7 @@ func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err 
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: move.State,
 		Values: move.Values, Events: move.Events, Consumed: move.Consumed, Done: move.Done,
 	}
+	m.Abandon = c.at.Canceled // the workflow waited until nothing of it ran
 	m.Cancel = slices.DeleteFunc(c.ids(move.Cancel), func(id string) bool { return slices.Contains(c.told, id) })
 	c.told = append(c.told, m.Cancel...)
 	final = len(m.Cancel) > 0 // what waited has its result now
@@ -363,7 +364,7 @@ func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, er
 		failed := jig.Failure(jig.Errorf(jig.CodeCanceled, "the workflow of the composition was ended from outside").WithReason(jig.ReasonTerminated))
 		m := jig.FrameMove{
 			Tenant: in.Tenant, SessionID: in.SessionID, CallID: in.Call, Revision: c.frame.Revision, State: c.frame.State,
-			Done: true, Result: &failed,
+			Abandon: true, Done: true, Result: &failed,
 		}
 		for _, call := range window.Calls {
 			m.Cancel = append(m.Cancel, call.ID)

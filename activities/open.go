@@ -111,7 +111,7 @@ func (a *Activities) inputOf(ctx context.Context, tenant string, start StartSess
 
 // checkedInput puts pairs over a document, fills in defaults and validates.
 func (a *Activities) checkedInput(schema, input json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
-	if len(input) == 0 {
+	if len(input) == 0 || string(input) == "null" {
 		input = json.RawMessage(`{}`)
 	}
 	if len(pairs) > 0 {

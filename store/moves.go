@@ -37,7 +37,11 @@ func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
 		value(t.queue("FrameMove", m.Tenant, m.SessionID, m.CallID, m.Revision, []byte(m.State), m.Done, ready.result, artifact), &moved)
 		value(t.queue("SessionStatus", m.Tenant, m.SessionID), &status)
 		if len(m.Cancel) > 0 {
-			list(t.queue("FrameCallsLock", m.Tenant, m.SessionID, m.CallID, m.Cancel), &dropped)
+			statuses := []string{string(jig.CallWaiting), string(jig.CallReserved), string(jig.CallUnknown)}
+			if m.Abandon {
+				statuses = append(statuses, string(jig.CallExecuting))
+			}
+			list(t.queue("FrameCallsLock", m.Tenant, m.SessionID, m.CallID, m.Cancel, statuses), &dropped)
 		}
 		if err := t.flush(ctx); err != nil {
 			return err

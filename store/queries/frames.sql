@@ -42,9 +42,9 @@ where c.tenant_id = $1 and c.session_id = $2 and c.open_frame = $3
 order by c.created_at, c.nth, c.call_id
 
 -- name: FrameCallsLock
--- Of the named calls of a composition, those that have not begun.
+-- Of the named calls of a composition, those in a state.
 select {{call}} from calls c
-where c.tenant_id = $1 and c.session_id = $2 and c.frame = $3 and c.call_id = any($4::text[]) and c.status in ('waiting', 'reserved')
+where c.tenant_id = $1 and c.session_id = $2 and c.frame = $3 and c.call_id = any($4::text[]) and c.status = any($5::text[])
 order by {{call_order}} for no key update
 
 -- name: FrameValuesPut
