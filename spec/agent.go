@@ -23,7 +23,7 @@ type AgentHead struct {
 	// Tools is the whitelist; without it the agent has no tools.
 	Tools []string `json:"tools,omitempty" spec:"max=512,form=tool" jsonschema:"The tools the agent may use: names, category.* or * for all."`
 	// InputSchema describes the session's input; any object when it is left out.
-	InputSchema json.RawMessage `json:"input_schema,omitempty" jsonschema:"JSON Schema 2020-12 of the session's input: an object at the top."`
+	InputSchema json.RawMessage `json:"input_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the session's input: an object at the top."`
 	Script      *Script         `json:"script,omitempty" jsonschema:"The rules of a script/… model."`
 
 	MaxPasses        int      `json:"max_passes,omitempty" spec:"min=1,max=100000" jsonschema:"Passes after which the session ends; default 50."`

@@ -29,8 +29,8 @@ type ToolHead struct {
 	// Name is category.actionTarget when the document is to be callable as a tool.
 	Name         string          `json:"name" spec:"required,max=64,form=spec_name" hint:"add e.g. name: cms.createPageWithContent" jsonschema:"The document's name: category.actionTarget when it is to be callable as a tool."`
 	Description  string          `json:"description,omitempty" spec:"max=4096" jsonschema:"When to use it and what it gives back."`
-	InputSchema  json.RawMessage `json:"input_schema,omitempty" jsonschema:"JSON Schema 2020-12 of the input: an object at the top."`
-	OutputSchema json.RawMessage `json:"output_schema,omitempty" jsonschema:"JSON Schema 2020-12 of the output: an object at the top."`
+	InputSchema  json.RawMessage `json:"input_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the input: an object at the top."`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the output: an object at the top."`
 	// Permission of the call itself; what its steps do is gated step by step.
 	Permission         string   `json:"permission,omitempty" spec:"form=permission" jsonschema:"read, draft (the default), write or destructive: of the call itself; each step is gated by itself."`
 	Risk               string   `json:"risk,omitempty" spec:"form=risk" jsonschema:"safe, moderate (the default) or high."`
@@ -76,7 +76,7 @@ type Step struct {
 
 	// Tool is called with Input, a JSON value whose texts are templates.
 	Tool  string          `json:"tool,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool to call."`
-	Input json.RawMessage `json:"input,omitempty" jsonschema:"The input of the tool or composition; its texts are templates."`
+	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input of the tool or composition; its texts are templates."`
 	// Prompt asks a model, a skill or an agent.
 	Prompt *Prompt   `json:"prompt,omitempty" jsonschema:"A question to a model, a skill or an agent."`
 	Task   *TaskCall `json:"task,omitempty" jsonschema:"An extraction task to run."`
@@ -87,7 +87,7 @@ type Step struct {
 	Parallel []Step `json:"parallel,omitempty" spec:"min=1,max=100" jsonschema:"Steps that run at the same time."`
 	Switch   []Case `json:"switch,omitempty" spec:"min=1,max=100" jsonschema:"The first case whose condition holds runs."`
 	// Set gives values to vars; its texts are templates.
-	Set json.RawMessage `json:"set,omitempty" jsonschema:"Values to keep, read as vars.<name>; their texts are templates."`
+	Set json.RawMessage `json:"set,omitempty" spec:"form=settings" jsonschema:"Values to keep, read as vars.<name>; their texts are templates."`
 	// Wait is a length of time, or a template that gives one.
 	Wait      string     `json:"wait,omitempty" spec:"max=4096" jsonschema:"How long to wait, e.g. 24h or 3d."`
 	WaitUntil Expression `json:"wait_until,omitempty" spec:"max=4096" jsonschema:"The time to wait for: CEL that gives a timestamp."`
@@ -118,9 +118,9 @@ type Prompt struct {
 	Skill  string `json:"skill,omitempty" spec:"max=128,form=name" jsonschema:"The skill's name."`
 	Agent  string `json:"agent,omitempty" spec:"max=128,form=name" jsonschema:"The agent's name."`
 	// Input of an agent; its texts are templates.
-	Input json.RawMessage `json:"agent_input,omitempty" jsonschema:"The agent's input; its texts are templates."`
+	Input json.RawMessage `json:"agent_input,omitempty" spec:"form=mapping" jsonschema:"The agent's input; its texts are templates."`
 	// Schema makes the answer structured: JSON that fits, with one try to repair it.
-	Schema    json.RawMessage `json:"schema,omitempty" jsonschema:"JSON Schema of a structured answer."`
+	Schema    json.RawMessage `json:"schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema of a structured answer."`
 	MaxTokens int             `json:"max_tokens,omitempty" spec:"min=1,max=1000000" jsonschema:"Bound of the answer in tokens; default 4096."`
 }
 
@@ -129,7 +129,7 @@ type TaskCall struct {
 	Task string `json:"task" spec:"required,max=128,form=name" jsonschema:"The task's name."`
 	// Entity is a template that gives the entity's id.
 	Entity string          `json:"entity,omitempty" spec:"max=4096" jsonschema:"The entity's id; a template."`
-	Values json.RawMessage `json:"values,omitempty" jsonschema:"Values for the task; their texts are templates."`
+	Values json.RawMessage `json:"values,omitempty" spec:"form=mapping" jsonschema:"Values for the task; their texts are templates."`
 	// Wait is true by default: the step's result is the task's.
 	Wait *bool `json:"wait,omitempty" jsonschema:"Whether the step waits for the task's result; true by default."`
 }
@@ -187,5 +187,5 @@ type OnError struct {
 // Undo takes a step's effect back. Input is rendered when the step has succeeded.
 type Undo struct {
 	Tool  string          `json:"tool" spec:"required,max=64,form=tool_name" jsonschema:"The tool that takes the effect back."`
-	Input json.RawMessage `json:"input,omitempty" jsonschema:"Its input; texts are templates."`
+	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"Its input; texts are templates."`
 }

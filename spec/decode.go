@@ -13,7 +13,7 @@ type Expression string
 
 // decoder reads one document into a Go value and collects every problem on the way. Field names come from `json` tags;
 // `spec` tags say what else holds: required, min=, max= (numbers: value; text and lists: length; durations: "1s"), form= (a
-// name of forms).
+// name of forms; of values that are kept as they are, what constrainValue knows).
 type decoder struct {
 	document string
 	problems Problems

@@ -89,6 +89,10 @@ func definitions() (map[string]*jsonschema.Schema, error) {
 	for _, action := range actions {
 		steps.OneOf = append(steps.OneOf, &jsonschema.Schema{Required: []string{action}})
 	}
+	steps.DependentRequired = map[string][]string{"max_parallel": {"for_each"}, "for_each": {"id"}, "wait_for": {"id"}}
+	for _, call := range calls {
+		steps.DependentRequired[call] = []string{"id"}
+	}
 	handler, err := shapeOf(reflect.TypeFor[onError]())
 	if err != nil {
 		return nil, err
@@ -139,6 +143,7 @@ func constrain(property *jsonschema.Schema, f field, t reflect.Type) {
 		}
 	case reflect.Slice:
 		if t == reflect.TypeFor[json.RawMessage]() {
+			constrainValue(property, f.form)
 			return
 		}
 		property.MinItems, property.MaxItems = number[int](f.min, t), number[int](f.max, t)
@@ -146,6 +151,19 @@ func constrain(property *jsonschema.Schema, f field, t reflect.Type) {
 			property.Items.Pattern = formOf(f.form).pattern.String()
 		}
 	default:
+	}
+}
+
+// constrainValue says what a value that is kept as it is must be; the reader checks each of them by itself.
+func constrainValue(property *jsonschema.Schema, form string) {
+	switch form {
+	case "schema":
+		property.Type = "object"
+	case "mapping": // or one expression that gives it
+		property.Types = []string{"object", "string"}
+	case "settings":
+		property.Type, property.MinProperties = "object", jsonschema.Ptr(1)
+		property.PropertyNames = &jsonschema.Schema{Pattern: variablePattern.String()}
 	}
 }
 

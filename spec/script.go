@@ -40,7 +40,7 @@ type ScriptLet struct {
 type ScriptCall struct {
 	Tool string `json:"tool" spec:"required,max=16384,form=call" jsonschema:"The tool's name; a template may choose it."`
 	// Input is a value whose texts are templates.
-	Input json.RawMessage `json:"input,omitempty" jsonschema:"The input; its texts are templates."`
+	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input; its texts are templates."`
 }
 
 // json writes the script as the model reads it.

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -41,15 +44,7 @@ func TestPublishedSchemasAreCurrent(t *testing.T) {
 // What the reader takes, the published schema takes; what it refuses by shape, the schema refuses.
 func TestPublishedSchemaAgreesWithTheReader(t *testing.T) {
 	t.Parallel()
-	raw, err := spec.SchemaOf(spec.KindAgent)
-	require.NoError(t, err)
-	var doc any
-	require.NoError(t, json.Unmarshal(raw, &doc))
-	compiler := jsonschema.NewCompiler()
-	require.NoError(t, compiler.AddResource("agent.json", doc))
-	schema, err := compiler.Compile("agent.json")
-	require.NoError(t, err)
-
+	schema := compiled(t, spec.KindAgent)
 	for matter, ok := range map[string]bool{
 		"{name: a, model: script/a, script: {rules: [{when: true, answer: x}]}, deadline: 3d}": true,
 		"{name: a, model: openai/x, tools: [file.read, 'web.*', '*'], max_passes: 3}":          true,
@@ -64,12 +59,7 @@ func TestPublishedSchemaAgreesWithTheReader(t *testing.T) {
 		"{name: a, model: openai/x, deadline: 3w}":  false,
 		"{name: a, model: openai/x, script: {rules: [{let: [{name: a}], answer: x}]}}": false,
 	} {
-		var value any
-		require.NoError(t, yaml.Load([]byte(matter), &value))
-		b, err := json.Marshal(value)
-		require.NoError(t, err)
-		value, err = jsonschema.UnmarshalJSON(bytes.NewReader(b))
-		require.NoError(t, err)
+		value := valueOf(t, matter)
 		_, parseErr := spec.ParseAgent("a.md", []byte("---\n"+matter+"\n---\nx"))
 		if ok {
 			require.NoError(t, parseErr, matter)
@@ -77,6 +67,151 @@ func TestPublishedSchemaAgreesWithTheReader(t *testing.T) {
 		} else {
 			require.Error(t, parseErr, matter)
 			require.Error(t, schema.Validate(value), matter)
+		}
+	}
+}
+
+// compiled is the published schema of a kind, ready to validate.
+func compiled(t *testing.T, kind spec.Kind) *jsonschema.Schema {
+	t.Helper()
+	raw, err := spec.SchemaOf(kind)
+	require.NoError(t, err)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	require.NoError(t, err)
+	compiler := jsonschema.NewCompiler()
+	require.NoError(t, compiler.AddResource("schema.json", doc))
+	schema, err := compiler.Compile("schema.json")
+	require.NoError(t, err)
+	return schema
+}
+
+// valueOf is a YAML text as a schema validator reads it.
+func valueOf(t *testing.T, text string) any {
+	t.Helper()
+	var value any
+	require.NoError(t, yaml.Load([]byte(text), &value), text)
+	b, err := json.Marshal(value)
+	require.NoError(t, err)
+	value, err = jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	require.NoError(t, err)
+	return value
+}
+
+// The same for execution specs and skills: the schema alone sees shapes, and every key has a description for editors.
+func TestPublishedSchemasOfExecutionsAgreeWithTheReader(t *testing.T) {
+	t.Parallel()
+	step := func(step string) string { return "{kind: composition, name: a.b, steps: [" + step + "]}" }
+	for kind, texts := range map[spec.Kind]map[string]bool{
+		spec.KindComposition: {
+			fullComposition: true,
+			step("{id: a, tool: file.read, input: '${input}', on_error: fail, timeout: 1d}"):                            true,
+			step("{id: a, for_each: input.list, steps: [{id: b, if: true, composition: c, input: {x: 1}}], output: 3}"): true,
+			step("{}"):                false,
+			step("{tool: file.read}"): false,
+			step("{id: a, tool: file.read, set: {a: 1}}"):                     false,
+			step("{id: a, tool: read}"):                                       false,
+			step("{id: a, tool: file.read, inputs: {}}"):                      false,
+			step("{id: a, tool: file.read, input: 3}"):                        false,
+			step("{id: A, tool: file.read}"):                                  false,
+			step("{id: a, tool: file.read, on_error: ignore}"):                false,
+			step("{id: a, tool: file.read, on_error: {catch: []}}"):           false,
+			step("{id: a, tool: file.read, on_error: {catch: [{sett: {}}]}}"): false,
+			step("{id: a, tool: file.read, max_parallel: 2}"):                 false,
+			step("{id: a, tool: file.read, retry: {}}"):                       false,
+			step("{id: a, tool: file.read, timeout: 3 days}"):                 false,
+			step("{set: {}}"):                false,
+			step("{set: {a-b: 1}}"):          false,
+			step("{switch: [{when: true}]}"): false,
+			step("{parallel: [{steps: [{switch: [{else: true, steps: [1]}]}]}]}"):     false,
+			"{kind: composition, name: a.b}":                                          false,
+			"{kind: prompt, name: a.b, steps: [{set: {a: 1}}]}":                       false,
+			"{kind: composition, name: a b, steps: [{set: {a: 1}}]}":                  false,
+			"{kind: composition, name: a.b, risk: none, steps: [{set: {a: 1}}]}":      false,
+			"{kind: composition, name: a.b, input_schema: 3, steps: [{set: {a: 1}}]}": false,
+		},
+		spec.KindPrompt: {
+			"{kind: prompt, name: a, model: openai/x, prompt: hi, tags: [a]}":           true,
+			"{kind: prompt, name: a, mode: agent, agent: b, agent_input: {a: 1}}":       true,
+			"{kind: prompt, name: a, model: openai/x, prompt: hi, schema: true}":        false,
+			"{kind: prompt, name: a, mode: chat, model: openai/x, prompt: hi}":          false,
+			"{kind: prompt, name: a, model: openai/x, prompt: hi, max_tokens: 0}":       false,
+			"{kind: prompt, name: a, model: openai/x, prompt: hi, steps: [{wait: 1h}]}": false,
+		},
+		spec.KindTask: {
+			"{kind: task, name: a, task: b, entity: x, values: {a: 1}, wait: false}": true,
+			"{kind: task, name: a, task: B}":                                         false,
+			"{kind: task, name: a}":                                                  false,
+			"{kind: task, name: a, task: b, wait: 1h}":                               false,
+		},
+	} {
+		schema := compiled(t, kind)
+		for text, ok := range texts {
+			_, err := spec.LoadExecution("a.yaml", []byte(text))
+			if ok {
+				require.NoError(t, err, text)
+				require.NoError(t, schema.Validate(valueOf(t, text)), text)
+			} else {
+				require.Error(t, schema.Validate(valueOf(t, text)), text)
+				if kind == spec.KindComposition == strings.Contains(text, "composition") {
+					require.Error(t, err, text)
+				}
+			}
+		}
+	}
+	// Documents whose problems no shape shows are fine by the schema, those with unknown keys never are.
+	schema := compiled(t, spec.KindComposition)
+	deep := []spec.ProblemCode{spec.ProblemUnknownStep, spec.ProblemStepOrder, spec.ProblemOutOfScope, spec.ProblemUnknownVar, spec.ProblemUnreachable}
+	seen := 0
+	for _, c := range slices.Concat(slices.Collect(maps.Values(problemCases(t)))...) {
+		if spec.KindOf("a.yaml", []byte(c.text())) != spec.KindComposition || c.File != "" {
+			continue
+		}
+		shallow, unknown := false, false
+		for _, p := range c.Problems {
+			shallow = shallow || !slices.Contains(deep, p.Code)
+			unknown = unknown || p.Code == spec.ProblemUnknownKey
+		}
+		if !shallow {
+			require.NoError(t, schema.Validate(valueOf(t, c.text())), c.Name)
+			seen++
+		}
+		if unknown {
+			require.Error(t, schema.Validate(valueOf(t, c.text())), c.Name)
+			seen++
+		}
+	}
+	require.Greater(t, seen, 20)
+	require.NoError(t, compiled(t, spec.KindSkill).Validate(valueOf(t, "{name: a, description: b, metadata: {x: 1}}")))
+	require.Error(t, compiled(t, spec.KindSkill).Validate(valueOf(t, "{name: a}")))
+}
+
+func TestEveryKeyIsDescribed(t *testing.T) {
+	t.Parallel()
+	for _, kind := range spec.Kinds() {
+		raw, err := spec.SchemaOf(kind)
+		require.NoError(t, err)
+		var schema map[string]any
+		require.NoError(t, json.Unmarshal(raw, &schema))
+		described(t, string(kind), schema)
+	}
+}
+
+// described walks a schema: every property says what it is.
+func described(t *testing.T, path string, schema any) {
+	t.Helper()
+	switch s := schema.(type) {
+	case []any:
+		for _, one := range s {
+			described(t, path, one)
+		}
+	case map[string]any:
+		properties, _ := s["properties"].(map[string]any)
+		for name, property := range properties {
+			description, _ := property.(map[string]any)["description"].(string)
+			require.NotEmpty(t, description, "%s.%s", path, name)
+		}
+		for key, inner := range s {
+			described(t, path+"."+key, inner)
 		}
 	}
 }
@@ -93,6 +228,14 @@ func TestKindOf(t *testing.T) {
 		{"README.md", "# Hello\n", ""},
 		{"x.yaml", "kind: composition\n", "composition"},
 		{"x.yaml", "a: 1\n", ""},
+		{"x.yaml", "kind: 'task' # one\r\n", "task"},
+		{"x.yaml", "{kind: prompt, name: a}", "prompt"},
+		{"x.json", `{"name": "a", "steps": [{"kind": "agent"}], "kind": "composition"}`, "composition"},
+		{"x.json", `{"steps": [{"kind": "agent"}]}`, ""},
+		{"x.json", `{"kind": "composition", "steps": [`, "composition"},
+		{"x.json", `{"kind": 3}`, ""},
+		{"a/SKILL.md", "# Hello", spec.KindSkill},
+		{"a/skill.md", "# Hello", ""},
 	} {
 		require.Equal(t, c.want, spec.KindOf(c.file, []byte(c.body)), c.file)
 	}
