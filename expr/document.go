@@ -62,21 +62,64 @@ func (e *Env) compileDocument(raw json.RawMessage, compile func(string, []piece)
 	if err != nil {
 		return nil, []Problem{{Err: jig.AsError(err)}}
 	}
+	if err := (&counter{env: e}).count(v, 0); err != nil {
+		return nil, []Problem{{Err: jig.AsError(err)}}
+	}
 	c := &documentCompiler{env: e, compile: compile}
 	root := asWritten([]node{c.value(v, nil)})
 	return root[0], c.problems
+}
+
+// counter adds up the expressions of a document, so that too many are refused before the first is compiled.
+type counter struct {
+	env                          *Env
+	expressions, sources, broken int
+}
+
+func (c *counter) count(v any, depth int) error {
+	if depth > maxDocumentDepth {
+		return jig.Errorf(jig.CodeInvalidInput, "nested more than %d levels deep", maxDocumentDepth)
+	}
+	switch x := v.(type) {
+	case string:
+		pieces, err := c.env.split(x)
+		if err != nil { // it is split again, and reported, to compile it
+			if c.broken++; c.broken > maxProblems {
+				return err
+			}
+			return nil
+		}
+		for _, p := range pieces {
+			if p.expression {
+				c.expressions++
+				c.sources += len(p.text)
+			}
+		}
+		return c.env.tooMany("document", c.expressions, c.sources)
+	case []any:
+		for _, item := range x {
+			if err := c.count(item, depth+1); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, key := range keysOf(x) {
+			if err := c.count(x[key], depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // maxProblems bounds what is reported of one document.
 const maxProblems = 100
 
 type documentCompiler struct {
-	env         *Env
-	compile     func(source string, pieces []piece) (*Template, error)
-	expressions int
-	source      int
-	problems    []Problem
-	over        bool
+	env      *Env
+	compile  func(source string, pieces []piece) (*Template, error)
+	problems []Problem
+	over     bool
 }
 
 func (c *documentCompiler) report(at *place, err error) node {
@@ -88,16 +131,6 @@ func (c *documentCompiler) report(at *place, err error) node {
 func (c *documentCompiler) text(source string, at *place) node {
 	pieces, err := c.env.split(source)
 	if err != nil {
-		return c.report(at, err)
-	}
-	for _, p := range pieces {
-		if p.expression {
-			c.expressions++
-			c.source += len(p.text)
-		}
-	}
-	if err := c.env.tooMany("document", c.expressions, c.source); err != nil {
-		c.over = true
 		return c.report(at, err)
 	}
 	t, err := c.compile(source, pieces)
@@ -113,10 +146,6 @@ func (c *documentCompiler) text(source string, at *place) node {
 func (c *documentCompiler) value(v any, at *place) node {
 	if c.over {
 		return nil
-	}
-	if at.depth() > maxDocumentDepth {
-		c.over = true
-		return c.report(at, jig.Errorf(jig.CodeInvalidInput, "nested more than %d levels deep", maxDocumentDepth))
 	}
 	switch x := v.(type) {
 	case string:
@@ -198,21 +227,13 @@ type place struct {
 	parent *place
 	key    string
 	index  int
-	level  int
-}
-
-func (p *place) depth() int {
-	if p == nil {
-		return 0
-	}
-	return p.level
 }
 
 func (p *place) member(key string) *place {
-	return &place{parent: p, key: key, index: -1, level: p.depth() + 1}
+	return &place{parent: p, key: key, index: -1}
 }
 
-func (p *place) item(i int) *place { return &place{parent: p, index: i, level: p.depth() + 1} }
+func (p *place) item(i int) *place { return &place{parent: p, index: i} }
 
 // longestKey is how much of a key a path shows.
 const longestKey = 200

@@ -1,8 +1,10 @@
 package expr_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,33 +82,119 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// hostileDocuments are documents of templates that would take gigabytes or hours.
+func hostileDocuments() map[string]string {
+	heavy := "${lists.range(30000).map(x, x).size()}"
+	many := func(n int, text string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(strconv.Quote(text)+",", n), ",") + "]"
+	}
+	return map[string]string{
+		"a long expression":      strconv.Quote("${" + strings.Repeat("1+", 500_000) + "1}"),
+		"a long text":            strconv.Quote(strings.Repeat("x", 5<<20)),
+		"many expressions":       strconv.Quote(strings.Repeat("${1}", 250_000)),
+		"many texts":             many(100_000, "${1}"),
+		"many long expressions":  many(250, "${["+strings.Repeat("1,", 1_800)+"1]}"),
+		"many heavy expressions": many(250, heavy),
+		"one heavy text":         strconv.Quote(strings.Repeat(heavy, 250)),
+		"many large results":     many(300, "${'x'.split('').map(x, lists.range(5000))}"),
+		"many errors":            many(100_000, "${"),
+		"deep":                   strings.Repeat(`{"a":`, 5_000) + `"${1}"` + strings.Repeat("}", 5_000),
+		"very deep":              strings.Repeat("[", 1_000_000),
+		"deep and wide":          strings.Repeat("[", 102) + many(50_000, "${1}") + strings.Repeat("]", 102),
+		"a long key":             `{"` + strings.Repeat("k", 500_000) + `":[` + strings.Repeat(`"${",`, 20_000) + `"${"]}`,
+	}
+}
+
+// measured runs a thing that must fail as INVALID_INPUT, and soon. It takes the best of three: other work on the machine is not
+// our doing.
+func measured(t *testing.T, run func() error) {
+	t.Helper()
+	took, heap := time.Hour, uint64(0)
+	for range 3 {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		begin, used := time.Now(), cpuTime()
+		err := run()
+		took = min(took, time.Since(begin), cpuTime()-used)
+		runtime.ReadMemStats(&after)
+		heap = after.TotalAlloc - before.TotalAlloc
+		require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+		require.Less(t, len(jig.AsError(err).Message), 1_000, "the reason is for people")
+	}
+	t.Logf("%v, %d KiB allocated", took, heap>>10)
+	require.Less(t, took, 100*time.Millisecond)
+	require.Less(t, heap, uint64(32<<20), "allocated in all, so more than was ever held")
+}
+
 // Not parallel: it measures time and memory.
 func TestHostileExpressionsAreRefused(t *testing.T) { //nolint:paralleltest // it measures
 	if raceEnabled {
 		t.Skip("the race detector changes what is measured")
 	}
-	env, err := expr.NewEnv(expr.Use{Name: "step"})
-	require.NoError(t, err)
-	for name, source := range hostile() { //nolint:paralleltest // as above
+	env := stepEnv(t)
+	sources := hostile()
+	sources["a megabyte"] = strings.Repeat("input.a + ", 100_000) + "1"
+	for name, source := range sources { //nolint:paralleltest // as above
 		t.Run(name, func(t *testing.T) {
-			took, heap := time.Hour, uint64(0)
-			for range 3 { // the best of three: other work on the machine is not our doing
-				var before, after runtime.MemStats
-				runtime.GC()
-				runtime.ReadMemStats(&before)
-				begin, used := time.Now(), cpuTime()
+			measured(t, func() error {
 				p, err := env.Compile(source)
 				if err == nil {
 					_, err = p.Eval(t.Context(), nil)
 				}
-				took = min(took, time.Since(begin), cpuTime()-used)
-				runtime.ReadMemStats(&after)
-				heap = after.TotalAlloc - before.TotalAlloc
-				require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
-			}
-			t.Logf("%v, %d KiB allocated", took, heap>>10)
-			require.Less(t, took, 100*time.Millisecond)
-			require.Less(t, heap, uint64(32<<20), "allocated in all, so more than was ever held")
+				return err
+			})
 		})
+	}
+}
+
+// Not parallel: it measures time and memory.
+func TestHostileDocumentsAreRefused(t *testing.T) { //nolint:paralleltest // it measures
+	if raceEnabled {
+		t.Skip("the race detector changes what is measured")
+	}
+	env := stepEnv(t)
+	for name, document := range hostileDocuments() { //nolint:paralleltest // as above
+		t.Run(name, func(t *testing.T) {
+			measured(t, func() error {
+				d, problems := env.Document(json.RawMessage(document))
+				if len(problems) > 0 {
+					require.LessOrEqual(t, len(problems), 100)
+					return problems[0].Err
+				}
+				_, err := d.Render(t.Context(), nil)
+				return err
+			})
+		})
+	}
+}
+
+// What a check believes of a schema is bounded too, whatever the schema says of itself.
+func TestHostileSchemasEnd(t *testing.T) {
+	t.Parallel()
+	doubling := strings.Builder{}
+	doubling.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
+	for i := range 40 {
+		fmt.Fprintf(&doubling, `"d%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}},`, i, i+1, i+1)
+	}
+	doubling.WriteString(`"d40":{"type":"string"}}}`)
+	self := `{"type":"array","items":{"$ref":"#"}}`
+	for name, schema := range map[string]string{
+		"itself":       `{"$ref":"#"}`,
+		"each other":   `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`,
+		"list of self": self,
+		"doubling":     doubling.String(),
+		"deep":         strings.Repeat(`{"items":`, 5_000) + "{}" + strings.Repeat("}", 5_000),
+		"not a schema": `[1,2]`, "nothing": `null`, "nowhere": `{"$ref":"#/$defs/none"}`, "odd": `{"type":[1,{}],"enum":{},"required":3,"properties":[],"items":1}`,
+	} {
+		shapes := expr.Shapes{"input": json.RawMessage(schema), "item": json.RawMessage(strings.Replace(schema, " ", "", 1) + " ")}
+		for _, source := range []string{"input", "input.a.b.a.b", "index > 0 ? input : item", "[input] + [item]", "input.map(x, x).map(x, x[0][0])"} {
+			described, err := stepEnv(t).Describe(source, shapes)
+			if err != nil {
+				require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err), "%s: %s", name, source)
+				continue
+			}
+			require.Less(t, len(described), 100_000, "%s: %s", name, source)
+		}
 	}
 }

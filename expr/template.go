@@ -59,8 +59,8 @@ func (e *Env) template(source string, pieces []piece) (*Template, error) {
 
 // What one template and one document of templates may hold: so many expressions, and so many times the longest source.
 const (
-	maxExpressions = 1_000
-	maxSources     = 8
+	maxExpressions = 500
+	maxSources     = 4
 )
 
 func (e *Env) tooMany(what string, expressions, sources int) error {
