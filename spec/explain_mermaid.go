@@ -1,0 +1,220 @@
+package spec
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// Mermaid draws the spec as a flowchart, top down: diamonds for conditions, frames for loops, blocks and parallel steps,
+// dashed arrows to what catches a failure and to what undoes a step.
+func (e Explanation) Mermaid() string {
+	d := &drawing{tools: e.tools, depth: 1}
+	start := d.node(roundEnds, string(e.spec.Kind)+" "+e.spec.Name)
+	exits := d.block(e.spec.Steps, []exit{{from: start}})
+	if len(exits) > 0 {
+		d.link(exits, d.node(roundEnds, "done"))
+	}
+	return "flowchart TD\n" + d.nodes.String() + strings.Join(d.edges, "")
+}
+
+// drawing collects nodes and edges apart: an edge that is written within a frame would draw its ends into the frame.
+type drawing struct {
+	nodes strings.Builder
+	edges []string
+	depth int
+	count int
+	tools map[string]jig.Tool
+}
+
+// exit is where the flow leaves a step.
+type exit struct {
+	from, label string
+	// dashed is for what happens on a failure.
+	dashed bool
+}
+
+// shape is what stands before and after a node's label.
+type shape struct{ open, shut string }
+
+var (
+	box       = shape{`["`, `"]`}
+	diamond   = shape{`{"`, `"}`}
+	roundEnds = shape{`(["`, `"])`}
+	circle    = shape{`(("`, `"))`}
+	slanted   = shape{`[/"`, `"/]`}
+	hexagon   = shape{`{{"`, `"}}`}
+)
+
+func (d *drawing) write(format string, args ...any) {
+	d.nodes.WriteString(strings.Repeat("  ", d.depth))
+	fmt.Fprintf(&d.nodes, format+"\n", args...)
+}
+
+// node draws a node with lines of text and returns its id.
+func (d *drawing) node(s shape, lines ...string) string {
+	d.count++
+	id := fmt.Sprintf("n%d", d.count)
+	d.write("%s%s%s%s", id, s.open, label(lines...), s.shut)
+	return id
+}
+
+// frame draws a frame around what draw draws and returns its id.
+func (d *drawing) frame(title string, draw func()) string {
+	d.count++
+	id := fmt.Sprintf("g%d", d.count)
+	d.write("subgraph %s [\"%s\"]", id, label(title))
+	d.depth++
+	draw()
+	d.depth--
+	d.write("end")
+	return id
+}
+
+func (d *drawing) link(from []exit, to string) {
+	for _, e := range from {
+		arrow, text := "-->", ""
+		if e.dashed {
+			arrow = "-.->"
+		}
+		if e.label != "" {
+			text = `|"` + label(e.label) + `"|`
+		}
+		d.edges = append(d.edges, fmt.Sprintf("  %s %s%s %s\n", e.from, arrow, text, to))
+	}
+}
+
+// block draws steps one after another.
+func (d *drawing) block(steps []Step, in []exit) []exit {
+	for i := range steps {
+		in = d.step(&steps[i], in)
+	}
+	return in
+}
+
+// step draws a step with its condition, and what catches its failure and undoes it.
+func (d *drawing) step(s *Step, in []exit) []exit {
+	var skipped []exit
+	if s.If != "" {
+		condition := d.node(diamond, string(s.If))
+		d.link(in, condition)
+		in, skipped = []exit{{from: condition, label: "yes"}}, []exit{{from: condition, label: "no"}}
+	}
+	at, out := d.looped(s, in)
+	if s.Undo != nil {
+		d.link([]exit{{from: at, label: "undo", dashed: true}}, d.node(box, "call "+s.Undo.Tool, asksText(d.tools[s.Undo.Tool])))
+	}
+	if s.OnError != nil && len(s.OnError.Catch) > 0 {
+		d.frame("when it fails", func() {
+			caught := d.block(s.OnError.Catch, []exit{{from: at, label: s.OnError.text(), dashed: true}})
+			out = append(out, caught...)
+		})
+	}
+	return append(out, skipped...)
+}
+
+// looped draws a step's action, in a frame when it is repeated. at is what fails and is undone.
+func (d *drawing) looped(s *Step, in []exit) (at string, out []exit) {
+	if s.ForEach == "" {
+		return d.action(s, in)
+	}
+	if len(s.Steps) == 0 {
+		at = d.frame(s.loop(), func() { _, out = d.action(s, in) })
+		return at, out
+	}
+	at = d.frame(s.title(s.loop()), func() { out = d.block(s.Steps, in) })
+	return at, out
+}
+
+func (d *drawing) action(s *Step, in []exit) (at string, out []exit) {
+	title := s.title(s.action())
+	switch {
+	case len(s.Steps) > 0:
+		at = d.frame(title, func() { out = d.block(s.Steps, in) })
+	case len(s.Parallel) > 0:
+		at = d.frame(title, func() {
+			fork := d.node(circle, " ")
+			d.link(in, fork)
+			var ends []exit
+			for i := range s.Parallel {
+				ends = append(ends, d.step(&s.Parallel[i], []exit{{from: fork}})...)
+			}
+			if len(ends) > 0 { // else each of them fails
+				join := d.node(circle, " ")
+				d.link(ends, join)
+				out = []exit{{from: join}}
+			}
+		})
+	case len(s.Switch) > 0:
+		at = d.node(diamond, s.ID, "switch")
+		d.link(in, at)
+		always := false
+		for _, c := range s.Switch {
+			out = append(out, d.block(c.Steps, []exit{{from: at, label: c.condition()}})...)
+			always = always || c.Else
+		}
+		if !always {
+			out = append(out, exit{from: at, label: "else"})
+		}
+	default:
+		at = d.node(s.shape(), append([]string{s.ID, s.action()}, s.remarks(d.tools)...)...)
+		d.link(in, at)
+		if s.Fail == nil || s.OnError != nil && s.OnError.Continue {
+			out = []exit{{from: at}}
+		}
+	}
+	return at, out
+}
+
+// title is what stands over a frame.
+func (s *Step) title(what string) string {
+	if s.ID != "" {
+		what = s.ID + ": " + what
+	}
+	return strings.Join(append([]string{what}, s.remarks(nil)...), "; ")
+}
+
+func (s *Step) shape() shape {
+	switch {
+	case s.Wait != "" || s.WaitUntil != "" || s.WaitFor != nil:
+		return slanted
+	case s.Fail != nil:
+		return hexagon
+	}
+	return box
+}
+
+// maxLabel is the longest line of a label, in characters.
+const maxLabel = 80
+
+// label makes the text of a label: lines, with everything that means something to Mermaid or HTML written as an entity.
+// Empty lines are left out.
+func label(lines ...string) string {
+	var shown []string
+	for _, line := range lines {
+		if line = oneLine(line, maxLabel); line != "" {
+			shown = append(shown, listMark.ReplaceAllStringFunc(entities.Replace(line), entityOfLast))
+		}
+	}
+	if len(shown) == 0 {
+		return " "
+	}
+	return strings.Join(shown, "<br/>")
+}
+
+// entities are written as Mermaid writes them. A colon takes part in class and style statements, a percent sign in
+// directives, two dollars in formulas, backticks and asterisks in Markdown.
+var entities = strings.NewReplacer(
+	`"`, "#quot;", "#", "#35;", "&", "#amp;", "<", "#lt;", ">", "#gt;", "`", "#96;", "%", "#37;", `\`, "#92;", ":", "#58;",
+	"$", "#36;", "|", "#124;", "*", "#42;", ";", "#59;",
+)
+
+// listMark begins a line that Mermaid would take for an item of a list.
+var listMark = regexp.MustCompile(`^(?:[0-9]+[.)]|[-+])`)
+
+func entityOfLast(mark string) string {
+	last := len(mark) - 1
+	return fmt.Sprintf("%s#%d;", mark[:last], mark[last])
+}
