@@ -242,3 +242,37 @@ func FuzzLoadExecution(f *testing.F) {
 		})
 	})
 }
+
+// Whatever stands in the expressions of a document that is right otherwise: they are accepted, or each is refused at its place.
+func FuzzCheckExpressions(f *testing.F) {
+	f.Add("input.a == 1", "${steps.a.data}", "item", "a")
+	f.Add("has(steps.b)", "x ${vars.v} $${", "steps['a'].success", "error")
+	f.Add("error.code == ''", "${e.code}${index}", "[1, 2].map(steps, steps)", "e")
+	f.Add("steps.each[0].success", "${input.list[0].n + 'x'}", "input.list", "each")
+	f.Fuzz(func(t *testing.T, condition, template, list, id string) {
+		type object = map[string]any
+		body, err := json.Marshal(object{
+			"kind": "composition", "name": "a.b", "input_schema": object{"type": "object", "properties": object{
+				"a": object{"type": "integer"}, "list": object{"type": "array", "items": object{"type": "object", "properties": object{"n": object{"type": "number"}}}},
+			}},
+			"steps": []object{
+				{"id": "a", "if": condition, "tool": "a.b", "input": object{"x": template}, "undo": object{"tool": "a.b", "input": object{"y": template}}},
+				{"set": object{"v": template}},
+				{"id": "each", "for_each": list, "steps": []object{{"id": "b", "if": condition, "tool": "a.b", "input": object{"x": []any{template}}}}, "output": template},
+				{"id": id, "composition": "c", "on_error": object{"as": "e", "when": condition, "catch": []object{{"fail": object{"message": template}}}}},
+			},
+			"output": object{"x": template},
+		})
+		require.NoError(t, err)
+		doc, problems := spec.Load("fuzz.json", body)
+		for _, p := range problems {
+			require.NotEmpty(t, p.Path, "%v", p)
+			require.Positive(t, p.Line, "%v", p)
+		}
+		if problems.OrNil() == nil {
+			spec.CheckShapes(doc, func(string) (json.RawMessage, bool) {
+				return json.RawMessage(`{"type": "object", "properties": {"a": {}}}`), true
+			})
+		}
+	})
+}

@@ -160,10 +160,12 @@ func (s *sites) end(p *placed) {
 	if p.OnError != nil {
 		s.expression(site{step: p, item: true, done: true, own: true, failed: true, caught: true}, inner("on_error.when"), p.OnError.When, expr.Bool)
 	}
-	s.ended(p)
+	data := s.data(p)
 	if p.Undo != nil {
+		s.shapes.known["steps."+p.ID] = expr.ResultShape(data) // of a loop, the item's own
 		s.value(site{step: p, item: true, done: true, own: true}, inner("undo.input"))
 	}
+	s.ended(p, data)
 }
 
 func (s *sites) prompt(at site, p *placed) {

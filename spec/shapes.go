@@ -19,9 +19,12 @@ type stepShapes struct {
 	errors []string
 }
 
-// errorShape is the error that expressions read. All of its members are there.
-var errorShape = json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"code":{"type":"string"},
-	"message":{"type":"string"},"field":{"type":"string"},"hint":{"type":"string"},"reason":{"type":"string"}}}`)
+// The error and the event that expressions read. All of their members are there.
+var (
+	errorShape = json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"code":{"type":"string"},
+		"message":{"type":"string"},"field":{"type":"string"},"hint":{"type":"string"},"reason":{"type":"string"}}}`)
+	eventShape = json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"name":{"type":"string"},"data":{}}}`)
+)
 
 func newStepShapes(input json.RawMessage, tools Shapes, errors []string) stepShapes {
 	known := expr.Shapes{}
@@ -40,6 +43,9 @@ func (k stepShapes) at(at site) expr.Shapes {
 		if at.handles(name) {
 			k.known[name] = errorShape
 		}
+	}
+	if at.awaited {
+		k.known["event"] = eventShape
 	}
 	for p := at.step; p != nil; p = p.outer {
 		if p.ForEach != "" && (p != at.step || at.item) {
@@ -64,7 +70,7 @@ func (s *sites) loop(p *placed) {
 }
 
 // ended notes what is known of a step's result, and of the variables that it set.
-func (s *sites) ended(p *placed) {
+func (s *sites) ended(p *placed, data json.RawMessage) {
 	if n := s.places[joinPath(p.path, "set")]; p.Set != nil && n != nil {
 		for _, e := range n.entries {
 			delete(s.shapes.known, "vars."+e.key)
@@ -76,7 +82,7 @@ func (s *sites) ended(p *placed) {
 	if p.ID == "" {
 		return
 	}
-	result := expr.ResultShape(s.data(p))
+	result := expr.ResultShape(data)
 	if p.ForEach != "" {
 		result = expr.ListShape(result)
 	}
