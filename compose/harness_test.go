@@ -43,7 +43,9 @@ type world struct {
 	moves    int
 	ended    int
 	biggest  int
-	result   jig.ToolResult
+	// read counts the paths that were looked up.
+	read   int
+	result jig.ToolResult
 }
 
 type timed struct {
@@ -85,6 +87,7 @@ func worldOf(plan *compose.Plan, input string, tools func(*row) (jig.ToolResult,
 
 // Calls implements compose.Facts.
 func (w *world) Calls(_ context.Context, paths []string) (map[string]compose.Call, error) {
+	w.read += len(paths)
 	out := map[string]compose.Call{}
 	for _, p := range paths {
 		if r, ok := w.rows[p]; ok {
@@ -96,6 +99,7 @@ func (w *world) Calls(_ context.Context, paths []string) (map[string]compose.Cal
 
 // Values implements compose.Facts.
 func (w *world) Values(_ context.Context, paths []string) (map[string]json.RawMessage, error) {
+	w.read += len(paths)
 	out := map[string]json.RawMessage{}
 	for _, p := range paths {
 		if v, ok := w.values[p]; ok {
@@ -158,7 +162,8 @@ func (w *world) store(t *testing.T, move jig.Move) {
 	w.state = move.State
 	w.biggest = max(w.biggest, len(move.State))
 	for _, ask := range move.Calls {
-		require.NotContains(t, w.rows, ask.Path, "the call was asked for twice")
+		_, twice := w.rows[ask.Path]
+		require.False(t, twice, "the call %s was asked for twice", ask.Path)
 		require.True(t, json.Valid(ask.Input), "the input of %s is no JSON: %s", ask.Path, ask.Input)
 		w.asked = append(w.asked, ask.Path)
 		r := &row{path: ask.Path, tool: ask.Tool, input: ask.Input, undo: ask.Undo, status: jig.CallReserved}
@@ -213,8 +218,8 @@ func (w *world) happen(t *testing.T, move jig.Move) {
 	if w.order != nil {
 		w.order.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
 	}
-	for _, path := range slices.Sorted(maps.Keys(w.rows)) {
-		if r := w.rows[path]; r.canceled && !r.status.Final() && !slices.Contains(open, path) {
+	for _, path := range move.Cancel {
+		if r := w.rows[path]; !slices.Contains(open, path) {
 			w.finish(r, jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")))
 			return
 		}
@@ -222,7 +227,7 @@ func (w *world) happen(t *testing.T, move jig.Move) {
 	for _, path := range open {
 		r := w.rows[path]
 		result, ends := w.tools(r)
-		if r.canceled {
+		if r.canceled && !(ends && w.order != nil && len(path)%2 == 0) { // some end well all the same
 			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")), true
 		}
 		if ends {
