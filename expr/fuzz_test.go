@@ -3,9 +3,12 @@ package expr_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
@@ -48,18 +51,109 @@ func FuzzExpression(f *testing.F) {
 	})
 }
 
+// Whatever a schema, a value and an expression are: when the value fits the schema and the expression works on it, the check has
+// nothing to say. What is never evaluated may be wrong, so expressions that may leave a part out are left out.
+func FuzzCheck(f *testing.F) {
+	for _, seed := range []struct{ source, schema, value string }{
+		{"input.n + 1", `{"properties":{"n":{"type":"number"}}}`, `{"n":1}`},
+		{"input.l.map(x, x.a + 'x')", `{"properties":{"l":{"items":{"properties":{"a":{"type":["string","null"]}}},"type":"array"}}}`, `{"l":[{"a":"b"}]}`},
+		{"input.s.size() == input.n", `{"type":"object","properties":{"s":{"enum":["a",1]},"n":{"const":1}},"additionalProperties":false}`, `{"s":"a","n":1}`},
+		{"input.a.b.c", `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"a":{"$ref":"#"}}}}}`, `{"a":{"b":{"c":null}}}`},
+		{"input.tags.sort()[0] + input.x", `{"allOf":[{"required":["x"]}],"properties":{"tags":{"type":"array","items":{"type":"string"}}}}`, `{"tags":["b","a"],"x":"y"}`},
+		{"-input.m['a'] < 2.5", `{"properties":{"m":{"additionalProperties":{"type":"integer"}}}}`, `{"m":{"a":3}}`},
+		{"input.filter(k, k > 'a').map(k, k + 'x')", `{"type":"object"}`, `{"b":1}`},
+		{"cel.bind(x, input.o, x.p * 2)", `{"properties":{"o":{"patternProperties":{"p":{"type":"integer"}}}}}`, `{"o":{"p":2}}`},
+	} {
+		f.Add(seed.source, seed.schema, seed.value)
+	}
+	env := stepEnv(f)
+	f.Fuzz(func(t *testing.T, source, schema, value string) {
+		if len(schema) > 4<<10 || len(value) > 4<<10 {
+			return
+		}
+		shapes := expr.Shapes{"input": json.RawMessage(schema)}
+		err := env.Check(source, expr.Any, shapes)
+		_, describeErr := env.Describe(source, shapes)
+		require.Equal(t, err == nil, describeErr == nil)
+		if err == nil {
+			return
+		}
+		require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+		p, compileErr := env.Compile(source)
+		if compileErr != nil || partial(source) || strings.Contains(err.Error(), "never equal") || !fits(schema, value) {
+			return
+		}
+		if strings.Contains(err.Error(), " has no '") && !strings.Contains(schema, `"additionalProperties":false`) {
+			return // the members that a schema lists are taken for all
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		got, evalErr := p.Eval(ctx, map[string]any{"input": json.RawMessage(value)})
+		require.Error(t, evalErr, "it gives %v, but the check says %v", got, err)
+	})
+}
+
+// partial reports whether an expression may not evaluate every part of itself, or asks whether something is there.
+func partial(source string) bool {
+	for _, word := range []string{"?", "&&", "||", "has", " in ", "all", "exists", "map", "filter", "transform", "sortBy", "dyn", "bind"} {
+		if strings.Contains(source, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func fits(schema, value string) bool {
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
+	if err != nil {
+		return false
+	}
+	instance, err := jsonschema.UnmarshalJSON(strings.NewReader(value))
+	if err != nil {
+		return false
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(jsonschema.SchemeURLLoader{})
+	if c.AddResource("urn:schema", document) != nil {
+		return false
+	}
+	compiled, err := c.Compile("urn:schema")
+	return err == nil && compiled.Validate(instance) == nil
+}
+
+// A template and the document that holds it compile alike, and give the same.
 func FuzzTemplate(f *testing.F) {
 	for _, source := range []string{"a ${task} b", "$${x}", "${'}'}", "${r'\\'}", "${ {} }", "$$${task}", "${", "é${'''}'''}"} {
 		f.Add(source)
 	}
 	env := scriptEnv(f)
 	f.Fuzz(func(t *testing.T, source string) {
+		vars := map[string]any{"task": "x"}
 		tm, err := env.Template(source)
+		var got json.RawMessage
 		if err == nil {
-			_, err = tm.Eval(t.Context(), map[string]any{"task": "x"})
+			got, err = tm.EvalJSON(t.Context(), vars)
 		}
 		if err != nil {
 			require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+		}
+		checked := env.CheckTemplate(source, nil)
+		require.True(t, checked != nil || tm != nil, "what the check accepts compiles")
+		if !utf8.ValidString(source) {
+			return
+		}
+		quoted, marshalErr := json.Marshal([]string{source})
+		require.NoError(t, marshalErr)
+		d, problems := env.Document(quoted)
+		require.Equal(t, tm != nil, len(problems) == 0)
+		if d == nil {
+			return
+		}
+		require.Equal(t, tm.Reads(), d.Reads())
+		rendered, renderErr := d.Render(t.Context(), vars)
+		require.Equal(t, err == nil, renderErr == nil)
+		if err == nil {
+			require.Equal(t, "["+string(got)+"]", string(rendered))
 		}
 	})
 }

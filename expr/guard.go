@@ -49,8 +49,8 @@ func (e *Env) guardCall(call interpreter.InterpretableCall) interpreter.Interpre
 	}
 	guarded := &guardedCall{InterpretableCall: call, before: rule, args: call.Args(), apply: applyOverload(call, overload)}
 	switch {
-	case comparison(call.Function()) && overload.OperandTrait == 0:
-		guarded.binary = overload.Binary
+	case truth(call.Function()) && len(guarded.args) == 2 && overload.Binary != nil:
+		guarded.binary = binaryOf(call, overload)
 	case call.Function() == overloads.Size:
 		guarded.size = overload.Unary
 	}
@@ -97,6 +97,9 @@ func (g *guardedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	if types.IsUnknownOrError(right) {
 		return right
 	}
+	if _, growing := left.(traits.MutableLister); growing {
+		return types.LabelErrNode(g.ID(), g.binary(left, right)) // a macro's list; what is added was charged when it was made
+	}
 	if heavy(left) || heavy(right) {
 		return g.call(frame, []ref.Val{left, right}, true)
 	}
@@ -130,9 +133,7 @@ func (g *guardedCall) call(frame *interpreter.ExecutionFrame, args []ref.Val, ch
 		if m == nil {
 			m = meterOf(frame)
 		}
-		if _, growing := result.(traits.MutableLister); !growing {
-			m.spend(weight)
-		}
+		m.spend(weight)
 	}
 	return types.LabelErrNode(g.ID(), result)
 }
@@ -211,13 +212,28 @@ func addTwo(a, b ref.Val) ref.Val {
 	return sum
 }
 
-// comparison reports whether a function takes two values and gives a truth.
-func comparison(function string) bool {
+// truth reports whether a function takes two values and gives a truth, so that its result needs no charge.
+func truth(function string) bool {
 	switch function {
-	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
+		overloads.Contains, overloads.StartsWith, overloads.EndsWith:
 		return true
 	}
 	return false
+}
+
+// binaryOf is applyOverload for two arguments, without a list of them.
+func binaryOf(call interpreter.InterpretableCall, o *functions.Overload) func(left, right ref.Val) ref.Val {
+	if o.OperandTrait == 0 {
+		return o.Binary
+	}
+	apply := applyOverload(call, o)
+	return func(left, right ref.Val) ref.Val {
+		if !left.Type().HasTrait(o.OperandTrait) {
+			return apply(nil, []ref.Val{left, right})
+		}
+		return o.Binary(left, right)
+	}
 }
 
 // applyOverload calls a function as cel-go's planner would: by its binding, else as a method of its first argument.

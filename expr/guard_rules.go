@@ -113,10 +113,6 @@ func chargeEqual(m *meter, args []ref.Val) {
 }
 
 func chargeAdd(m *meter, args []ref.Val) {
-	if _, growing := args[0].(traits.MutableLister); growing {
-		m.spend(shallow(args[1]))
-		return
-	}
 	if _, isText := args[0].(types.String); !isText {
 		chargeShallow(m, args) // a text is charged as the result
 	}

@@ -128,7 +128,7 @@ func (p *Program) resultError(err error) error {
 // the variables, each converted when it is first read.
 type evaluation struct {
 	vars  map[string]any
-	ready map[string]ref.Val
+	ready map[string]any
 	meter meter
 	out   exporter
 	err   error
@@ -156,6 +156,9 @@ func (a *evaluation) ResolveName(name string) (any, bool) {
 		return nil, false
 	}
 	if ready, ok := v.(Value); ok {
+		if ready.v == nil {
+			return types.NullValue, true
+		}
 		return ready.v, true
 	}
 	if ready, ok := a.ready[name]; ok {
@@ -167,7 +170,7 @@ func (a *evaluation) ResolveName(name string) (any, bool) {
 		return types.WrapErr(err), true
 	}
 	if a.ready == nil {
-		a.ready = make(map[string]ref.Val, len(a.vars))
+		a.ready = make(map[string]any, len(a.vars))
 	}
 	a.ready[name] = converted.v
 	return converted.v, true

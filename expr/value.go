@@ -19,7 +19,18 @@ import (
 const maxSafe = 1<<53 - 1
 
 // Value is a value made ready for expressions, so that evaluating many of them over it converts it once.
-type Value struct{ v ref.Val }
+type Value struct {
+	// v is a map or a list as Go has them, which cel-go reads members of without wrapping each, or else a ref.Val.
+	v any
+}
+
+func ready(v any) Value {
+	switch v.(type) {
+	case map[string]any, []any:
+		return Value{v: v}
+	}
+	return Value{v: types.DefaultTypeAdapter.NativeToValue(v)}
+}
 
 // FromJSON reads a JSON document; an empty one is null.
 func FromJSON(raw json.RawMessage) (Value, error) {
@@ -27,20 +38,20 @@ func FromJSON(raw json.RawMessage) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	return Value{v: types.DefaultTypeAdapter.NativeToValue(v)}, nil
+	return ready(v), nil
 }
 
 // From makes a value of what Go holds: what encoding/json gives, integers, time.Time, time.Duration, []byte,
 // json.RawMessage, Value, and lists and maps of them. Anything else is taken as its JSON.
 func From(v any) (Value, error) {
-	if ready, ok := v.(Value); ok {
-		return ready, nil
+	if done, ok := v.(Value); ok {
+		return done, nil
 	}
 	n, err := normal(v)
 	if err != nil {
 		return Value{}, err
 	}
-	return Value{v: types.DefaultTypeAdapter.NativeToValue(n)}, nil
+	return ready(n), nil
 }
 
 func decode(raw json.RawMessage) (any, error) {
