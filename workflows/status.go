@@ -35,11 +35,27 @@ func (s *session) state() jig.Status {
 // idle reports whether nothing runs: what is in flight are compositions that wait for people.
 func (s *session) idle() bool {
 	for _, c := range s.calls {
-		if c.running && !s.frames[c.ref.ID].Idle {
+		if c.running && !s.frameIdle(c.ref.ID) {
 			return false
 		}
 	}
 	return true
+}
+
+// frameIdle reports whether a composition, with those of its steps, waits for people: something in it does, and where
+// something does nothing else runs.
+func (s *session) frameIdle(root string) bool {
+	idle := false
+	for call, waiting := range s.frames { // the order does not matter
+		if of, _, _ := strings.Cut(call, "/"); of != root {
+			continue
+		}
+		if !waiting.Idle {
+			return false
+		}
+		idle = true
+	}
+	return idle
 }
 
 // waiting are the calls that wait for a person, those of compositions under way too.
