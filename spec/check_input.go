@@ -287,7 +287,7 @@ func (f *fitter) oneOfValues(s map[string]any, v any, mixed bool, at *place) boo
 	return false
 }
 
-func (f *fitter) object(s map[string]any, v map[string]any, at *place, depth int) {
+func (f *fitter) object(s, v map[string]any, at *place, depth int) {
 	properties, _ := s["properties"].(map[string]any)      //nolint:errcheck // nil when there are none
 	patterns, _ := s["patternProperties"].(map[string]any) //nolint:errcheck // as above
 	for _, word := range list(s["required"]) {

@@ -188,7 +188,7 @@ func within(t *testing.T, limit time.Duration, f func()) {
 	t.Helper()
 	var took time.Duration
 	for range 4 {
-		begin := time.Now() //nolint:forbidigo // measures real time
+		begin := time.Now()
 		f()
 		if took = time.Since(begin); took < slack*limit {
 			return

@@ -129,8 +129,12 @@ func FuzzExplain(f *testing.F) {
 		step := spec.Step{ID: text, If: spec.Expression(text), ForEach: spec.Expression(text), Tool: text, Undo: &spec.Undo{Tool: text}}
 		step.OnError = &spec.OnError{When: spec.Expression(text), As: text, Catch: []spec.Step{{Fail: &spec.Fail{Message: text, Reason: text}}}}
 		x := spec.Execution{Kind: spec.KindComposition, Name: text, Description: text, Version: text, Steps: []spec.Step{
-			step, {ID: text, Wait: text}, {Switch: []spec.Case{{When: spec.Expression(text), Steps: []spec.Step{step}}}},
-			{ID: text, Parallel: []spec.Step{step, {}}}, {ID: text, ForEach: "x", Steps: []spec.Step{{Emit: &spec.Emit{Event: text}}}}, {Set: []byte(text)},
+			step,
+			{ID: text, Wait: text},
+			{Switch: []spec.Case{{When: spec.Expression(text), Steps: []spec.Step{step}}}},
+			{ID: text, Parallel: []spec.Step{step, {}}},
+			{ID: text, ForEach: "x", Steps: []spec.Step{{Emit: &spec.Emit{Event: text}}}},
+			{Set: []byte(text)},
 		}, Output: []byte(text)}
 		e := spec.Explain(x, jig.Tool{Name: text, Permission: jig.PermissionWrite})
 		requireMermaid(t, e.Mermaid())
