@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -106,7 +107,7 @@ func (d *decoder) into(n *node, path string, v reflect.Value) {
 		case kindString, kindBool, kindInt, kindFloat:
 			v.SetString(n.text)
 		case kindNull, kindList, kindMap, kindBroken:
-			d.wrongType(n, path, "an expression (text)")
+			d.at(path, ProblemWrongType, "write CEL in quotes", "this must be an expression (text), not %s", n.kind)
 		}
 		return
 	case Duration:
@@ -198,7 +199,7 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 		if !ok && len(d.problems) <= maxProblems {
 			d.add(Problem{
 				Path: keyPath(path, e.key), Line: e.line, Column: e.column, Code: ProblemUnknownKey,
-				Message: fmt.Sprintf("unknown key %q", e.key), Hint: Suggest(e.key, fields.names),
+				Message: fmt.Sprintf("unknown key %q", e.key), Hint: cmp.Or(Suggest(e.key, fields.names), "remove it"),
 			})
 		}
 		if !ok {
@@ -213,7 +214,7 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 	}
 	for _, f := range fields.list {
 		if f.required && !given[f.name] {
-			d.at(keyPath(path, f.name), ProblemMissingKey, f.hint, "the key %q is missing", f.name)
+			d.at(keyPath(path, f.name), ProblemMissingKey, cmp.Or(f.hint, "add "+f.name+": …"), "the key %q is missing", f.name)
 		}
 	}
 }
@@ -227,6 +228,12 @@ func (d *decoder) is(n *node, path string, want kind) bool {
 	return false
 }
 
+// howToWrite shows how a value of a kind is written; every other kind speaks for itself.
+var howToWrite = map[kind]string{
+	kindList: "write [ … ], or one - for each entry", kindMap: "write { … }, or its keys on lines of their own",
+	kindString: "write text", kindInt: "write a whole number", kindBool: "write true or false",
+}
+
 func (d *decoder) wrongType(n *node, path, want string) {
 	hint := ""
 	switch {
@@ -236,6 +243,8 @@ func (d *decoder) wrongType(n *node, path, want string) {
 		hint = "quote it: " + strconv.Quote(n.text)
 	case want == string(kindList) && n.kind == kindString:
 		hint = "write [" + n.text + "]"
+	default:
+		hint = howToWrite[kind(want)]
 	}
 	d.at(path, ProblemWrongType, hint, "this must be %s, not %s", want, n.kind)
 }

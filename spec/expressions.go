@@ -158,7 +158,8 @@ func (s *sites) end(p *placed) {
 		s.expression(site{step: p, item: true, failed: true}, inner("retry.when"), p.Retry.When, expr.Bool)
 	}
 	if p.OnError != nil {
-		s.expression(site{step: p, item: true, done: true, own: true, failed: true, caught: true}, inner("on_error.when"), p.OnError.When, expr.Bool)
+		caught := site{step: p, item: true, done: true, own: true, failed: true, caught: true}
+		s.expression(caught, inner("on_error.when"), p.OnError.When, expr.Bool)
 	}
 	data := s.data(p)
 	if p.Undo != nil {

@@ -53,7 +53,7 @@ func (d *decoder) checkSchema(path string, raw json.RawMessage) {
 	case errors.As(err, &invalid) && errors.As(invalid.Err, &violations):
 		d.schemaViolations(path, violations)
 	default:
-		d.at(path, ProblemBadSchema, "", "%s", strings.ReplaceAll(err.Error(), schemaURL+"#", ""))
+		d.at(path, ProblemBadSchema, "put what it refers to into its own $defs", "%s", strings.ReplaceAll(err.Error(), schemaURL+"#", ""))
 	}
 }
 

@@ -61,7 +61,10 @@ func Load(file string, body []byte) (Document, Problems) {
 		x := d.execution(body)
 		doc.Execution, doc.Name = &x, x.Name
 	case slices.Contains(Kinds(), kind):
-		d.add(Problem{Path: "kind", Line: 1, Column: 1, Code: ProblemUnknownKind, Message: fmt.Sprintf("a %s is not written in a file like this", kind), Hint: kind.home()})
+		d.add(Problem{
+			Path: "kind", Line: 1, Column: 1, Code: ProblemUnknownKind,
+			Message: fmt.Sprintf("a %s is not written in a file like this", kind), Hint: kind.home(),
+		})
 	case kind == "":
 		d.add(Problem{
 			Line: 1, Column: 1, Code: ProblemUnknownKind, Message: "the file does not say what it describes",

@@ -108,6 +108,9 @@ func (c problemCase) check(t *testing.T) {
 		require.Contains(t, p.Message, want.Message, "%v", p)
 		require.Positive(t, p.Line, "%v", p)
 		require.Positive(t, p.Column, "%v", p)
+		if p.Code != spec.ProblemBadCEL && p.Code != spec.ProblemSyntax { // those say it in the message
+			require.NotEmpty(t, p.Hint, "%v", p)
+		}
 		if want.Line > 0 {
 			require.Equal(t, want.Line, p.Line, "%v", p)
 		}

@@ -34,7 +34,8 @@ func (s *sites) checkName(at site, path, name string) {
 		}
 	case "error":
 		if !at.handles(name) {
-			s.at(path, ProblemOutOfScope, "read it in on_error or retry; of a step that may fail, read steps.<id>.error", "error is read where nothing has failed")
+			s.at(path, ProblemOutOfScope, "read it in on_error or retry; of a step that may fail, read steps.<id>.error",
+				"error is read where nothing has failed")
 		}
 	default:
 		if slices.Contains(s.names, name) && !at.handles(name) {

@@ -30,8 +30,10 @@ var stepRules = []stepRule{
 	{"input", []string{"tool", "composition"}, "remove it", map[string]string{
 		"prompt": "write agent_input inside prompt", "task": "write values inside task", "emit": "write data inside emit",
 	}},
-	{"output", []string{"steps"}, "remove it: a tool's result is read as it is, and a composition's output stands at the top of the document", nil},
-	{"timeout", append([]string{"steps", "parallel", "switch"}, calls...), "remove it", map[string]string{"wait_for": "write timeout inside wait_for"}},
+	{"output", []string{"steps"}, "remove it: a tool's result is read as it is, a composition's output stands at the top", nil},
+	{"timeout", append([]string{"steps", "parallel", "switch"}, calls...), "remove it", map[string]string{
+		"wait_for": "write timeout inside wait_for",
+	}},
 	{"retry", calls, "remove it", map[string]string{
 		"steps": "retry the steps inside", "parallel": "retry the steps inside", "switch": "retry the steps inside",
 	}},
@@ -99,7 +101,8 @@ func (w *walk) checkAction(p *placed, action, path string) {
 // checkHandling checks retry, on_error and undo.
 func (w *walk) checkHandling(p *placed) {
 	if r := p.Retry; r != nil && r.Backoff > 0 && r.MaxBackoff > 0 && r.Backoff > r.MaxBackoff {
-		w.at(joinPath(p.path, "retry.max_backoff"), ProblemBadValue, "make it at least backoff", "the longest wait %s is less than the first, %s", r.MaxBackoff, r.Backoff)
+		w.at(joinPath(p.path, "retry.max_backoff"), ProblemBadValue, "make it at least backoff",
+			"the longest wait %s is less than the first, %s", r.MaxBackoff, r.Backoff)
 	}
 	if p.Undo != nil {
 		w.checkInput(joinPath(p.path, "undo.input"))
@@ -123,7 +126,8 @@ func (w *walk) checkInput(path string) {
 	if n == nil || n.kind == kindMap || n.kind == kindString && isTemplate(n.json()) {
 		return
 	}
-	w.at(path, ProblemWrongType, "write a mapping, e.g. {title: …}", "this must be a mapping, or one expression (${…}) that gives it, not %s", n.kind)
+	w.at(path, ProblemWrongType, "write a mapping, e.g. {title: …}",
+		"this must be a mapping, or one expression (${…}) that gives it, not %s", n.kind)
 }
 
 // promptRules are the keys of a prompt that go with some modes alone.

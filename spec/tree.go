@@ -25,6 +25,9 @@ const (
 	maxTextBytes = 4 * MaxDocumentBytes
 )
 
+// splitHint is what to do about a document that is too large.
+const splitHint = "split it into several documents"
+
 // kind is what a value is: JSON's types, with whole numbers apart.
 type kind string
 
@@ -124,11 +127,11 @@ type grower struct {
 // parseTree reads YAML (JSON is YAML too). It returns nil, with the problems reported, when the text cannot be read at all.
 func (d *decoder) parseTree(text []byte) *node {
 	if len(text) > MaxDocumentBytes {
-		d.add(Problem{Code: ProblemTooLarge, Message: fmt.Sprintf("the document has %d bytes; at most %d are read", len(text), MaxDocumentBytes)})
+		d.add(Problem{Code: ProblemTooLarge, Message: fmt.Sprintf("the document has %d bytes; at most %d are read", len(text), MaxDocumentBytes), Hint: splitHint})
 		return nil
 	}
 	if separators(text) > 2*MaxValues { // before the parser spends memory on each of them
-		d.add(Problem{Code: ProblemTooMany, Line: 1, Column: 1, Message: fmt.Sprintf("the document has more than %d values", MaxValues)})
+		d.add(Problem{Code: ProblemTooMany, Line: 1, Column: 1, Message: fmt.Sprintf("the document has more than %d values", MaxValues), Hint: splitHint})
 		return nil
 	}
 	if !utf8.Valid(text) {
@@ -181,7 +184,7 @@ func (d *decoder) syntaxProblem(err error, tooDeep bool) {
 		p.Line, p.Column = max(load.Mark.Line, 1), max(load.Mark.Column, 1)
 	}
 	if tooDeep {
-		p.Code, p.Message = ProblemTooDeep, fmt.Sprintf("values nest deeper than %d levels", MaxDepth)
+		p.Code, p.Message, p.Hint = ProblemTooDeep, fmt.Sprintf("values nest deeper than %d levels", MaxDepth), splitHint
 	}
 	d.add(p)
 }
@@ -196,11 +199,11 @@ func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 		return n
 	case g.values > MaxValues || g.bytes > maxTextBytes:
 		g.full = true
-		g.report(*y, "", ProblemTooMany, fmt.Sprintf("the document has more than %d values, or %d bytes of text, once its aliases are expanded", MaxValues, maxTextBytes), "")
+		g.report(*y, "", ProblemTooMany, fmt.Sprintf("the document has more than %d values, or %d bytes of text, once its aliases are expanded", MaxValues, maxTextBytes), splitHint)
 		return n
 	case depth > MaxDepth:
 		g.full = true
-		g.report(*y, "", ProblemTooDeep, fmt.Sprintf("values nest deeper than %d levels", MaxDepth), "")
+		g.report(*y, "", ProblemTooDeep, fmt.Sprintf("values nest deeper than %d levels", MaxDepth), splitHint)
 		return n
 	}
 	switch y.Kind {
@@ -236,7 +239,7 @@ func (g *grower) growEntries(n *node, y *yaml.Node, path string, depth int) {
 			g.report(*key, path, ProblemSyntax, "merge keys (<<) are not supported", "write the keys out")
 			continue
 		case again:
-			g.report(*key, keyPath(path, key.Value), ProblemDuplicateKey, fmt.Sprintf("the key %q stands on line %d already", key.Value, line), "")
+			g.report(*key, keyPath(path, key.Value), ProblemDuplicateKey, fmt.Sprintf("the key %q stands on line %d already", key.Value, line), "remove one of them")
 			continue
 		}
 		seen[key.Value] = key.Line
