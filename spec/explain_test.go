@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/spec"
@@ -150,4 +151,34 @@ func TestExplainOfNothing(t *testing.T) {
 	require.Contains(t, e.Text(), "1. nothing")
 	requireMermaid(t, e.Mermaid())
 	requireMermaid(t, spec.Explain(spec.Execution{}).Mermaid())
+}
+
+// Every construct that has a case of its run has a drawing, and nothing for Check to find without a catalogue.
+func TestExplainWhatRuns(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/runs/*.yaml")
+	require.NoError(t, err)
+	count := 0
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var cases []struct {
+			Name     string
+			Document string
+		}
+		require.NoError(t, yaml.Load(body, &cases), file)
+		for _, c := range cases {
+			doc, problems := spec.Load(c.Name+".yaml", []byte(c.Document))
+			if len(problems.Errors()) > 0 || doc.Execution == nil {
+				continue
+			}
+			count++
+			require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{}), c.Name)
+			e := spec.Explain(*doc.Execution)
+			requireMermaid(t, e.Mermaid())
+			requirePlain(t, e.Text())
+			require.NotRegexp(t, `(?m)(\. |: )nothing$`, e.Text(), c.Name)
+		}
+	}
+	require.GreaterOrEqual(t, count, 40)
 }
