@@ -13,7 +13,7 @@ func (e *Env) names() []string {
 		out = append(out, v.Name)
 	}
 	for name := range e.cel.Functions() {
-		if name != "" && unicode.IsLetter(rune(name[0])) {
+		if name != "" && unicode.IsLetter(rune(name[0])) && !strings.Contains(name, "@") {
 			out = append(out, name)
 		}
 	}
