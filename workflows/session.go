@@ -43,8 +43,8 @@ type session struct {
 	copies map[string]int
 	// shown is what the search attributes say.
 	shown attributes
-	// frames are what the compositions under way wait for, by the call that each answers.
-	frames map[string]Waiting
+	// frames are what the compositions under way wait for people with.
+	frames []Waiting
 }
 
 type attributes struct {
@@ -102,11 +102,9 @@ func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 	if !s.underWay(waiting.Call) {
 		return
 	}
-	if s.frames == nil {
-		s.frames = map[string]Waiting{}
-	}
-	if s.frames[waiting.Call] = waiting; len(waiting.Calls) == 0 {
-		delete(s.frames, waiting.Call)
+	s.frames = slices.DeleteFunc(s.frames, func(f Waiting) bool { return f.Call == waiting.Call || !s.underWay(f.Call) })
+	if len(waiting.Calls) > 0 {
+		s.frames = append(s.frames, waiting)
 	}
 	s.show(ctx)
 }

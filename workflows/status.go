@@ -3,8 +3,6 @@ package workflows
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -46,8 +44,8 @@ func (s *session) idle() bool {
 // something does nothing else runs.
 func (s *session) frameIdle(root string) bool {
 	idle := false
-	for call, waiting := range s.frames { // the order does not matter
-		if of, _, _ := strings.Cut(call, "/"); of != root {
+	for _, waiting := range s.frames {
+		if of, _, _ := strings.Cut(waiting.Call, "/"); of != root {
 			continue
 		}
 		if !waiting.Idle {
@@ -66,9 +64,9 @@ func (s *session) waiting() []activities.CallRef {
 			list = append(list, c.ref)
 		}
 	}
-	for _, call := range slices.Sorted(maps.Keys(s.frames)) {
-		if s.underWay(call) {
-			list = append(list, s.frames[call].Calls...)
+	for _, frame := range s.frames {
+		if s.underWay(frame.Call) {
+			list = append(list, frame.Calls...)
 		}
 	}
 	return list
