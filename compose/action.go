@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -62,9 +63,12 @@ func (r *run) callTool(ctx context.Context, n *node, st *stepState, sc *scope, p
 		if !ok || !call.Status.Final() {
 			return outcome{}, nil
 		}
-		out := outcome{over: true, mark: callMark(st.Retries)}
-		if result := resultOf(call); !result.Success {
+		out, result := outcome{over: true, mark: callMark(st.Retries)}, resultOf(call)
+		switch {
+		case !result.Success:
 			out.fail = failed(path, errorOf(result))
+		case n.call.parse:
+			return r.parsed(n, path, result)
 		}
 		return out, nil
 	}
@@ -81,6 +85,36 @@ func (r *run) callTool(ctx context.Context, n *node, st *stepState, sc *scope, p
 	st.Asked = true
 	r.ask(Ask{Path: attempt, Tool: n.call.tool, Input: input})
 	return outcome{}, nil
+}
+
+// parsed is the outcome of an agent's call with the answer as the JSON that it was asked for.
+func (r *run) parsed(n *node, path string, result jig.ToolResult) (outcome, error) {
+	var data map[string]json.RawMessage
+	var answer string
+	if json.Unmarshal(result.Data, &data) != nil || json.Unmarshal(data["answer"], &answer) != nil {
+		return r.broken(n, path, jig.Errorf(jig.CodeInvalidOutput, "the agent gave no answer"), nil)
+	}
+	answer = unfenced(answer)
+	if !json.Valid([]byte(answer)) {
+		return r.broken(n, path, jig.Errorf(jig.CodeInvalidOutput, "the agent's answer is not the JSON that it was asked for"), nil)
+	}
+	data["answer"] = json.RawMessage(answer)
+	var err error
+	if result.Data, err = encode(data); err != nil {
+		return outcome{}, err
+	}
+	m, err := r.keepResult(n, path, result)
+	return outcome{over: true, mark: m}, err
+}
+
+// unfenced is a text without the fence of a Markdown code block around it.
+func unfenced(text string) string {
+	text = strings.TrimSpace(text)
+	if inner, ok := strings.CutPrefix(text, "```"); ok && strings.HasSuffix(inner, "```") {
+		_, inner, _ = strings.Cut(strings.TrimSuffix(inner, "```"), "\n")
+		return strings.TrimSpace(inner)
+	}
+	return text
 }
 
 // errorOf is the error of a result that is no success.
@@ -423,10 +457,10 @@ func (r *run) fits(ctx context.Context, n *node, e Event, sc *scope) (bool, *jig
 
 // take notes that an event is taken. What was taken before is forgotten once the situation does not show it any more.
 func (r *run) take(e Event) {
-	taken := slices.DeleteFunc(r.st.Taken, func(id int64) bool {
+	r.st.Taken = slices.DeleteFunc(r.st.Taken, func(id int64) bool {
 		return !slices.ContainsFunc(r.at.Events, func(e Event) bool { return e.ID == id })
 	})
-	r.st.Taken = append(taken, e.ID)
+	r.st.Taken = append(r.st.Taken, e.ID)
 	r.move.Consumed = append(r.move.Consumed, e.ID)
 }
 

@@ -159,7 +159,7 @@ func (r *run) proceed(ctx context.Context, n *node, st *stepState, sc *scope) (*
 	var err error
 	if st == nil {
 		if !r.mayBegin(sc) {
-			return nil, out, ctx.Err()
+			return nil, out, ctx.Err() //nolint:wrapcheck // the caller's own
 		}
 		st = &stepState{}
 		out, err = r.begin(ctx, n, st, sc)
@@ -274,7 +274,7 @@ func (r *run) item(ctx context.Context, n *node, st *stepState, sc *scope, path 
 		return r.failedHere(ctx, n, st, sc, path, jig.Errorf(jig.CodeTimeout, "the step took longer than %s", n.timeout))
 	}
 	if out.fail == nil {
-		return out, r.succeeded(ctx, n, sc, path, out.mark)
+		return out, r.succeeded(ctx, n, st, sc, path, out.mark)
 	}
 	again, problem, err := r.again(ctx, n, st, sc, out.fail.Error)
 	switch {
@@ -289,7 +289,7 @@ func (r *run) item(ctx context.Context, n *node, st *stepState, sc *scope, path 
 }
 
 // succeeded counts a step and notes how it can be undone.
-func (r *run) succeeded(ctx context.Context, n *node, sc *scope, path string, m mark) error {
+func (r *run) succeeded(ctx context.Context, n *node, st *stepState, sc *scope, path string, m mark) error {
 	if m == markSkipped {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (r *run) succeeded(ctx context.Context, n *node, sc *scope, path string, m 
 	if n.undo == nil {
 		return nil
 	}
-	return r.note(ctx, n, sc, path, m)
+	return r.note(ctx, n, sc, path, m, st.Retries)
 }
 
 // failedHere is the failure of a step that no call has the result of.

@@ -249,6 +249,8 @@ func (c *compiler) prompt(p spec.Prompt, at string, in within) (*callPlan, error
 		parts.fixed("agent", p.Agent)
 		parts.text("task", "prompt", p.Prompt)
 		parts.document("input", "agent_input", p.Input)
+		c.answerAs(call, p.Schema)
+		return call, parts.err
 	case "skill":
 		call.tool = ToolSkill
 		parts.fixed("skill", p.Skill)
@@ -268,6 +270,16 @@ func (c *compiler) prompt(p spec.Prompt, at string, in within) (*callPlan, error
 		parts.fixed("max_tokens", p.MaxTokens)
 	}
 	return call, parts.err
+}
+
+// answerAs asks an agent for an answer in JSON.
+func (c *compiler) answerAs(call *callPlan, schema json.RawMessage) {
+	for i := range call.parts {
+		if call.parts[i].name == "task" && len(schema) > 0 {
+			call.parse = true
+			call.parts[i].after = "\n\nYour final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n" + string(schema)
+		}
+	}
 }
 
 func (c *compiler) task(t spec.TaskCall, at string, in within) (*callPlan, error) {

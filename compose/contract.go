@@ -25,7 +25,8 @@ const (
 	ToolPrompt = "prompt.direct"
 	// ToolSkill takes {skill, model, system?, prompt, schema?, max_tokens?} and gives the same.
 	ToolSkill = "prompt.skill"
-	// ToolAgent takes {agent, task?, input?, model?} and gives {session_id, answer}; with a schema the answer is parsed.
+	// ToolAgent takes {agent, task?, input?, model?} and gives {session_id, answer}. The schema of a step is told to the agent
+	// with its task, and the step's data then has the answer parsed.
 	ToolAgent = "agent.run"
 	// ToolTask takes {task, entity?, values?, wait}.
 	ToolTask = "task.run"

@@ -22,7 +22,7 @@ const (
 	resultNothing = `{"success":true,"summary":""}`
 )
 
-// located is what a step found when it looked for a result.
+// found is where a result is, and in what form.
 type found struct {
 	mark mark
 	path string
@@ -241,20 +241,20 @@ func (r *run) result(ctx context.Context, n *node, f found, limit int) (ready, e
 
 // resultJSON is the result of a step that is no loop.
 func (r *run) resultJSON(ctx context.Context, f found) (json.RawMessage, error) {
-	switch f.mark {
-	case "", markSkipped:
+	attempt, called := f.mark.attempt()
+	switch {
+	case f.mark == "" || f.mark == markSkipped:
 		return json.RawMessage(resultSkipped), nil
-	case markNothing:
+	case f.mark == markNothing:
 		return json.RawMessage(resultNothing), nil
-	case markValue:
+	case f.mark == markValue:
 		if err := r.loadValues(ctx, []string{f.path}); err != nil {
 			return nil, err
 		}
 		if raw, ok := r.values[f.path]; ok {
 			return raw, nil
 		}
-	default:
-		attempt, _ := f.mark.attempt()
+	case called:
 		path := attemptPath(f.path, attempt)
 		if err := r.loadCalls(ctx, []string{path}); err != nil {
 			return nil, err

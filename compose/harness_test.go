@@ -227,7 +227,8 @@ func (w *world) happen(t *testing.T, move jig.Move) {
 	for _, path := range open {
 		r := w.rows[path]
 		result, ends := w.tools(r)
-		if r.canceled && !(ends && w.order != nil && len(path)%2 == 0) { // some end well all the same
+		allTheSame := ends && w.order != nil && len(path)%2 == 0 // some do not heed the cancel
+		if r.canceled && !allTheSame {
 			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")), true
 		}
 		if ends {

@@ -78,13 +78,16 @@ type callPlan struct {
 	at    string
 	input *document
 	parts []part
+	// parse says that the answer of an agent is JSON as text.
+	parse bool
 }
 
-// part is a member of an input: fixed, a text, or a document; those that are nil are not there.
+// part is a member of an input: fixed, a text with what is said after it, or a document; those that are nil are not there.
 type part struct {
 	name  string
 	fixed json.RawMessage
 	text  *template
+	after string
 	doc   *document
 }
 

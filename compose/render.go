@@ -107,7 +107,7 @@ func (r *run) assemble(ctx context.Context, c *callPlan, sc *scope) (json.RawMes
 		case p.text != nil:
 			var text string
 			if text, problem, err = r.text(ctx, p.text, sc); err == nil && problem == nil {
-				raw, err = encode(text)
+				raw, err = encode(text + p.after)
 			}
 		case p.doc != nil:
 			raw, problem, err = r.render(ctx, p.doc, sc)

@@ -26,7 +26,7 @@ func (n noteRecord) undoPath() string { return n.Path + ".undo" }
 
 // note keeps how a step that has just succeeded is undone. An input that cannot be rendered does not fail the step, whose
 // effect is there: the report of the undoing says it.
-func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark) error {
+func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark, retries int) error {
 	if n.id != "" && n.each == nil {
 		sc.done[n.id] = m
 	}
@@ -34,8 +34,7 @@ func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark)
 	if err != nil {
 		return err
 	}
-	attempt, _ := m.attempt()
-	raw, err := encode(noteRecord{Path: path, Call: attemptPath(path, attempt), Tool: n.undo.tool, Input: input, Error: problem})
+	raw, err := encode(noteRecord{Path: path, Call: attemptPath(path, retries+1), Tool: n.undo.tool, Input: input, Error: problem})
 	if err != nil {
 		return err
 	}
@@ -99,7 +98,7 @@ func (r *run) drain(ctx context.Context, sc *scope) (over bool, err error) {
 		if l.n.undo == nil || !resultOf(r.calls[path]).Success {
 			continue
 		}
-		if err := r.note(ctx, l.n, l.sc, l.path, callMark(l.st.Retries)); err != nil {
+		if err := r.note(ctx, l.n, l.sc, l.path, callMark(l.st.Retries), l.st.Retries); err != nil {
 			return false, err
 		}
 	}
@@ -161,9 +160,7 @@ func (r *run) describeUndo() {
 	if r.st.Phase != phaseUndoing {
 		return
 	}
-	for _, path := range r.move.Open {
-		r.move.Steps = append(r.move.Steps, path)
-	}
+	r.move.Steps = append(r.move.Steps, r.move.Open...)
 	for _, ask := range r.move.Calls {
 		r.move.Steps = append(r.move.Steps, ask.Path)
 	}
