@@ -1,6 +1,9 @@
 package spec
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // place is a path within a document that is written out only when there is something to say about it; nil is the document.
 type place struct {
@@ -75,6 +78,7 @@ func stepCalls(s *Step, at *place, visit func(call)) {
 	if s.Tool != "" {
 		visit(call{kind: callTool, name: s.Tool, within: at, key: "tool", input: s.Input, inputKey: "input"})
 	}
+	inputCalls(s, at, visit)
 	if s.Composition != "" {
 		visit(call{kind: callComposition, name: s.Composition, within: at, key: "composition", input: s.Input, inputKey: "input"})
 	}
@@ -95,6 +99,28 @@ func stepCalls(s *Step, at *place, visit func(call)) {
 	if s.Undo != nil && s.Undo.Tool != "" {
 		visit(call{kind: callTool, name: s.Undo.Tool, within: at.key("undo"), key: "tool", input: s.Undo.Input, inputKey: "input"})
 	}
+}
+
+// inputCalls visits the agent, skill or task that a step names to the tool that stands behind prompts and tasks.
+func inputCalls(s *Step, at *place, visit func(call)) {
+	var kind callKind
+	var key string
+	switch s.Tool {
+	case "agent.run":
+		kind, key = callAgent, "agent"
+	case "prompt.skill":
+		kind, key = callSkill, "skill"
+	case "task.run":
+		kind, key = callTask, "task"
+	default:
+		return
+	}
+	var input map[string]json.RawMessage
+	var name string
+	if json.Unmarshal(s.Input, &input) != nil || json.Unmarshal(input[key], &name) != nil || name == "" || strings.Contains(name, "${") {
+		return // chosen when it runs
+	}
+	visit(call{kind: kind, name: name, within: at.key("input"), key: key, input: input["input"], inputKey: "input"})
 }
 
 func promptCalls(p *Prompt, at *place, visit func(call)) {
