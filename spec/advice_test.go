@@ -16,6 +16,7 @@ import (
 	"github.com/jig-run/jig/tools/artifact"
 	"github.com/jig-run/jig/tools/deps"
 	"github.com/jig-run/jig/tools/file"
+	"github.com/jig-run/jig/tools/prompt"
 	"github.com/jig-run/jig/tools/todo"
 	"github.com/jig-run/jig/tools/web"
 )
@@ -25,7 +26,7 @@ func TestAdviseIsSilentOnTheBuiltInTools(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry(slices.Concat(
 		file.Tools(file.Options{Dir: t.TempDir()}), todo.Tools(todo.Options{}), web.Tools(web.Options{}),
-		artifact.Tools(artifact.Options{}), deps.Tools(deps.Options{Dir: t.TempDir()}),
+		artifact.Tools(artifact.Options{}), prompt.Tools(prompt.Options{}), deps.Tools(deps.Options{Dir: t.TempDir()}),
 	)...)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(registry.Tools()), 10)

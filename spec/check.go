@@ -38,9 +38,6 @@ type Catalogue struct {
 	TaskSteps  map[string][]Step
 }
 
-// implementationGo is what the contract of a tool in code says of its implementation.
-const implementationGo = "go"
-
 // maxHints bounds the unknown names that get the nearest ones as a hint, so that a thousand of them cost no minute.
 const maxHints = 64
 
@@ -71,9 +68,8 @@ type checker struct {
 	agents    names[*jig.Agent]
 	skills    names[bool]
 	tasks     names[bool]
-	// codeTools are the tools of the catalogue that are code, with their versions; specTools those that are specs.
-	codeTools map[string]string
-	specTools map[string]bool
+	// codeTools are the tools of the catalogue that are code, specTools those that are specs.
+	codeTools, specTools map[string]bool
 	// taskSpecs are the specs of kind task: a step may name one like a task.
 	taskSpecs map[string]bool
 	// outputs are the schemas of what tools and specs give back, of those that say.
@@ -113,18 +109,15 @@ func newChecker(docs []Document, c Catalogue) *checker {
 		docs: docs, catalogue: c,
 		tools: newNames[*contract](c.Tools == nil), specs: newNames[*Execution](c.Specs == nil),
 		agents: newNames[*jig.Agent](c.Agents == nil), skills: newNames[bool](c.Skills == nil), tasks: newNames[bool](c.Tasks == nil),
-		codeTools: map[string]string{}, specTools: map[string]bool{}, taskSpecs: map[string]bool{},
+		codeTools: map[string]bool{}, specTools: map[string]bool{}, taskSpecs: map[string]bool{},
 		inputs: map[string]*contract{}, outputs: map[string]json.RawMessage{}, hints: map[string]string{},
 	}
 	for i := range c.Tools {
 		t := &c.Tools[i]
 		k.tools.all[t.Name] = &contract{raw: t.InputSchema, of: "the input of " + t.Name}
 		k.outputs[t.Name] = t.OutputSchema
-		if t.Implementation == "" || t.Implementation == implementationGo {
-			k.codeTools[t.Name] = t.Version
-		} else {
-			k.specTools[t.Name] = true
-		}
+		isSpec := Kind(t.Implementation).IsExecution()
+		k.specTools[t.Name], k.codeTools[t.Name] = isSpec, !isSpec
 	}
 	for i := range c.Specs {
 		k.addSpec(&c.Specs[i])
@@ -224,7 +217,7 @@ func (k *checker) checkWhitelist(doc *Document) {
 func (k *checker) checkExecution(doc *Document) {
 	x := doc.Execution
 	var root *place
-	if _, taken := k.codeTools[x.Name]; taken {
+	if k.codeTools[x.Name] {
 		k.report(doc, root.key("name"), ProblemNameTaken, "give it another name", "there is a tool %s already, in code", x.Name)
 	}
 	if x.Tool.Undo != "" {
@@ -269,10 +262,9 @@ func (k *checker) checkName(doc *Document, c call) bool {
 			return false
 		}
 	case callComposition:
-		_, code := k.codeTools[c.name]
 		_, known := k.specs.all[c.name]
 		switch {
-		case code && !known:
+		case k.codeTools[c.name] && !known:
 			k.report(doc, c.at(), ProblemUnknownComposition, "write tool: "+c.name, "%s is a tool, not a composition", c.name)
 			return false
 		case k.specs.missing(c.name) && !k.specTools[c.name]:
