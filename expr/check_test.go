@@ -2,7 +2,6 @@ package expr_test
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -40,6 +39,7 @@ const pageSchema = `{
 		"maybe": {"type": ["object", "null"], "properties": {"a": {"type": "string"}}},
 		"any": {},
 		"yes": true,
+		"nullable": {"type": "string", "nullable": true, "enum": ["a", "b"]},
 		"untyped": {"properties": {"a": {"properties": {"b": {"type": "string"}}}}},
 		"two words": {"type": "string"}
 	},
@@ -67,7 +67,7 @@ func TestCheckFinds(t *testing.T) {
 		{"input.titel", "titel", "input has no 'titel'; did you mean 'title'?"},
 		{"1 == 1 && input . titel == ''", "titel", "input has no 'titel'; did you mean 'title'?"},
 		{"'é' + input.titel", "titel", "input has no 'titel'; did you mean 'title'?"},
-		{"input.author.nmae", "nmae", "input.author has no 'nmae'; did you mean 'name'?"},
+		{"input.author.naem", "naem", "input.author has no 'naem'; did you mean 'name'?"},
 		{"input.author.zip", "zip", "input.author has no 'zip'; it has name"},
 		{"input.sections[0].heding", "heding", "input.sections[…] has no 'heding'; did you mean 'heading'?"},
 		{"input.sections.all(s, s.heding != '')", "heding", "s has no 'heding'; did you mean 'heading'?"},
@@ -81,11 +81,11 @@ func TestCheckFinds(t *testing.T) {
 		{"(input.publish ? input.sections : input.sections)[0].wrods", "wrods", ""},
 		{"(input.sections + input.sections)[0].wrods", "", ""},
 		{"input.tree.children[0].children[1].lef", "lef", "input.tree.children[…].children[…] has no 'lef'; did you mean 'leaf'?"},
-		{"input['author'].nmae", "nmae", "input.author has no 'nmae'; did you mean 'name'?"},
+		{"input['author'].naem", "naem", "input.author has no 'naem'; did you mean 'name'?"},
 		{"input.maybe.b", "b", "input.maybe has no 'b'; did you mean 'a'?"},
 		{"input.closed.x", "x", "input.closed has no 'x'"},
 		{"input.needed.c", "c", "input.needed has no 'c'; did you mean 'a'?"},
-		{"has(input.autor.name)", "autor", "input has no 'autor'; did you mean 'author'?"},
+		{"has(input.authro.name)", "authro", "input has no 'authro'; did you mean 'author'?"},
 		{"[1].map(x, .input.titel)", "titel", "input has no 'titel'; did you mean 'title'?"},
 		{"{'a': input.titel}", "titel", "input has no 'titel'; did you mean 'title'?"},
 		{"[input.title, input.titel]", "titel", "input has no 'titel'; did you mean 'title'?"},
@@ -127,12 +127,12 @@ func TestCheckFinds(t *testing.T) {
 		{"item.di", "di", "item has no 'di'; did you mean 'id'?"},
 		{"vars.total + 'x'", "+", "'+' cannot be applied to (int, string); make a text with string(…)"},
 		{"error.cod", "cod", "error has no 'cod'; did you mean 'code'?"},
-		{"steps.page.sucess", "sucess", "steps.page has no 'sucess'; did you mean 'success'?"},
+		{"steps.page.succcess", "succcess", "steps.page has no 'succcess'; did you mean 'success'?"},
 		{"steps.page.data.ID", "ID", "steps.page.data has no 'ID'; did you mean 'id'?"},
 		{"steps.page.data.id + 'x'", "+", "'+' cannot be applied to (int, string); make a text with string(…)"},
 		{"steps.page.data.owner.mial", "mial", "steps.page.data.owner has no 'mial'; did you mean 'mail'?"},
 		{"steps.page.error.msg", "msg", ""},
-		{"steps['page'].sucess", "sucess", "steps.page has no 'sucess'; did you mean 'success'?"},
+		{"steps['page'].succcess", "succcess", "steps.page has no 'succcess'; did you mean 'success'?"},
 		{"steps.unheard.output", "output", ""},
 		{"steps.unheard.success + 1", "+", "'+' cannot be applied to (bool, int)"},
 		{"steps.loop.data", "data", "steps.loop is list, which has no members"},
@@ -165,7 +165,7 @@ func TestCheckLeavesDoubtsAlone(t *testing.T) {
 		"'titel' in input ? input.titel : ''", "has(input.extra) ? input.extra.deep.er : 1", "input['titel']", "input[input.title]",
 		"input.author.?zip.orValue('') + 'x'", "input.pair[0] + 'x'", "input.pair[1] + 1", "input.remote.x.y", "input.narrowed.whatever",
 		"input.open.b + 1", "input.typed.b + 1", "input.patterned.xy", "input.extended.b", "input.bare.x", "input.needed.b", "input.any.x + 1",
-		"input.yes.x", "input.untyped.a + 1", "input.maybe.a", "input.maybe == null", "input.title == null", "input.count == 1.0", "input.count == input.price",
+		"input.yes.x", "input.nullable == null || input.nullable + 'x' == 'ax'", "(input.nullable == null ? null : input.nullable) == null", "input.untyped.a + 1", "input.maybe.a", "input.maybe == null", "input.title == null", "input.count == 1.0", "input.count == input.price",
 		"input.status == 'gone'", "input.three + 1", "input.tags.map(t, t + 'x')", "input.tags[0] + 'x'", "input.tags[1.0]", "input.tags + ['x']",
 		"input.tags.size() + input.title.size() + input.author.size()", "input.author.map(k, k + 'x')", "input.author.all(k, v, v == 1 || k == 'x')",
 		"input.sections.map(s, s.words).filter(w, w > 1)", "input.sections.map(s, s.words).map(w, w + 1)", "[].map(x, x + 1)", "[] + [1]",
@@ -260,5 +260,5 @@ func TestDescribe(t *testing.T) {
 	require.Error(t, err)
 	_, err = env.Describe("1 +", shapes)
 	var issue *expr.IssueError
-	require.True(t, errors.As(err, &issue))
+	require.ErrorAs(t, err, &issue)
 }

@@ -2,7 +2,6 @@ package expr_test
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -38,14 +37,14 @@ func TestDocumentationIsTrue(t *testing.T) {
 			err := env.Check(source, expr.Any, shapes)
 			var issue *expr.IssueError
 			if message, ok := strings.CutPrefix(want, "error: "); ok {
-				require.True(t, errors.As(err, &issue), source)
+				require.ErrorAs(t, err, &issue, source)
 				require.Equal(t, message, issue.Message, source)
 				continue
 			}
 			require.NoError(t, err, source)
 			got, err := eval(t, env, source, vars)
 			if message, ok := strings.CutPrefix(want, "fails: "); ok {
-				require.True(t, errors.As(err, &issue), source)
+				require.ErrorAs(t, err, &issue, source)
 				require.Equal(t, message, issue.Message, source)
 				continue
 			}

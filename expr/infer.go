@@ -36,42 +36,39 @@ func (e *Env) infer(source string, checked *ast.AST, shapes Shapes) (shape, []*I
 
 // ask notes the members whose presence an expression tests: has(a.b), a.?b, a[?"b"], "b" in a.
 func (in *inferrer) ask(e ast.Expr) {
-	switch e.Kind() {
-	case ast.SelectKind:
-		if s := e.AsSelect(); s.IsTestOnly() {
-			in.asked[chain(s.Operand())+"."+s.FieldName()] = true
-		}
-	case ast.CallKind:
-		args := e.AsCall().Args()
-		switch e.AsCall().FunctionName() {
-		case operators.OptSelect, operators.OptIndex:
-			if key, ok := text(args[1]); ok {
-				in.asked[chain(args[0])+"."+key] = true
-			}
-		case operators.In:
-			if key, ok := text(args[0]); ok {
-				in.asked[chain(args[1])+"."+key] = true
-			}
-		}
+	if e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
+		in.asked[chain(e)] = true
+	}
+	if e.Kind() != ast.CallKind {
+		return
+	}
+	value, key := 0, 1
+	switch e.AsCall().FunctionName() {
+	case operators.OptSelect, operators.OptIndex:
+	case operators.In:
+		value, key = 1, 0
 	default:
+		return
+	}
+	args := e.AsCall().Args()
+	if name, ok := text(args[key]); ok {
+		in.asked[chain(args[value])+"."+name] = true
 	}
 }
 
 // chain writes a value as people do: input.a.b, item, steps.x[…].
 func chain(e ast.Expr) string {
-	switch e.Kind() {
-	case ast.IdentKind:
+	if e.Kind() == ast.IdentKind {
 		return strings.TrimPrefix(e.AsIdent(), ".")
-	case ast.SelectKind:
+	}
+	if e.Kind() == ast.SelectKind {
 		return chain(e.AsSelect().Operand()) + "." + e.AsSelect().FieldName()
-	case ast.CallKind:
-		if c := e.AsCall(); c.FunctionName() == operators.Index {
-			if key, ok := text(c.Args()[1]); ok {
-				return chain(c.Args()[0]) + "." + key
-			}
-			return chain(c.Args()[0]) + "[…]"
+	}
+	if args, ok := callOf(e, operators.Index); ok {
+		if key, ok := text(args[1]); ok {
+			return chain(args[0]) + "." + key
 		}
-	default:
+		return chain(args[0]) + "[…]"
 	}
 	return "this value"
 }
@@ -143,7 +140,7 @@ func (in *inferrer) list(l ast.ListExpr) shape {
 	}
 	for i, e := range l.Elements() {
 		item := in.infer(e)
-		if optional[int32(i)] { //nolint:gosec // the source is a few KiB
+		if optional[int32(i)] {
 			item = anything()
 		}
 		items = join(items, item)
@@ -163,7 +160,7 @@ func (in *inferrer) selected(e ast.Expr) shape {
 		return of(kindBool)
 	}
 	found, may := in.member(operand, s.FieldName())
-	if !may && !in.asked[chain(s.Operand())+"."+s.FieldName()] {
+	if !may && !in.asked[chain(e)] {
 		hint := nearestMember(s.FieldName(), operand.members())
 		in.report(in.fieldOffset(e, s.FieldName()), "%s has no '%s'%s", chain(s.Operand()), s.FieldName(), hint)
 	}
@@ -291,19 +288,16 @@ func isName(e ast.Expr, name string) bool { return e.Kind() == ast.IdentKind && 
 
 // loopVariables are the variables of a macro over a value: the item, or with two of them place or key, and item.
 func loopVariables(over shape, two bool) (first, second shape) {
-	switch over.kinds & (kindList | kindMap) {
-	case kindList:
-		if over.kinds&kindOther != 0 {
-			break
-		}
-		if two {
-			return of(kindInt), over.item()
-		}
+	goesOver := over.kinds & (kindList | kindMap)
+	switch {
+	case over.kinds&kindOther != 0:
+		return anything(), anything()
+	case goesOver == kindList && two:
+		return of(kindInt), over.item()
+	case goesOver == kindList:
 		return over.item(), anything()
-	case kindMap:
-		if over.schema != nil && over.kinds&kindOther == 0 {
-			return of(kindString), anything()
-		}
+	case goesOver == kindMap && over.schema != nil:
+		return of(kindString), anything()
 	}
 	return anything(), anything()
 }

@@ -85,16 +85,6 @@ func kindsOf(t *cel.Type) kinds {
 	return anyKind
 }
 
-// one is the Type of a set with one kind; Any for others.
-func (k kinds) one() Type {
-	for _, t := range []Type{Bool, Int, String, List, Map, Timestamp} {
-		if kindsOf(t.cel()) == k {
-			return t
-		}
-	}
-	return Any
-}
-
 // signature is one overload of a function: what its arguments may be, the receiver first, and what it gives.
 type signature struct {
 	member bool

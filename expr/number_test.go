@@ -2,6 +2,7 @@ package expr_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -85,7 +86,8 @@ func TestNumbersOfDocumentsStayAsWritten(t *testing.T) {
 	require.Empty(t, problems)
 	raw, err := d.Render(t.Context(), map[string]any{"input": json.RawMessage("1.0")})
 	require.NoError(t, err)
-	require.Equal(t, `{"big":9007199254740993,"exp":1e3,"list":[1.0,-0,12345678901234567890.5],"made":1,"text":"n=1"}`, string(raw))
+	want := strings.NewReplacer(`"${input}"`, "1", "${input}", "1").Replace(document)
+	require.Equal(t, want, string(raw))
 	var problem []expr.Problem
 	_, problem = stepEnv(t).Document(json.RawMessage(`{"a":01}`))
 	require.Len(t, problem, 1)

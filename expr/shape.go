@@ -2,6 +2,7 @@ package expr
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -150,8 +151,7 @@ func schemaKinds(s map[string]any) kinds {
 	case []any:
 		k = 0
 		for _, name := range t {
-			text, _ := name.(string)
-			k |= namedKind(text)
+			k |= namedKind(fmt.Sprint(name))
 		}
 	}
 	if values, ok := s["enum"].([]any); ok {
@@ -159,6 +159,9 @@ func schemaKinds(s map[string]any) kinds {
 	}
 	if value, ok := s["const"]; ok {
 		k &= valueKinds(value)
+	}
+	if s["nullable"] == true {
+		k |= kindNull // OpenAPI's word, which JSON Schema does not have and people write
 	}
 	if k == 0 {
 		return anyKind // nothing can be that; whoever checks schemas says so
@@ -213,7 +216,7 @@ func valueKinds(values ...any) kinds {
 
 // member is the shape of a member, and whether the value may have it at all.
 func (s shape) member(name string) (shape, bool) {
-	properties, _ := s.schema["properties"].(map[string]any)
+	properties := s.properties()
 	if schema, ok := properties[name]; ok {
 		return shapeOf(schema, s.root), true
 	}
@@ -230,8 +233,16 @@ func (s shape) member(name string) (shape, bool) {
 	if len(properties) == 0 || s.extended() {
 		return anything(), true
 	}
-	required, _ := s.schema["required"].([]any)
-	return anything(), slices.Contains(required, any(name))
+	required, ok := s.schema["required"].([]any)
+	return anything(), ok && slices.Contains(required, any(name))
+}
+
+func (s shape) properties() map[string]any {
+	properties, ok := s.schema["properties"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	return properties
 }
 
 // extended reports whether other parts of the schema may bring in members.
@@ -249,8 +260,7 @@ func (s shape) extended() bool {
 
 // members lists the names of the members that are known.
 func (s shape) members() []string {
-	properties, _ := s.schema["properties"].(map[string]any)
-	return keysOf(properties)
+	return keysOf(s.properties())
 }
 
 // item is the shape of a list's items.

@@ -21,7 +21,8 @@ func stepEnv(t testing.TB, extra ...expr.Variable) *expr.Env {
 func TestStepEnvironmentsAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	a, b := expr.Variable{Name: "problem"}, expr.Variable{Name: "other", Type: expr.Int}
-	require.Same(t, stepEnv(t), stepEnv(t))
+	first, second := stepEnv(t), stepEnv(t)
+	require.Same(t, first, second)
 	require.Same(t, stepEnv(t, a, b), stepEnv(t, b, a))
 	require.Same(t, stepEnv(t), stepEnv(t, expr.Variable{Name: "error"}), "error is there already")
 	require.NotSame(t, stepEnv(t), stepEnv(t, a))
