@@ -19,6 +19,8 @@ import (
 // file a run: testdata/<path>.<run>.json.gz.
 var paths = []string{
 	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200", "call", "many-calls", "unknown", "parallel",
+	"composition", "composition-approval", "composition-denial", "composition-undo", "composition-cancel", "composition-wait",
+	"composition-loop", "composition-nested",
 }
 
 // Every recorded run of every path replays on today's code: whoever changes the order of commands learns it here.
@@ -27,6 +29,9 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	for _, path := range paths {
 		files, err := filepath.Glob(filepath.Join("testdata", path+".*.json.gz"))
 		require.NoError(t, err)
+		frames, err := filepath.Glob(filepath.Join("testdata", path+"-1.1*.json.gz")) // of its compositions
+		require.NoError(t, err)
+		files = append(files, frames...)
 		require.NotEmpty(t, files, "no history of %q is recorded: run `make histories`", path)
 		for _, file := range files {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".json.gz"), func(t *testing.T) {
@@ -48,6 +53,7 @@ func replay(t *testing.T, file string) {
 	require.NoError(t, err)
 	replayer := worker.NewWorkflowReplayer()
 	replayer.RegisterWorkflowWithOptions(workflows.Pass, workflow.RegisterOptions{Name: workflows.PassWorkflow})
+	replayer.RegisterWorkflowWithOptions(workflows.Composition, workflow.RegisterOptions{Name: workflows.CompositionWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Call, workflow.RegisterOptions{Name: workflows.CallWorkflow})
 	require.NoError(t, replayer.ReplayWorkflowHistory(nil, history))
 }

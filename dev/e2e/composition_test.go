@@ -230,10 +230,7 @@ func TestAgentCallsAComposition(t *testing.T) {
 	require.Equal(t, jig.CodeNotPermitted, byID(d.stored(limited))["1.1/before"].Error.Code, "a composition can do what its caller may")
 }
 
-func TestCompositionWaits(t *testing.T) {
-	t.Parallel()
-	d := open(t)
-	id := d.compose(`kind: composition
+const waitingSpec = `kind: composition
 name: probe.waits
 description: Waits for a moment, then for an event.
 steps:
@@ -244,14 +241,25 @@ steps:
     wait_for: {event: never, timeout: 1s}
     on_error: continue
 output: {paid: "${steps.paid.data}", late: "${steps.late.error.code}"}
-`, nil)
-	require.True(t, eventually(t.Context(), patience, func() bool {
-		_, err := shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(id, "1.1"), "")
-		return err == nil
+`
+
+// pay sends the events that waitingSpec waits for, once it is under way.
+func (d *desk) pay(id string) {
+	d.t.Helper()
+	require.True(d.t, eventually(d.t.Context(), patience, func() bool {
+		_, err := shared.temporal.DescribeWorkflowExecution(d.t.Context(), workflows.FrameWorkflowID(id, "1.1"), "")
+		return err == nil && len(d.events(id, jig.EventToolStarted)) > 0
 	}))
 	d.signal(id, workflows.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{"id": 6}})
-	d.kill()
 	d.signal(id, workflows.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{"id": 7, "sum": 12.5}})
+}
+
+func TestCompositionWaits(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	id := d.compose(waitingSpec, nil)
+	d.pay(id)
+	d.kill()
 	d.start()
 	result := d.output(id)
 	require.True(t, result.Success, "%+v", result.Error)
@@ -318,19 +326,18 @@ func TestCanceledCompositionUndoesWhatItDid(t *testing.T) {
 	require.Equal(t, jig.CallCanceled, byID(d.stored(id))["1.1"].Status)
 }
 
-func TestCompositionCallsCompositionsAndAgents(t *testing.T) {
-	t.Parallel()
-	d, r := open(t), newReceiver(t)
+// nest starts a composition that calls another one, which waits for approval, and an agent.
+func (d *desk) nest(r *receiver) string {
+	d.t.Helper()
 	tag := strings.ToUpper(d.queue[len(d.queue)-4:])
 	inner := strings.ReplaceAll(gatedSpec, "probe.gated", "probe.inner"+tag)
-	helper := agent(`["test.*"]`, `    - when: pass == 1
+	name := "helper-" + strings.ToLower(tag)
+	helper := strings.Replace(agent(`["test.*"]`, `    - when: pass == 1
       calls: [{tool: test.echo, input: {value: "${input.value}"}}]
     - answer: "the agent heard ${calls[0].data.value}"
-`)
-	agentName := "helper-" + strings.ToLower(tag)
-	helper = strings.Replace(helper, "name: probe", "name: "+agentName, 1)
+`), "name: probe", "name: "+name, 1)
 	d.register(map[string]string{"inner.yaml": inner, "helper.md": helper})
-	id := d.compose(fmt.Sprintf(`kind: composition
+	return d.compose(fmt.Sprintf(`kind: composition
 name: probe.outer
 description: Calls another composition and an agent.
 input_schema:
@@ -345,9 +352,14 @@ steps:
       - id: asked
         prompt: {mode: agent, agent: %s, agent_input: {value: hello}}
 output: {inner: "${steps.inner.data.published}", agent: "${steps.asked.data.answer}"}
-`, tag, agentName), map[string]any{"url": r.URL})
-	view := d.waiting(id)
-	require.Equal(t, "1.1/inner/publish", view.Pending[0].Call)
+`, tag, name), map[string]any{"url": r.URL})
+}
+
+func TestCompositionCallsCompositionsAndAgents(t *testing.T) {
+	t.Parallel()
+	d, r := open(t), newReceiver(t)
+	id := d.nest(r)
+	require.Equal(t, "1.1/inner/publish", d.waiting(id).Pending[0].Call)
 	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/inner/publish", "by": "ana"})
 	result := d.output(id)
 	require.True(t, result.Success, "%+v", result.Error)
@@ -357,33 +369,37 @@ output: {inner: "${steps.inner.data.published}", agent: "${steps.asked.data.answ
 	require.Equal(t, jig.StatusCompleted, child.Status)
 }
 
+// loopSpec calls a tool for each of many items.
+func loopSpec(tool string, items int) string {
+	return fmt.Sprintf(`kind: composition
+name: probe.loop
+description: Does the same many times.
+steps:
+  - id: all
+    for_each: lists.range(%[2]d)
+    max_parallel: 50
+    tool: %[1]s
+    input: {value: "v${item}"}
+output: {count: "${steps.all.size()}", last: "${steps.all[%[2]d - 1].data.value}"}
+`, tool, items)
+}
+
 // A loop of many items completes with small histories, over several runs.
 func TestCompositionBigLoop(t *testing.T) {
 	t.Parallel()
 	items, _ := chaos(t, 10_000, 1000, 300)
-	d := open(t)
-	id := d.compose(`kind: composition
-name: probe.loop
-description: Does the same many times.
-input_schema:
-  type: object
-  required: [items]
-  properties: {items: {type: integer}}
-steps:
-  - id: all
-    for_each: lists.range(input.items)
-    max_parallel: 50
-    tool: test.quick
-    input: {value: "v${item}"}
-output: {count: "${steps.all.size()}", last: "${steps.all[input.items - 1].data.value}"}
-`, map[string]any{"items": items})
-	result, err := d.WaitCall(t.Context(), jig.DefaultTenant, id)
-	require.NoError(t, err)
-	require.NotNil(t, result.Result)
-	require.True(t, result.Result.Success, "%+v", result.Result.Error)
-	require.JSONEq(t, fmt.Sprintf(`{"count":%d,"last":"v%d"}`, items, items-1), string(result.Result.Data))
-	b := d.histories(workflows.FrameWorkflowID(id, "1.1"))
-	require.LessOrEqual(t, b.events, int64(1000))
-	require.LessOrEqual(t, b.bytes, int64(1<<20))
-	t.Logf("%d items: %d runs, at most %d events and %d bytes", items, b.runs, b.events, b.bytes)
+	for _, tool := range []string{"test.quick", "test.echo"} {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			d := open(t)
+			id := d.compose(loopSpec(tool, items), nil)
+			result := d.output(id)
+			require.True(t, result.Success, "%+v", result.Error)
+			require.JSONEq(t, fmt.Sprintf(`{"count":%d,"last":"v%d"}`, items, items-1), string(result.Data))
+			b := d.histories(workflows.FrameWorkflowID(id, "1.1"))
+			require.LessOrEqual(t, b.events, int64(1000))
+			require.LessOrEqual(t, b.bytes, int64(1<<20))
+			t.Logf("%d items: %d runs, at most %d events and %d bytes", items, b.runs, b.events, b.bytes)
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,6 +62,22 @@ func TestHistories(t *testing.T) {
 		},
 		"call":    triggered,
 		"unknown": unknown,
+		"composition": func(d *desk, r *receiver) string {
+			return d.compose(tour, map[string]any{"url": r.URL, "names": []string{"ana", "ben", "cleo"}})
+		},
+		"composition-approval": composed(gatedSpec, func(d *desk, _ *receiver, id string) {
+			d.waiting(id)
+			d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
+		}),
+		"composition-denial": composed(gatedSpec, func(d *desk, _ *receiver, id string) {
+			d.waiting(id)
+			d.signal(id, workflows.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
+		}),
+		"composition-undo":   composed(undoing, func(*desk, *receiver, string) {}),
+		"composition-cancel": composed(strings.Replace(undoing, "default: false", "default: true", 1), stopMidway),
+		"composition-wait":   composed(waitingSpec, func(d *desk, _ *receiver, id string) { d.pay(id) }),
+		"composition-loop":   composed(loopSpec("test.echo", 130), func(*desk, *receiver, string) {}),
+		"composition-nested": nested,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,6 +86,7 @@ func TestHistories(t *testing.T) {
 			require.True(t, d.finish(id).Status.Final())
 			if record {
 				d.record(name, id)
+				d.recordFrames(name, id)
 			}
 		})
 	}
@@ -129,6 +147,37 @@ func unknown(d *desk, r *receiver) string {
 	d.waiting(id)
 	d.signal(id, workflows.SignalReconcile, map[string]any{"call": "1.1", "outcome": "happened", "by": "ana"})
 	return id
+}
+
+func composed(document string, then func(d *desk, r *receiver, id string)) func(*desk, *receiver) string {
+	return func(d *desk, r *receiver) string {
+		id := d.compose(document, map[string]any{"url": r.URL, "name": "w"})
+		then(d, r, id)
+		return id
+	}
+}
+
+func stopMidway(d *desk, r *receiver, id string) {
+	require.True(d.t, eventually(d.t.Context(), patience, func() bool { n, _ := r.count("two-2"); return n == 1 }))
+	require.NoError(d.t, d.Cancel(d.t.Context(), jig.DefaultTenant, id))
+}
+
+func nested(d *desk, r *receiver) string {
+	id := d.nest(r)
+	d.waiting(id)
+	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/inner/publish", "by": "ana"})
+	return id
+}
+
+// recordFrames keeps the histories of a session's compositions.
+func (d *desk) recordFrames(name, id string) {
+	d.t.Helper()
+	for _, call := range []string{"1.1", "1.1/inner"} {
+		frame := workflows.FrameWorkflowID(id, call)
+		if _, err := shared.temporal.DescribeWorkflowExecution(d.t.Context(), frame, ""); err == nil {
+			d.record(name+"-"+strings.ReplaceAll(call, "/", "-"), frame)
+		}
+	}
 }
 
 // record keeps the histories of a session's runs; of very long chains the ends and some between.
