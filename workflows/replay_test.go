@@ -55,5 +55,9 @@ func replay(t *testing.T, file string) {
 	replayer.RegisterWorkflowWithOptions(workflows.Pass, workflow.RegisterOptions{Name: workflows.PassWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Composition, workflow.RegisterOptions{Name: workflows.CompositionWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Call, workflow.RegisterOptions{Name: workflows.CallWorkflow})
-	require.NoError(t, replayer.ReplayWorkflowHistory(nil, history))
+	started := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
+	// The ids of children are made of the session's own.
+	require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
+		OriginalExecution: workflow.Execution{ID: started.GetWorkflowId(), RunID: started.GetOriginalExecutionRunId()},
+	}))
 }
