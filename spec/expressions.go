@@ -2,16 +2,22 @@ package spec
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	"github.com/jig-run/jig/expr"
 )
 
-// maxExpressions bounds the expressions of a document: each takes time to compile.
-const maxExpressions = 4_000
-
-// maxExpressionProblems is after how many problems of expressions a document's others are not looked at.
-const maxExpressionProblems = 100
+// Limits of a document's expressions, for each of them takes time to compile.
+const (
+	maxExpressions     = 4_000
+	maxExpressionBytes = 64 << 10
+	// maxExpression is the longest that one of them can be.
+	maxExpression = 4 << 10
+	// After so many problems of expressions, or so many bytes of expressions with one, the others are not looked at.
+	maxExpressionProblems = 100
+	maxWrongBytes         = 8 << 10
+)
 
 // Shapes gives the JSON Schema of what a tool gives back; not ok when it is not known.
 type Shapes func(tool string) (output json.RawMessage, ok bool)
@@ -28,20 +34,44 @@ type site struct {
 	failed, caught, awaited bool
 }
 
-// countExpressions is about how many expressions a value holds; never less.
-func (n *node) countExpressions() int {
-	count := strings.Count(n.text, "${")
+// macros finds the loops in an expression. What loops within loops take to check grows much faster than their text.
+var macros = regexp.MustCompile(`\b(?:all|exists|exists_one|existsOne|map|filter|transform\w*|bind|sortBy|optMap|optFlatMap)\s*\(`)
+
+// macroBytes is what a loop counts for, times the loops of its expression.
+const macroBytes = 64
+
+// weight is how many expressions a value holds, and how long they are together: about, and never less.
+type weight struct{ count, bytes int }
+
+func (w *weight) expression(source string) {
+	loops := len(macros.FindAllStringIndex(source, -1))
+	w.count++
+	w.bytes += min(len(source), maxExpression) + macroBytes*loops*loops
+}
+
+func (w *weight) add(n *node) {
+	for rest := n.text; ; {
+		at := strings.Index(rest, "${")
+		if at < 0 {
+			break
+		}
+		rest = rest[at+2:]
+		source := rest
+		if next := strings.Index(rest, "${"); next >= 0 {
+			source = rest[:next]
+		}
+		w.expression(source[:strings.LastIndexByte(source, '}')+1])
+	}
 	for _, item := range n.items {
-		count += item.countExpressions()
+		w.add(item)
 	}
 	for _, e := range n.entries {
 		switch e.key {
 		case "if", "when", "for_each", "wait_until":
-			count++
+			w.expression(e.value.text)
 		}
-		count += e.value.countExpressions()
+		w.add(e.value)
 	}
-	return count
 }
 
 // sites goes through the expressions of a composition.
@@ -50,6 +80,7 @@ type sites struct {
 	env    *expr.Env
 	shapes stepShapes
 	before int
+	wrong  int
 }
 
 // checkExecution checks a spec's structure, then its expressions.
@@ -77,8 +108,10 @@ func (d *decoder) checkExpressions(w *walk, x Execution, shapes Shapes) {
 	if w.full {
 		return
 	}
-	if d.places[""].countExpressions() > maxExpressions {
-		d.at("", ProblemTooMany, "put a part into a composition of its own", "the document has more than %d expressions", maxExpressions)
+	var all weight
+	if all.add(d.places[""]); all.count > maxExpressions || all.bytes > maxExpressionBytes {
+		d.at("", ProblemTooMany, "put a part into a composition of its own",
+			"the document has more than %d expressions, more than %d bytes of them, or too many loops in one", maxExpressions, maxExpressionBytes)
 		return
 	}
 	extra := make([]expr.Variable, 0, len(w.names))
@@ -188,7 +221,9 @@ func joinKey(path, key string) string {
 }
 
 // enough reports whether so many expressions are wrong that the others are not looked at.
-func (s *sites) enough() bool { return len(s.problems)-s.before >= maxExpressionProblems }
+func (s *sites) enough() bool {
+	return len(s.problems)-s.before >= maxExpressionProblems || s.wrong > maxWrongBytes
+}
 
 func (s *sites) expression(at site, path string, source Expression, want expr.Type) {
 	if source == "" || s.enough() {
@@ -197,6 +232,7 @@ func (s *sites) expression(at site, path string, source Expression, want expr.Ty
 	program, err := s.env.CompileAs(string(source), want)
 	if err != nil {
 		s.report(path, err)
+		s.wrong += min(len(source), maxExpression)
 		return
 	}
 	s.reads(at, path, program.Reads())
@@ -243,6 +279,7 @@ func (s *sites) template(at site, path, text string) {
 	template, err := s.env.Template(text)
 	if err != nil {
 		s.report(path, err)
+		s.wrong += min(len(text), maxExpression)
 		return
 	}
 	s.reads(at, path, template.Reads())
