@@ -100,17 +100,36 @@ type EventsPage struct {
 	Status jig.Status `json:"status"`
 }
 
-// CatalogRequest asks for the tools that a tenant sees, a page at a time (After is the last name of the page before).
+// CatalogRequest asks for the tools that a tenant sees, a page at a time (After is the last name of the page before). With a
+// Kind it asks for a piece of the current version of one registered document, and for nothing else.
 type CatalogRequest struct {
 	Tenant string `json:"tenant"`
 	After  string `json:"after,omitempty"`
+	// Kind is agent, skill, or spec for all execution specs.
+	Kind   string `json:"kind,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Offset int    `json:"offset,omitempty"`
 }
 
-// CatalogPage is a page of tools sorted by name.
+// CatalogPage is a page of tools sorted by name. The first one names the documents that are registered too, sorted; a worker
+// that is too old to tell leaves a list out.
 type CatalogPage struct {
 	Tools  []jig.Tool `json:"tools"`
-	Agents []string   `json:"agents,omitempty"`
-	More   bool       `json:"more,omitempty"`
+	Agents []string   `json:"agents,omitzero"`
+	Skills []string   `json:"skills,omitzero"`
+	// Specs are the execution specs that only compositions and people can run: their names are no tool's. The others are
+	// among the tools.
+	Specs    []string       `json:"specs,omitzero"`
+	More     bool           `json:"more,omitempty"`
+	Document *DocumentChunk `json:"document,omitempty"`
+}
+
+// DocumentChunk is a piece of a document, at most 128 KiB. Pieces belong together when their Hash (of the whole document's
+// SHA-256, in hex) is the same.
+type DocumentChunk struct {
+	Hash string `json:"hash"`
+	Data []byte `json:"data"`
+	Size int    `json:"size"`
 }
 
 // ArtifactRequest asks for a piece of an artifact.

@@ -2,7 +2,10 @@ package activities
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -110,8 +113,13 @@ func stopping(ctx context.Context) context.Context {
 	return stop
 }
 
-// ListCatalog returns the tools that a tenant sees, sorted by name, and the agents that are registered.
+// ListCatalog returns the tools that a tenant sees, sorted by name, and the names of the documents that are registered; or a
+// piece of one of those.
 func (a *Activities) ListCatalog(ctx context.Context, in CatalogRequest) (CatalogPage, error) {
+	if in.Kind != "" {
+		chunk, err := a.documentChunk(ctx, in)
+		return CatalogPage{Document: chunk}, temporalError(err)
+	}
 	anyone := jig.Session{Tenant: in.Tenant, Agent: jig.Agent{Tools: []string{"*"}}, Principal: jig.Principal{Permissions: []string{"*"}}}
 	var page CatalogPage
 	size := 0
@@ -119,20 +127,58 @@ func (a *Activities) ListCatalog(ctx context.Context, in CatalogRequest) (Catalo
 	if err != nil {
 		return page, temporalError(err)
 	}
-	for _, tool := range tools {
-		if tool.Name <= in.After || allowed(tool, anyone) != nil {
-			continue
-		}
-		if size += sizeOf(tool); size > pageBytes && len(page.Tools) > 0 {
-			page.More = true
-			break
-		}
-		page.Tools = append(page.Tools, tool)
-	}
 	if in.After == "" {
-		page.Agents, err = a.store.DocumentNames(ctx, in.Tenant, "agent")
+		page.Specs = []string{}
+	}
+	specs := []string{}
+	for _, tool := range tools {
+		switch {
+		case allowed(tool, anyone) != nil:
+		case jig.CheckToolName(tool.Name) != nil:
+			specs = append(specs, tool.Name)
+		case tool.Name <= in.After || page.More:
+		default:
+			if size += sizeOf(tool); size > pageBytes && len(page.Tools) > 0 {
+				page.More = true
+				continue
+			}
+			page.Tools = append(page.Tools, tool)
+		}
+	}
+	if in.After != "" {
+		return page, nil
+	}
+	page.Specs = specs
+	if page.Agents, err = a.documentNames(ctx, in.Tenant, documentAgent); err == nil {
+		page.Skills, err = a.documentNames(ctx, in.Tenant, documentSkill)
 	}
 	return page, temporalError(err)
+}
+
+// The kinds under which documents are kept, beside DocumentSpec.
+const (
+	documentAgent = "agent"
+	documentSkill = "skill"
+)
+
+// documentNames lists what a tenant sees of a kind; empty and not nil when there is none, for nil means that nobody knows.
+func (a *Activities) documentNames(ctx context.Context, tenant, kind string) ([]string, error) {
+	names, err := a.store.DocumentNames(ctx, tenant, kind)
+	return append([]string{}, names...), err
+}
+
+// documentChunk reads a piece of a registered document.
+func (a *Activities) documentChunk(ctx context.Context, in CatalogRequest) (*DocumentChunk, error) {
+	if !slices.Contains([]string{documentAgent, documentSkill, DocumentSpec}, in.Kind) {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a kind of document", in.Kind).WithField("kind")
+	}
+	body, err := a.store.Document(ctx, in.Tenant, in.Kind, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256(body)
+	from := min(max(in.Offset, 0), len(body))
+	return &DocumentChunk{Hash: hex.EncodeToString(hash[:]), Data: body[from:min(from+chunkBytes, len(body))], Size: len(body)}, nil
 }
 
 // FetchArtifact returns a piece of an artifact.

@@ -44,6 +44,7 @@ type temporal interface {
 	NewWithStartWorkflowOperation(options sdk.StartWorkflowOptions, workflow any, args ...any) sdk.WithStartWorkflowOperation
 	UpdateWithStartWorkflow(ctx context.Context, options sdk.UpdateWithStartWorkflowOptions) (sdk.WorkflowUpdateHandle, error)
 	ExecuteActivity(ctx context.Context, options sdk.StartActivityOptions, activity any, args ...any) (sdk.ActivityHandle, error)
+	ScheduleClient() sdk.ScheduleClient
 	Close()
 }
 

@@ -82,6 +82,9 @@ func (f *fake) ExecuteActivity(_ context.Context, o sdk.StartActivityOptions, ac
 	return fakeActivity{value: v, err: err}, nil
 }
 
+// ScheduleClient is that of a fakeScheduler only.
+func (f *fake) ScheduleClient() sdk.ScheduleClient { return nil }
+
 func (f *fake) Close() {}
 
 // copyTo gives a value the way it would come over the wire.

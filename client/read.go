@@ -80,13 +80,18 @@ func (c *Client) Approvals(ctx context.Context, tenant, sessionID string) ([]jig
 	}
 }
 
-// Catalog is what a tenant sees of the worker's tools, and the agents it may start, both sorted by name.
+// Catalog is what a tenant sees of the worker's tools, and the documents that are registered, all sorted by name. A list of
+// names that is nil is not known: the worker is of an older version.
 type Catalog struct {
+	// Tools are all that can be called like one, execution specs with a tool's name included.
 	Tools  []jig.Tool `json:"tools"`
-	Agents []string   `json:"agents,omitempty"`
+	Agents []string   `json:"agents,omitzero"`
+	Skills []string   `json:"skills,omitzero"`
+	// Specs are the other execution specs.
+	Specs []string `json:"specs,omitzero"`
 }
 
-// Catalog asks the worker for its tools.
+// Catalog asks the worker for its tools and for what is registered.
 func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 	all := Catalog{Tools: []jig.Tool{}}
 	request := workflows.CatalogRequest{Tenant: tenant}
@@ -96,13 +101,52 @@ func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 			return Catalog{}, err
 		}
 		all.Tools = append(all.Tools, page.Tools...)
-		if all.Agents == nil {
-			all.Agents = page.Agents
+		if request.After == "" {
+			all.Agents, all.Skills, all.Specs = page.Agents, page.Skills, page.Specs
 		}
 		if !page.More || len(page.Tools) == 0 {
 			return all, nil
 		}
 		request.After = page.Tools[len(page.Tools)-1].Name
+	}
+}
+
+// documentReads is how often a document is read from its beginning, when new versions of it come meanwhile.
+const documentReads = 3
+
+// Document returns the current version of a registered document. kind is agent, skill, or spec for all execution specs; an
+// unknown name is NOT_FOUND. A skill is JSON, with all of its files.
+func (c *Client) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
+	for range documentReads {
+		body, err := c.readDocument(ctx, tenant, kind, name)
+		if body != nil || err != nil {
+			return body, err
+		}
+	}
+	return nil, jig.Errorf(jig.CodeConflict, "the %s %s changes while it is read", kind, name).WithField("name").WithHint("try again")
+}
+
+// readDocument reads all pieces of a document; nil when they are not of one version.
+func (c *Client) readDocument(ctx context.Context, tenant, kind, name string) ([]byte, error) {
+	whole, hash := []byte{}, ""
+	for {
+		var page workflows.CatalogPage
+		request := workflows.CatalogRequest{Tenant: tenant, Kind: kind, Name: name, Offset: len(whole)}
+		if err := c.ask(ctx, workflows.ReadCatalog, 0, request, &page); err != nil {
+			return nil, err
+		}
+		chunk := page.Document
+		switch {
+		case chunk == nil:
+			return nil, jig.Errorf(jig.CodeUnavailable, "the worker is of an older version, which does not show documents").
+				WithHint("give the document's file")
+		case hash != "" && chunk.Hash != hash:
+			return nil, nil
+		}
+		hash, whole = chunk.Hash, append(whole, chunk.Data...)
+		if len(chunk.Data) == 0 || len(whole) >= chunk.Size {
+			return whole, nil
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -133,7 +135,9 @@ func TestPagesAreRead(t *testing.T) {
 			return workflows.ApprovalsPage{Approvals: []jig.Pending{{Call: "1.2"}}}, nil
 		case workflows.CatalogRequest:
 			if r.After == "" {
-				return workflows.CatalogPage{Tools: []jig.Tool{{Name: "a.b"}}, Agents: []string{"review"}, More: true}, nil
+				return workflows.CatalogPage{
+					Tools: []jig.Tool{{Name: "a.b"}}, Agents: []string{"review"}, Skills: []string{}, Specs: []string{"nightly"}, More: true,
+				}, nil
 			}
 			require.Equal(t, "a.b", r.After)
 			return workflows.CatalogPage{Tools: []jig.Tool{{Name: "c.d"}}}, nil
@@ -152,9 +156,44 @@ func TestPagesAreRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, catalog.Tools, 2)
 	require.Equal(t, []string{"review"}, catalog.Agents)
+	require.Equal(t, []string{"nightly"}, catalog.Specs)
+	require.NotNil(t, catalog.Skills, "that there are none is known")
 	events, err := c.Events(t.Context(), "default", "ses_a", 0)
 	require.NoError(t, err)
 	require.Len(t, events, 3)
+}
+
+func TestADocumentIsReadInPieces(t *testing.T) {
+	t.Parallel()
+	versions := []string{"an old text", "a newer text"}
+	changes := 1
+	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
+		r := as[workflows.CatalogRequest](t, request)
+		require.Equal(t, workflows.ReadCatalog, name)
+		require.Equal(t, workflows.CatalogRequest{Tenant: "acme", Kind: "spec", Name: "nightly", Offset: r.Offset}, r)
+		body := versions[0]
+		if r.Offset > 0 && changes > 0 { // a new version comes after the first piece
+			changes--
+			slices.Reverse(versions)
+			body = versions[0]
+		}
+		return workflows.CatalogPage{Document: &activities.DocumentChunk{
+			Hash: body, Data: []byte(body[r.Offset:min(r.Offset+5, len(body))]), Size: len(body),
+		}}, nil
+	}}
+	c := newTestClient(f)
+	body, err := c.Document(t.Context(), "acme", "spec", "nightly")
+	require.NoError(t, err)
+	require.Equal(t, "a newer text", string(body), "not a mixture of two versions")
+
+	changes = 100
+	_, err = c.Document(t.Context(), "acme", "spec", "nightly")
+	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
+
+	old := &fake{activity: func(sdk.StartActivityOptions, string, any) (any, error) { return workflows.CatalogPage{}, nil }}
+	_, err = newTestClient(old).Document(t.Context(), "acme", "spec", "nightly")
+	require.Equal(t, jig.CodeUnavailable, jig.CodeOf(err))
+	require.ErrorContains(t, err, "older version")
 }
 
 func upTo(from, to int64) []jig.Event {

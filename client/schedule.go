@@ -169,10 +169,6 @@ func (c *Client) CreateSchedule(ctx context.Context, o ScheduleOptions) (Schedul
 	if err != nil {
 		return Schedule{}, err
 	}
-	schedules, err := c.scheduler()
-	if err != nil {
-		return Schedule{}, err
-	}
 	attributes := []sdktemporal.SearchAttributeUpdate{
 		sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrTenant).ValueSet(o.Tenant),
 	}
@@ -187,7 +183,7 @@ func (c *Client) CreateSchedule(ctx context.Context, o ScheduleOptions) (Schedul
 	// The SDK repeats a request under one id. Only what the server refused to take is sent anew: a second request whose
 	// first one arrived would find the name taken.
 	err = c.repeat(ctx, func(ctx context.Context) error {
-		_, err := schedules.Create(ctx, options)
+		_, err := c.temporal.ScheduleClient().Create(ctx, options)
 		return err //nolint:wrapcheck // translated below
 	}, refused)
 	if err != nil {
@@ -259,12 +255,8 @@ func (c *Client) onSchedule(
 	if err := CheckScheduleName(tenant, name); err != nil {
 		return err
 	}
-	schedules, err := c.scheduler()
-	if err != nil {
-		return err
-	}
-	handle := schedules.GetHandle(ctx, tenantPrefix(tenant)+name)
-	err = translate(c.repeat(ctx, func(ctx context.Context) error { return do(ctx, handle) }, again))
+	handle := c.temporal.ScheduleClient().GetHandle(ctx, tenantPrefix(tenant)+name)
+	err := translate(c.repeat(ctx, func(ctx context.Context) error { return do(ctx, handle) }, again))
 	var namespace *serviceerror.NamespaceNotFound
 	if isNotFound(err) && !errors.As(err, &namespace) {
 		return noSchedule(name)
@@ -274,15 +266,6 @@ func (c *Client) onSchedule(
 
 func noSchedule(name string) *jig.Error {
 	return jig.Errorf(jig.CodeNotFound, "there is no schedule %s", name).WithField("name")
-}
-
-// scheduler is Temporal's client for schedules.
-func (c *Client) scheduler() (sdk.ScheduleClient, error) {
-	t, ok := c.temporal.(interface{ ScheduleClient() sdk.ScheduleClient })
-	if !ok { // every client of Temporal's has it
-		return nil, jig.Errorf(jig.CodeInternal, "%T cannot work with schedules", c.temporal)
-	}
-	return t.ScheduleClient(), nil
 }
 
 // refused reports whether the server did not take a request at all, so that it can be sent anew.

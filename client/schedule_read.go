@@ -89,14 +89,10 @@ func (c *Client) Schedules(ctx context.Context, tenant string) ([]Schedule, erro
 	if err := jig.CheckTenant(tenant); err != nil {
 		return nil, translate(err)
 	}
-	schedules, err := c.scheduler()
-	if err != nil {
-		return nil, err
-	}
 	var list []Schedule
-	err = c.repeat(ctx, func(ctx context.Context) error {
+	err := c.repeat(ctx, func(ctx context.Context) error {
 		list = []Schedule{}
-		found, err := schedules.List(ctx, sdk.ScheduleListOptions{Query: fmt.Sprintf("%s = %q", workflows.AttrTenant, tenant)})
+		found, err := c.temporal.ScheduleClient().List(ctx, sdk.ScheduleListOptions{Query: fmt.Sprintf("%s = %q", workflows.AttrTenant, tenant)})
 		if err != nil {
 			return err //nolint:wrapcheck // translated below
 		}
