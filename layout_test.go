@@ -52,7 +52,7 @@ func arrows() map[string][]string {
 // keepers says who alone may import a library, so that it can be replaced in one place. Mains wire, test kits test.
 func keepers() map[string][]string {
 	return map[string][]string{
-		"github.com/google/cel-go":                   {"expr"},
+		"github.com/google/cel-go":                   {"expr", "bench"},
 		"github.com/jackc/pgx/v5":                    {"store", "dev", "bench", "worker"},
 		"github.com/pressly/goose/v3":                {"store"},
 		"github.com/openai/openai-go/v3":             {"model"},

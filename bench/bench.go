@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type bench struct {
 	jig      *client.Client
 	engine   *engine
 	worker   worker.Worker
-	// entries are the moments at which bench.write was entered, in this process and in workers of their own.
+	// entries are the moments at which bench.write and bench.mark were entered, in this process and in workers of their own.
 	entries  *entries
 	profiles int
 }
@@ -122,7 +123,10 @@ type figure struct {
 
 // figures are in the order in which they are measured: what leaves much behind comes last.
 func figures() []figure {
-	return []figure{{"p1", latency}, {"p2", throughput}, {"p4", decisions}, {"p10", eventLog}, {"p6", suspension}, {"p7", histories}}
+	return []figure{
+		{"p1", latency}, {"p2", throughput}, {"p4", decisions}, {"p8", evaluation}, {"p9", validation}, {"p10", eventLog},
+		{"c1", compositions}, {"c2", schedules}, {"p6", suspension}, {"p7", histories},
+	}
 }
 
 // measure measures what was asked for. A figure that fails does not keep the others from being measured.
@@ -153,14 +157,18 @@ func (b *bench) measure(ctx context.Context) ([]row, error) {
 		}
 		rows = append(rows, measured...)
 	}
-	slices.SortStableFunc(rows, func(x, y row) int { return number(x.id) - number(y.id) })
+	slices.SortStableFunc(rows, func(x, y row) int { return cmp.Compare(place(x.id), place(y.id)) })
 	return rows, errors.Join(errs...)
 }
 
-func number(id string) int {
-	n, err := strconv.Atoi(strings.TrimPrefix(id, "P"))
+// place is where a figure stands in the table: P1 to P11, then C1 and C2.
+func place(id string) int {
+	n, err := strconv.Atoi(id[1:])
 	if err != nil {
 		return 0
+	}
+	if strings.HasPrefix(id, "C") {
+		n += 100
 	}
 	return n
 }

@@ -13,15 +13,19 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/schema"
 	"github.com/jig-run/jig/workflows"
 )
 
 // engine is what a worker of the bench works with.
 type engine struct {
 	store      *store.DB
+	registry   *tools.Registry
 	activities *activities.Activities
 	tools      []string
 }
@@ -37,13 +41,18 @@ func newEngine(ctx context.Context, url string, entered func(entry)) (*engine, e
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	e := &engine{store: db}
+	expressions, err := expr.NewEngine()
+	if err != nil {
+		db.Close()
+		return nil, fmt.Errorf("set up expressions: %w", err)
+	}
+	e := &engine{store: db, registry: registry}
 	for _, t := range registry.Tools() {
 		e.tools = append(e.tools, t.Name)
 	}
 	e.activities = activities.New(activities.Deps{
-		Store: db, Catalogue: registry, Policy: policy.Base{}, Model: planner{}, Expressions: plain{}, Agents: plain{},
-		Schemas: plain{}, Logger: quiet,
+		Store: db, Catalogue: registry, Policy: policy.Base{}, Model: planner{}, Expressions: expressions,
+		Composer: compose.NewEngine(), Agents: plain{}, Schemas: newSchemas(), Logger: quiet,
 	})
 	return e, nil
 }
@@ -65,7 +74,7 @@ func startWorker(c sdk.Client, queue string, e *engine) (worker.Worker, error) {
 		DisableRegistrationAliasing: true,
 	})
 	workflows.Register(w, e.activities, e.tools)
-	registerBaseline(w)
+	registerBaseline(w, e)
 	if err := w.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
@@ -73,9 +82,13 @@ func startWorker(c sdk.Client, queue string, e *engine) (worker.Worker, error) {
 }
 
 // registerBaseline makes a worker able to run the baselines; their activities are jig's own, or do nothing.
-func registerBaseline(w worker.Registry) {
+func registerBaseline(w worker.Registry, e *engine) {
 	w.RegisterWorkflow(Loop)
 	w.RegisterWorkflow(Bare)
+	w.RegisterWorkflow(Steps)
+	w.RegisterWorkflow(BareSteps)
+	w.RegisterActivityWithOptions(e.AdmitStep, activity.RegisterOptions{Name: "AdmitStep"})
+	w.RegisterActivityWithOptions(e.StepOutput, activity.RegisterOptions{Name: "StepOutput"})
 	w.RegisterActivityWithOptions(nothing, activity.RegisterOptions{Name: nothingActivity})
 }
 
@@ -120,7 +133,7 @@ func (planner) Answer(_ context.Context, r jig.ModelRequest, _ func(string)) (ji
 	return turn, nil
 }
 
-// plain stands for what the bench does not use: agent documents are JSON, inputs are taken as they are.
+// plain reads the agent documents of the bench, which are JSON.
 type plain struct{}
 
 // ParseAgent reads an agent as agentDocument writes it.
@@ -132,20 +145,35 @@ func (plain) ParseAgent(_ string, body []byte) (jig.Agent, error) {
 	return a, nil
 }
 
-// Validate takes any document.
-func (plain) Validate(json.RawMessage, []byte) error { return nil }
+// schemas checks the inputs and outputs of compositions.
+type schemas struct{ compiler *schema.Compiler }
 
-// FromPairs is not used.
-func (plain) FromPairs(json.RawMessage, map[string]string) (json.RawMessage, error) { return nil, nil }
+func newSchemas() schemas {
+	return schemas{compiler: schema.NewCompiler(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})}
+}
 
-// ConcurrencyKey is not used.
-func (plain) ConcurrencyKey(context.Context, string, json.RawMessage) (string, error) { return "", nil }
+// Validate checks a document against a JSON Schema; any document when there is none.
+func (s schemas) Validate(raw json.RawMessage, document []byte) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	compiled, err := s.compiler.Compile(raw)
+	if err != nil {
+		return err //nolint:wrapcheck // names what is wrong with the schema
+	}
+	return compiled.Validate(document) //nolint:wrapcheck // names what does not fit
+}
 
-// agentDocument is the agent of every session of the bench.
-func agentDocument() (string, error) {
+// FromPairs converts key=value pairs to a document by a schema.
+func (schemas) FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
+	return schema.FromPairs(raw, pairs) //nolint:wrapcheck // names the pair
+}
+
+// agentDocument is the agent of every session of the bench; so many of its passes share a workflow run.
+func agentDocument(passesPerRun int) (string, error) {
 	b, err := json.Marshal(jig.Agent{
 		Name: "bench", Version: "1", Model: "bench/planner", Instructions: "Do as the input says.", Tools: []string{"bench.*"},
-		Limits: jig.Limits{MaxPasses: 1_000_000},
+		Limits: jig.Limits{MaxPasses: 1_000_000, PassesPerRun: passesPerRun},
 	})
 	if err != nil {
 		return "", fmt.Errorf("write the agent: %w", err)

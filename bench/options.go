@@ -17,8 +17,10 @@ type options struct {
 	smoke   bool
 	out     string
 	profile string
-	args    []string
-	size    size
+	// passesPerRun is a setting of the sessions of all figures; jig's default is 1.
+	passesPerRun int
+	args         []string
+	size         size
 }
 
 // size is how much work each figure does.
@@ -38,6 +40,13 @@ type size struct {
 	longPasses, longCalls, wideCalls int
 	// appends on each side of a pair of P10; subscribers, and the events that they are sent.
 	appends, subscribers, deliveries int
+	// steps of a composition of C1; so many chains run one after another on each side of a pair, and so many under load, at
+	// most chainsAtOnce at a time.
+	steps, chains, chainLoad, chainsAtOnce int
+	// firings of each schedule of C2.
+	firings int
+	// evaluations on each side of a pair of P8, in turns; as many validations of P9.
+	evaluations int
 }
 
 func fullSize() size {
@@ -45,6 +54,7 @@ func fullSize() size {
 		passes: 5, calls: 5, latencySessions: 10, loadSessions: 40, loadAtOnce: 20, decisions: 100, kills: 10,
 		suspended: 2000, idle: 45 * time.Second, longPasses: 1000, longCalls: 8, wideCalls: 2500,
 		appends: 4000, subscribers: 1000, deliveries: 5000,
+		steps: 100, chains: 3, chainLoad: 10, chainsAtOnce: 10, firings: 30, evaluations: 20_000,
 	}
 }
 
@@ -54,6 +64,7 @@ func smokeSize() size {
 		passes: 2, calls: 2, latencySessions: 1, loadSessions: 4, loadAtOnce: 2, decisions: 2, kills: 1,
 		suspended: 5, idle: time.Second, longPasses: 3, longCalls: 2, wideCalls: 120,
 		appends: 50, subscribers: 20, deliveries: 50,
+		steps: 10, chains: 1, chainLoad: 2, chainsAtOnce: 2, firings: 2, evaluations: 1000,
 	}
 }
 
@@ -67,12 +78,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.smoke, "smoke", false, "tiny sizes: show that everything runs, write nothing, judge nothing")
 	flags.StringVar(&o.out, "out", "", "document to write the table to, between its markers (default docs/benchmarks.md when all figures are measured)")
 	flags.StringVar(&o.profile, "profile", "", "folder for CPU profiles of this process, by figure and side")
+	flags.IntVar(&o.passesPerRun, "passes-per-run", 1, "passes of a session that share a workflow run (the agent's passes_per_run); other than 1 writes no document by itself")
 	flags.IntVar(&o.size.suspended, "p6", o.size.suspended, "suspended sessions of P6")
 	flags.IntVar(&o.size.longPasses, "p7", o.size.longPasses, "passes of P7")
 	if err := flags.Parse(args); err != nil {
 		return o, fmt.Errorf("read the command line: %w", err)
 	}
-	if flags.NArg() > 0 || o.pairs < 1 || o.size.suspended < 1 || o.size.longPasses < 1 {
+	if flags.NArg() > 0 || o.pairs < 1 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 {
 		return o, errors.New("unknown argument, or a number below 1; see -help")
 	}
 	if *only != "" {
@@ -86,7 +98,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	switch {
 	case o.smoke:
 		o.pairs, o.size, o.out = 1, smokeSize(), ""
-	case o.out == "" && len(o.only) == 0:
+	case o.out == "" && len(o.only) == 0 && o.passesPerRun == 1:
 		o.out = "docs/benchmarks.md"
 	}
 	return o, nil

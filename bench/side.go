@@ -29,15 +29,18 @@ type caller struct {
 	jig      *client.Client
 	queue    string
 	tenant   string
+	// passesPerRun is how many passes of a session share a workflow run.
+	passesPerRun int
 }
 
 func (b *bench) caller() caller {
-	return caller{temporal: b.temporal, jig: b.jig, queue: taskQueue, tenant: jig.DefaultTenant}
+	return caller{temporal: b.temporal, jig: b.jig, queue: taskQueue, tenant: jig.DefaultTenant, passesPerRun: b.passesPerRun}
 }
 
 // at is the same caller on another queue, for another tenant.
 func (c caller) at(queue, tenant string) caller {
-	return caller{temporal: c.temporal, jig: client.New(c.temporal, client.Options{TaskQueue: queue}), queue: queue, tenant: tenant}
+	c.jig, c.queue, c.tenant = client.New(c.temporal, client.Options{TaskQueue: queue}), queue, tenant
+	return c
 }
 
 // The sides, in the order in which the figures use them.
@@ -50,7 +53,7 @@ func bareSide() side  { return side{name: "bare B0", tool: noopTool, start: star
 func allSides() []side { return []side{jigSide(), localSide(), loopSide(), bareSide()} }
 
 func startJig(ctx context.Context, c caller, id string, p plan) error {
-	document, err := agentDocument()
+	document, err := agentDocument(c.passesPerRun)
 	if err != nil {
 		return err
 	}
@@ -70,7 +73,7 @@ func startJig(ctx context.Context, c caller, id string, p plan) error {
 
 func startBaseline(workflow string) func(context.Context, caller, string, plan) error {
 	return func(ctx context.Context, c caller, id string, p plan) error {
-		document, err := agentDocument()
+		document, err := agentDocument(c.passesPerRun)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ const (
 	quickTool = "bench.quick"
 	writeTool = "bench.write"
 	blobTool  = "bench.blob"
+	markTool  = "bench.mark"
 )
 
 // blobBytes is the size of a result of bench.blob.
@@ -30,8 +31,8 @@ type toolOutput struct {
 	Text string `json:"text,omitempty"`
 }
 
-// benchTools are tools that do nothing: one as an activity, one beside the workflow, one that asks for approval, and one
-// with a large result. entered is told when the one that asks is entered.
+// benchTools are tools that do nothing: one as an activity, one beside the workflow, one that asks for approval, one with
+// a large result, and one that is watched. entered is told when the one that asks or the one that is watched is entered.
 func benchTools(entered func(entry)) []tools.Tool {
 	nothing := func(_ context.Context, _ jig.Invocation, in toolInput) (toolOutput, error) {
 		return toolOutput{N: in.N}, nil
@@ -40,9 +41,13 @@ func benchTools(entered func(entry)) []tools.Tool {
 		Name: noopTool, Description: "Does nothing.", Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true,
 		Execution: jig.ExecutionActivity,
 	}
-	quick, blob, write := read, read, read
+	marked := func(_ context.Context, inv jig.Invocation, in toolInput) (toolOutput, error) {
+		entered(entry{Session: inv.SessionID, Call: inv.CallID, At: time.Now()})
+		return toolOutput{N: in.N}, nil
+	}
+	quick, blob, write, mark := read, read, read, read
 	quick.Name, quick.Execution = quickTool, jig.ExecutionLocal
-	blob.Name = blobTool
+	blob.Name, mark.Name = blobTool, markTool
 	write.Name, write.Permission, write.Idempotent = writeTool, jig.PermissionWrite, false
 	text := strings.Repeat("0123456789abcdef ", blobBytes/17)
 	return []tools.Tool{
@@ -51,27 +56,28 @@ func benchTools(entered func(entry)) []tools.Tool {
 		tools.New(blob, func(_ context.Context, _ jig.Invocation, in toolInput) (toolOutput, error) {
 			return toolOutput{N: in.N, Text: text}, nil
 		}),
-		tools.New(write, func(_ context.Context, inv jig.Invocation, in toolInput) (toolOutput, error) {
-			entered(entry{Session: inv.SessionID, Call: inv.CallID, At: time.Now()})
-			return toolOutput{N: in.N}, nil
-		}),
+		tools.New(write, marked),
+		tools.New(mark, marked),
 	}
 }
 
-// entry is a call of bench.write that began.
+// entry is a call of bench.write or bench.mark that began.
 type entry struct {
 	Session string    `json:"session"`
 	Call    string    `json:"call"`
 	At      time.Time `json:"at"`
 }
 
-// entries hands each entry to the one who waits for its session.
+// entries hands each entry to the one who waits for its session, or follows all sessions whose ids begin alike.
 type entries struct {
-	mu      sync.Mutex
-	waiting map[string]chan entry
+	mu       sync.Mutex
+	waiting  map[string]chan entry
+	followed map[string]chan entry
 }
 
-func newEntries() *entries { return &entries{waiting: map[string]chan entry{}} }
+func newEntries() *entries {
+	return &entries{waiting: map[string]chan entry{}, followed: map[string]chan entry{}}
+}
 
 // expect returns where a session's first entry will arrive.
 func (e *entries) expect(session string) <-chan entry {
@@ -82,6 +88,20 @@ func (e *entries) expect(session string) <-chan entry {
 	return c
 }
 
+// follow returns where the entries of all sessions with a prefix will arrive, until it is stopped; at most n wait there to
+// be read, further ones are dropped.
+func (e *entries) follow(prefix string, n int) (arrived <-chan entry, stop func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := make(chan entry, n)
+	e.followed[prefix] = c
+	return c, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.followed, prefix)
+	}
+}
+
 // enter hands an entry over; one that nobody waits for is dropped.
 func (e *entries) enter(one entry) {
 	e.mu.Lock()
@@ -89,5 +109,14 @@ func (e *entries) enter(one entry) {
 	if c, ok := e.waiting[one.Session]; ok {
 		delete(e.waiting, one.Session)
 		c <- one
+	}
+	for prefix, c := range e.followed {
+		if !strings.HasPrefix(one.Session, prefix) {
+			continue
+		}
+		select {
+		case c <- one:
+		default: // nobody reads any more
+		}
 	}
 }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/policy"
+)
+
+// StepsInput is the input of the baselines for compositions: so many calls of a tool, one after another.
+type StepsInput struct {
+	Tenant string
+	Tool   string
+	Steps  int
+}
+
+// Steps is B0 for a composition: the same calls as somebody would write them by hand on the SDK, one after another in one
+// run. Each is admitted by a local activity, with one more than the call before it gave, and run as an activity by the same
+// Go function, so ledger and events are the same; it lacks the language, cancellation that undoes, and a bounded history.
+func Steps(ctx workflow.Context, in StepsInput) (*toolOutput, error) {
+	var a *activities.Activities
+	var e *engine
+	ctx = baselineOptions(ctx)
+	ref := activities.SessionRef{Tenant: in.Tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}
+	var opened activities.Opened
+	err := workflow.ExecuteLocalActivity(ctx, a.OpenCall, activities.OpenCallInput{
+		SessionRef: ref, Tool: in.Tool, Input: json.RawMessage(`{"n":1}`), Principal: jig.Principal{ID: "bench"},
+	}).Get(ctx, &opened)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // a workflow's error is Temporal's own
+	}
+	for n := 1; n <= in.Steps; n++ {
+		step := StepInput{SessionRef: ref, Tool: in.Tool, Step: n}
+		var call string
+		if err := workflow.ExecuteLocalActivity(ctx, e.AdmitStep, step).Get(ctx, &call); err != nil {
+			return nil, err //nolint:wrapcheck // as above
+		}
+		var ran activities.Ran
+		if err := workflow.ExecuteActivity(ctx, in.Tool, activities.RunInput{SessionRef: ref, Call: call}).Get(ctx, &ran); err != nil {
+			return nil, err //nolint:wrapcheck // as above
+		}
+	}
+	var settled activities.Settled
+	err = workflow.ExecuteLocalActivity(ctx, a.SettleCall, activities.PassRef{SessionRef: ref, Pass: opened.Pass}).Get(ctx, &settled)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // as above
+	}
+	var last toolOutput
+	err = workflow.ExecuteLocalActivity(ctx, e.StepOutput, StepInput{SessionRef: ref, Step: in.Steps}).Get(ctx, &last)
+	return &last, err //nolint:wrapcheck // as above
+}
+
+// StepInput names a step of the baseline.
+type StepInput struct {
+	activities.SessionRef
+	Tool string
+	Step int
+}
+
+// AdmitStep admits the call of one step as a composition's is: checked against the tool's schema, ruled on, digested and
+// stored in the ledger. It returns the call's id.
+func (e *engine) AdmitStep(ctx context.Context, in StepInput) (string, error) {
+	before, err := e.StepOutput(ctx, StepInput{SessionRef: in.SessionRef, Step: in.Step - 1})
+	if err != nil {
+		return "", err
+	}
+	tool, ok := e.registry.Tool(in.Tool)
+	if !ok {
+		return "", fmt.Errorf("there is no tool %s", in.Tool)
+	}
+	call := jig.Call{
+		Tenant: in.Tenant, SessionID: in.SessionID, ID: jig.CallID(1, in.Step), Pass: 1, Ordinal: in.Step, Tool: tool.Name,
+		Version: tool.Version, Idempotent: tool.Idempotent, Status: jig.CallReserved, Input: fmt.Appendf(nil, `{"n":%d}`, before.N+1),
+	}
+	if err := e.registry.Validate(tool.Name, call.Input); err != nil {
+		return "", err //nolint:wrapcheck // names the field
+	}
+	ruling := policy.Base{}.Rule(tool, call, jig.Session{})
+	if ruling.Verdict != jig.VerdictRun {
+		return "", fmt.Errorf("policy says %s to %s", ruling.Verdict, tool.Name)
+	}
+	call.Verdict, call.Reasons, call.PolicyVersion = ruling.Verdict, ruling.Reasons, ruling.PolicyVersion
+	if call.Digest, err = stepDigest(call); err != nil {
+		return "", err
+	}
+	err = e.store.Admit(ctx, jig.Admission{Tenant: in.Tenant, SessionID: in.SessionID, Pass: 1, Calls: []jig.Call{call}})
+	return call.ID, err //nolint:wrapcheck // a *jig.Error
+}
+
+// StepOutput reads what a step gave; nothing before the first one.
+func (e *engine) StepOutput(ctx context.Context, in StepInput) (out toolOutput, err error) {
+	if in.Step < 1 {
+		return out, nil
+	}
+	call, err := e.store.Call(ctx, in.Tenant, in.SessionID, jig.CallID(1, in.Step))
+	if err != nil {
+		return out, err //nolint:wrapcheck // a *jig.Error
+	}
+	if call.Result == nil || !call.Result.Success {
+		return out, fmt.Errorf("call %s is %s", call.ID, call.Status)
+	}
+	if err := json.Unmarshal(call.Result.Data, &out); err != nil {
+		return out, fmt.Errorf("read what %s gave: %w", call.ID, err)
+	}
+	return out, nil
+}
+
+// stepDigest is the digest that running the call checks. With the members sorted, and nothing that needs escaping, what
+// encoding/json writes is the RFC 8785 form.
+func stepDigest(c jig.Call) (string, error) {
+	document, err := json.Marshal(struct {
+		Call    string          `json:"call"`
+		Input   json.RawMessage `json:"input"`
+		Policy  string          `json:"policy_version"`
+		Session string          `json:"session"`
+		Tenant  string          `json:"tenant"`
+		Tool    string          `json:"tool"`
+		Version string          `json:"version"`
+	}{c.ID, c.Input, c.PolicyVersion, c.SessionID, c.Tenant, c.Tool, c.Version})
+	if err != nil {
+		return "", fmt.Errorf("digest call %s: %w", c.ID, err)
+	}
+	sum := sha256.Sum256(document)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// BareSteps is the same chain without a store: what Temporal alone costs. It is shown and not judged.
+func BareSteps(ctx workflow.Context, in StepsInput) (*toolOutput, error) {
+	ctx = baselineOptions(ctx)
+	for n := range in.Steps {
+		if err := workflow.ExecuteLocalActivity(ctx, nothing, n).Get(ctx, nil); err != nil {
+			return nil, err //nolint:wrapcheck // a workflow's error is Temporal's own
+		}
+		if err := workflow.ExecuteActivity(ctx, nothingActivity, n).Get(ctx, nil); err != nil {
+			return nil, err //nolint:wrapcheck // as above
+		}
+	}
+	return &toolOutput{N: in.Steps}, nil
+}
