@@ -150,7 +150,7 @@ func TestReportedInputsNeverFit(t *testing.T) {
 	t.Parallel()
 	d := dice{rand.New(rand.NewPCG(7, 9))}
 	refused, found, hidden := 0, 0, 0
-	for range 6000 {
+	for range 2000 {
 		top := map[string]any{"allOf": []any{d.schema(3)}, "$defs": map[string]any{"x": d.schema(1), "y": d.schema(2)}}
 		raw, err := json.Marshal(top)
 		require.NoError(t, err)
@@ -184,9 +184,9 @@ func TestReportedInputsNeverFit(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, refused, 2000)
+	require.Greater(t, refused, 500)
 	require.Greater(t, found*100/refused, 75, "found %d of %d", found, refused)
-	require.Greater(t, hidden, 200)
+	require.Greater(t, hidden, 50)
 }
 
 func checkInput(t *testing.T, schema json.RawMessage, input any) spec.Problems {
