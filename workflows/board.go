@@ -189,8 +189,6 @@ func (b *board) progress() [4]int {
 
 func (b *board) inFlight() int { return b.progress()[0] }
 
-func (b *board) pending() int { return b.progress()[1] }
-
 func (b *board) done() bool {
 	return b.failure != nil || !slices.ContainsFunc(b.calls, func(c *call) bool { return !c.ref.State.Final() })
 }

@@ -198,7 +198,7 @@ func (s *session) settleMail(ctx workflow.Context) {
 // drain takes the signals that arrived meanwhile, known and unknown names. Nothing may block between it and the end of the run.
 func (s *session) drain(ctx workflow.Context) {
 	var stale converter.RawValue
-	for workflow.GetSignalChannel(ctx, signalWaiting).ReceiveAsync(&stale) { //nolint:revive // what a composition waited for is of this run alone
+	for workflow.GetSignalChannel(ctx, signalWaiting).ReceiveAsync(&stale) { // what a composition waited for is of this run alone
 	}
 	names := letters()
 	unknown := workflow.GetUnhandledSignalNames(ctx)

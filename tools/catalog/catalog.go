@@ -70,7 +70,9 @@ func Tools(o Options) []tools.Tool {
 		Description: "Registers agents, execution specs and skills of the tenant, or new versions of them, after checking them against what is there. " +
 			"Sessions that run keep the versions they began with. Returns the kind, name and version of each document.",
 		Permission: jig.PermissionWrite, Risk: jig.RiskModerate, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
-	}, func(ctx context.Context, inv jig.Invocation, in Files) (Result, error) { return o.put(ctx, inv.Tenant, in) })}
+	}, func(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
+		return o.put(ctx, inv.Tenant, in)
+	})}
 }
 
 // put checks all documents before it stores the first. Storing is idempotent, so that an attempt that broke off is made again.
@@ -87,6 +89,7 @@ func (o Options) put(ctx context.Context, tenant string, in Files) (Result, erro
 	}
 	if len(problems.Errors()) == 0 {
 		problems = append(problems, spec.Check(docs, known)...)
+		problems = append(problems, spec.Advise(docs, known)...)
 	}
 	if err := problems.OrNil(); err != nil {
 		return Result{}, err

@@ -41,10 +41,19 @@ func (d documents) Skill(ctx context.Context, tenant, name string) (spec.Skill, 
 // known is what a tenant has, for documents to be checked against. The registry is that of the worker, filled by then.
 func (d documents) known(registry **tools.Registry) func(ctx context.Context, tenant string) (spec.Catalogue, error) {
 	return func(ctx context.Context, tenant string) (spec.Catalogue, error) {
-		c := spec.Catalogue{Tools: (*registry).Tools()}
+		c := spec.Catalogue{Tools: (*registry).Tools(), Whitelists: map[string][]string{}, Specs: []spec.Execution{}}
 		var err error
 		if c.Agents, err = d.db.DocumentNames(ctx, tenant, string(spec.KindAgent)); err != nil {
 			return c, err
+		}
+		for _, name := range c.Agents {
+			body, err := d.db.Document(ctx, tenant, string(spec.KindAgent), name)
+			if err != nil {
+				return c, err
+			}
+			if agent, err := spec.ParseAgent(name, body); err == nil {
+				c.Whitelists[name] = agent.Tools
+			}
 		}
 		if c.Skills, err = d.db.DocumentNames(ctx, tenant, string(spec.KindSkill)); err != nil {
 			return c, err
@@ -59,7 +68,7 @@ func (d documents) known(registry **tools.Registry) func(ctx context.Context, te
 				return c, err
 			}
 			if x, err := spec.LoadExecution(name, body); err == nil {
-				c.Specs = append(c.Specs, x)
+				c.Specs, c.Tools = append(c.Specs, x), append(c.Tools, x.Tool)
 			}
 		}
 		return c, nil

@@ -1,0 +1,76 @@
+package catalog_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/catalog"
+)
+
+// shelf keeps what is put on it.
+type shelf map[string]string
+
+func (s shelf) PutDocument(_ context.Context, tenant, kind, name, version string, _ []byte) error {
+	s[tenant+" "+kind+" "+name] = version
+	return nil
+}
+
+func put(t *testing.T, s shelf, documents ...catalog.File) jig.ToolResult {
+	t.Helper()
+	registry, err := tools.NewRegistry(catalog.Tools(catalog.Options{
+		Store: s, KindOf: func(k spec.Kind) string { return "stored-" + string(k) },
+		Known: func(context.Context, string) (spec.Catalogue, error) {
+			return spec.Catalogue{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}, nil
+		},
+	})...)
+	require.NoError(t, err)
+	input, err := json.Marshal(catalog.Files{Documents: documents})
+	require.NoError(t, err)
+	return registry.Run(t.Context(), "catalog.put", input, jig.Invocation{Tenant: "acme"})
+}
+
+const good = `kind: composition
+name: acme.readIt
+description: Reads the file that it is told to read and gives back its content.
+input_schema: {type: object, required: [path], properties: {path: {type: string}}}
+steps:
+  - id: page
+    tool: file.read
+    input: {path: "${input.path}"}
+`
+
+func TestPutKeepsWhatIsInOrder(t *testing.T) {
+	t.Parallel()
+	s := shelf{}
+	result := put(t, s, catalog.File{Path: "read.yaml", Body: good})
+	require.True(t, result.Success, "%+v", result.Error)
+	require.Equal(t, "registered acme.readIt", result.Summary)
+	require.Contains(t, s, "acme stored-composition acme.readIt")
+}
+
+func TestPutChecksAllBeforeItKeepsAny(t *testing.T) {
+	t.Parallel()
+	s := shelf{}
+	bad := `kind: composition
+name: acme.other
+description: Calls a tool that nobody has, and a composition of another name.
+steps:
+  - id: a
+    tool: file.raed
+    input: {}
+  - id: b
+    composition: acme.nobody
+`
+	result := put(t, s, catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "other.yaml", Body: bad})
+	require.False(t, result.Success)
+	require.Equal(t, jig.CodeInvalidInput, result.Error.Code)
+	require.Contains(t, result.Error.Message, "file.raed")
+	require.Contains(t, result.Error.Message, "acme.nobody")
+	require.Empty(t, s)
+}
