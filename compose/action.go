@@ -229,7 +229,12 @@ func (r *run) concluded(ctx context.Context, n *node, shown []*node, fail *failu
 // resultsOf is an object of the results of steps by id.
 func (r *run) resultsOf(ctx context.Context, steps []*node, at string, sc *scope) (json.RawMessage, *jig.Error, error) {
 	out, size := map[string]json.RawMessage{}, 0
-	for _, n := range steps {
+	for i, n := range steps {
+		if i%stepBatch == 0 {
+			if err := r.foresee(ctx, steps[i:min(i+stepBatch, len(steps))], sc); err != nil {
+				return nil, nil, err
+			}
+		}
 		if n.id == "" {
 			continue
 		}

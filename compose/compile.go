@@ -274,11 +274,19 @@ func (c *compiler) prompt(p spec.Prompt, at string, in within) (*callPlan, error
 
 // answerAs asks an agent for an answer in JSON.
 func (c *compiler) answerAs(call *callPlan, schema json.RawMessage) {
-	for i := range call.parts {
-		if call.parts[i].name == "task" && len(schema) > 0 {
-			call.parse = true
-			call.parts[i].after = "\n\nYour final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n" + string(schema)
-		}
+	if len(schema) == 0 {
+		return
+	}
+	call.parse = true
+	wanted := "Your final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n" + string(schema)
+	at := slices.IndexFunc(call.parts, func(p part) bool { return p.name == "task" })
+	if at >= 0 {
+		call.parts[at].after = "\n\n" + wanted
+		return
+	}
+	raw, err := encode(wanted)
+	if err == nil { // a text is always JSON
+		call.parts = append(call.parts, part{name: "task", fixed: raw})
 	}
 }
 

@@ -3,6 +3,7 @@ package compose
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/jig-run/jig"
@@ -13,7 +14,9 @@ import (
 const (
 	maxRead  = 16 << 20
 	maxBatch = 1_000
-	maxReady = 2 * maxRead
+	// stepBatch is how many steps are read together: their results can be large.
+	stepBatch = 50
+	maxReady  = 2 * maxRead
 )
 
 // The results that stand nowhere.
@@ -197,30 +200,60 @@ func (r *run) bindSteps(ctx context.Context, reads expr.Reads, sc *scope, vars m
 		ids = r.plan.ids
 	}
 	out, size := make(map[string]any, len(ids)), 0
-	for _, id := range ids {
-		n := r.plan.byID[id]
-		if n == nil {
-			continue
+	for some := range slices.Chunk(ids, stepBatch) {
+		nodes := make([]*node, 0, len(some))
+		for _, id := range some {
+			if n := r.plan.byID[id]; n != nil {
+				nodes = append(nodes, n)
+			}
 		}
-		m, path, ok := sc.find(n)
-		if !ok {
-			continue
-		}
-		v, err := r.result(ctx, n, found{mark: m, path: path}, maxRead-size)
-		if err != nil {
+		if err := r.foresee(ctx, nodes, sc); err != nil {
 			return 0, err
 		}
-		if out[id], size = v.value, size+v.size; size > maxRead {
-			return size, nil
+		for _, n := range nodes {
+			m, path, ok := sc.find(n)
+			if !ok {
+				continue
+			}
+			v, err := r.result(ctx, n, found{mark: m, path: path}, maxRead-size)
+			if err != nil {
+				return 0, err
+			}
+			if out[n.id], size = v.value, size+v.size; size > maxRead {
+				return size, nil
+			}
 		}
 	}
 	vars["steps"] = out
 	return size, nil
 }
 
+// foresee reads the results of steps together that would otherwise be read one by one. Those of loops are read in batches.
+func (r *run) foresee(ctx context.Context, nodes []*node, sc *scope) error {
+	var calls, values []string
+	for _, n := range nodes {
+		m, path, ok := sc.find(n)
+		if _, known := r.ready[readyKey(path, m)]; !ok || known {
+			continue
+		}
+		if attempt, called := m.attempt(); called {
+			calls = append(calls, attemptPath(path, attempt))
+		} else if m == markValue {
+			values = append(values, path)
+		}
+	}
+	if err := r.loadValues(ctx, values); err != nil {
+		return err
+	}
+	return r.loadCalls(ctx, calls)
+}
+
+// readyKey is under what a result is remembered for the rest of the move.
+func readyKey(path string, m mark) string { return path + " " + string(m) }
+
 // result is what steps.<id> is. Of a loop that takes more than limit bytes it is not read to the end.
 func (r *run) result(ctx context.Context, n *node, f found, limit int) (ready, error) {
-	key := f.path + " " + string(f.mark)
+	key := readyKey(f.path, f.mark)
 	if v, ok := r.ready[key]; ok {
 		return v, nil
 	}

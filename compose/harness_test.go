@@ -43,9 +43,9 @@ type world struct {
 	moves    int
 	ended    int
 	biggest  int
-	// read counts the paths that were looked up.
-	read   int
-	result jig.ToolResult
+	// read counts the paths that were looked up, queries how often.
+	read, queries int
+	result        jig.ToolResult
 }
 
 type timed struct {
@@ -88,6 +88,7 @@ func worldOf(plan *compose.Plan, input string, tools func(*row) (jig.ToolResult,
 // Calls implements compose.Facts.
 func (w *world) Calls(_ context.Context, paths []string) (map[string]compose.Call, error) {
 	w.read += len(paths)
+	w.queries++
 	out := map[string]compose.Call{}
 	for _, p := range paths {
 		if r, ok := w.rows[p]; ok {
@@ -100,6 +101,7 @@ func (w *world) Calls(_ context.Context, paths []string) (map[string]compose.Cal
 // Values implements compose.Facts.
 func (w *world) Values(_ context.Context, paths []string) (map[string]json.RawMessage, error) {
 	w.read += len(paths)
+	w.queries++
 	out := map[string]json.RawMessage{}
 	for _, p := range paths {
 		if v, ok := w.values[p]; ok {

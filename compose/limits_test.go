@@ -130,3 +130,22 @@ steps:
 	require.Equal(t, []string{"a", "each[0]/inner", "each[1]/inner"}, move.Open)
 	require.Empty(t, move.Calls)
 }
+
+// What an expression reads is looked up together, not step by step.
+func TestResultsAreReadTogether(t *testing.T) {
+	t.Parallel()
+	var document strings.Builder
+	document.WriteString("kind: composition\nname: test.together\nsteps:\n")
+	for i := range 120 {
+		fmt.Fprintf(&document, "  - {id: s%d, tool: x.a}\n", i)
+	}
+	document.WriteString("output: {n: \"${steps.filter(id, steps[id].success).size()}\"}\n")
+	w := newWorld(t, document.String(), `{}`, echo)
+	for len(w.rows) < 120 {
+		w.happen(t, w.move(t))
+	}
+	before := w.queries
+	result := w.run(t)
+	require.JSONEq(t, `{"n":120}`, string(result.Data))
+	require.LessOrEqual(t, w.queries-before, 5)
+}

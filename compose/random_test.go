@@ -22,7 +22,7 @@ import (
 func TestLostMovesChangeNothing(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}
-	for seed := range uint64(250) {
+	for seed := range uint64(150) {
 		document := randomComposition(rand.New(rand.NewPCG(seed, 0)))
 		x, err := spec.LoadExecution("random.json", document)
 		require.NoError(t, err, "seed %d: %s", seed, document)
@@ -39,10 +39,10 @@ func TestLostMovesChangeNothing(t *testing.T) {
 		ends[string(jig.CodeOf(resultError(result)))]++
 	}
 	t.Logf("ends: %v", ends)
-	require.Greater(t, ends[""], 100, "hardly any composition succeeds: %v", ends)
-	require.Greater(t, ends["CANCELED"], 10, "%v", ends)
-	require.Greater(t, ends["NOT_FOUND"], 10, "%v", ends)
-	require.Greater(t, ends["TIMEOUT"], 5, "%v", ends)
+	require.Greater(t, ends[""], 50, "hardly any composition succeeds: %v", ends)
+	require.Greater(t, ends["CANCELED"], 3, "%v", ends)
+	require.Greater(t, ends["NOT_FOUND"], 3, "%v", ends)
+	require.Greater(t, ends["TIMEOUT"], 3, "%v", ends)
 }
 
 func resultError(r jig.ToolResult) error {
