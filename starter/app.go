@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -72,9 +73,30 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if err == nil || a.began {
 		return a.exit(ctx, err)
 	}
-	code := a.exit(ctx, usage(err))
-	a.say("%s see `%s --help`", a.err.dim("hint:"), strings.Replace(cmd.CommandPath(), root.Name(), a.program, 1))
-	return code
+	if asksForJSON(args) {
+		a.flags.output = outputJSON // the line may not have been understood so far
+	}
+	mistake := reported(usage(err))
+	if mistake.Hint == "" {
+		mistake.Hint = fmt.Sprintf("see `%s --help`", strings.Replace(cmd.CommandPath(), root.Name(), a.program, 1))
+	}
+	return a.exit(ctx, usage(mistake))
+}
+
+// asksForJSON reports whether a command line has --output json; the last --output counts.
+func asksForJSON(args []string) bool {
+	format := ""
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if value, ok := strings.CutPrefix(arg, "--output="); ok {
+			format = value
+		} else if arg == "--output" && i+1 < len(args) {
+			format = args[i+1]
+		}
+	}
+	return format == outputJSON
 }
 
 // programName is the command as the user would type it again.
@@ -94,6 +116,10 @@ happened. It talks to Temporal; a worker does the work.
 
 Settings come from the flag, then the environment (JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE, JIG_TASK_QUEUE, JIG_TENANT,
 JIG_PRINCIPAL), then Temporal's own environment and profile, then .jig/dev.env (written by "make dev"), then the default.
+
+With --output json, data go to stdout as one document (JSON lines for streams). A command that fails prints no data, and as the
+last line on stderr {"error": {"code", "message", "field"?, "hint"?, "reason"?, "violations"?}}. Sessions and calls that failed
+are data, printed like others.
 
 Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-wait), 4 denied or expired, 130 interrupted.`,
 		Example: `  jig run dependency-review --input path=. --follow
@@ -116,7 +142,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	root.AddCommand(
 		a.runCommand(), a.triggerCommand(), a.statusCommand(), a.watchCommand(), a.approvalsCommand(), a.approveCommand(),
 		a.denyCommand(), a.reconcileCommand(), a.messageCommand(), a.cancelCommand(), a.eventsCommand(), a.catalogCommand(),
-		a.validateCommand(), a.scheduleCommand(), a.versionCommand(), completionCommand(),
+		a.validateCommand(), a.explainCommand(), a.scheduleCommand(), a.versionCommand(), completionCommand(),
 	)
 	return root
 }

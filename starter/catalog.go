@@ -2,20 +2,23 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
 )
 
 func (a *app) catalogCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog",
-		Short: "List the tools and agents of the running worker",
+		Short: "List the tools of the running worker, and what is registered",
+		Long: `List the tools of the running worker (execution specs with a tool's name are among them), the agents, the skills, and the
+execution specs that only people and other compositions can run.`,
 		Example: `  jig catalog
   jig catalog --output json | jq '.tools[].name'`,
 		Args: cobra.NoArgs,
@@ -93,22 +96,28 @@ func (a *app) documentsIn(paths []string) (json.RawMessage, error) {
 	var input struct {
 		Documents []file `json:"documents"`
 	}
-	for _, p := range paths {
-		docs, problems, err := load(p)
-		if err != nil {
-			return nil, err
-		}
-		if err := problems.OrNil(); err != nil {
-			return nil, usage(err)
-		}
-		for _, doc := range docs {
-			input.Documents = append(input.Documents, file{Path: doc.Path, Body: string(doc.Body)})
-		}
+	docs, problems, err := loadAll(paths)
+	if err != nil {
+		return nil, err
+	}
+	if problems.OrNil() != nil {
+		return nil, usage(problems)
+	}
+	for _, doc := range docs {
+		input.Documents = append(input.Documents, file{Path: keptPath(doc), Body: string(doc.Body)})
 	}
 	if len(input.Documents) == 0 {
 		return nil, usagef("there are no documents in %s", strings.Join(paths, ", "))
 	}
 	return marshal(input)
+}
+
+// keptPath is the path under which a document's content is read again: that of a skill is JSON, with all of its files.
+func keptPath(doc spec.Document) string {
+	if doc.Kind == spec.KindSkill {
+		return strings.TrimSuffix(doc.Path, path.Ext(doc.Path)) + ".json"
+	}
+	return doc.Path
 }
 
 func wholeCatalog(c client.Catalog) client.Catalog {
@@ -146,15 +155,27 @@ func (a *app) printCatalog(c client.Catalog) error {
 		first, _, _ := strings.Cut(t.Description, "\n")
 		rows = append(rows, []string{"  " + t.Name, string(t.Permission), runs, oneLine(first, 80)})
 	}
-	if len(c.Agents) > 0 {
-		rows = append(rows, []string{a.out.bold("agents")})
-		for _, name := range c.Agents {
+	counts := []string{plural(len(c.Tools), "tool", "tools")}
+	for _, section := range []struct {
+		one, many string
+		names     []string
+	}{
+		{"agent", "agents", c.Agents},
+		{"execution spec", "execution specs", c.Specs},
+		{"skill", "skills", c.Skills},
+	} {
+		counts = append(counts, plural(len(section.names), section.one, section.many))
+		if len(section.names) == 0 {
+			continue
+		}
+		rows = append(rows, []string{a.out.bold(section.many)})
+		for _, name := range section.names {
 			rows = append(rows, []string{"  " + name})
 		}
 	}
 	if err := table(a.stdout, rows); err != nil {
 		return err
 	}
-	a.say("%s", fmt.Sprintf("%s, %s", plural(len(c.Tools), "tool", "tools"), plural(len(c.Agents), "agent", "agents")))
+	a.say("%s", strings.Join(counts, ", "))
 	return nil
 }

@@ -38,6 +38,7 @@ type readings interface {
 	Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error)
 	Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error)
 	Catalog(ctx context.Context, tenant string) (client.Catalog, error)
+	Document(ctx context.Context, tenant, kind, name string) ([]byte, error)
 }
 
 // engine is all that the commands use of the client.
@@ -46,6 +47,7 @@ type engine interface {
 	calls
 	decisions
 	readings
+	schedules
 	Close()
 }
 

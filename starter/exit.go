@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
 )
 
 // Exit codes; see the help of the root command.
@@ -48,7 +51,7 @@ func silent(code int) error {
 	return &exitError{code: code}
 }
 
-// exit says what went wrong, in one message on stderr, and returns the exit code.
+// exit says what went wrong, in one message on stderr (one JSON document, for programs), and returns the exit code.
 func (a *app) exit(ctx context.Context, err error) int {
 	if err == nil {
 		return exitDone
@@ -60,7 +63,11 @@ func (a *app) exit(ctx context.Context, err error) int {
 	if errors.As(err, &exit) && exit.err == nil {
 		return exit.code
 	}
-	a.complain(err)
+	if a.json() {
+		a.complainJSON(err)
+	} else {
+		a.complain(err)
+	}
 	if exit != nil {
 		return exit.code
 	}
@@ -80,11 +87,15 @@ func exitOf(e *jig.Error) int {
 
 // complain prints an error for a person: what is wrong, where, and what helps.
 func (a *app) complain(err error) {
-	var e *jig.Error
-	if !errors.As(err, &e) || e.Message == "" {
-		a.say("%s %s", a.err.red("error:"), err)
+	var problems spec.Problems
+	if errors.As(err, &problems) {
+		for _, p := range problems {
+			a.say("%s", safeText(p.String()))
+		}
+		a.say("%s %s", a.err.red("error:"), countProblems(problems))
 		return
 	}
+	e := reported(err)
 	a.say("%s %s", a.err.red("error:"), e.Message)
 	if len(e.Violations) > 1 {
 		for _, v := range e.Violations {
@@ -94,6 +105,57 @@ func (a *app) complain(err error) {
 	if e.Hint != "" {
 		a.say("%s %s", a.err.dim("hint:"), e.Hint)
 	}
+}
+
+// errorReport is what a failing command prints for programs, on one line on stderr, the last one.
+type errorReport struct {
+	Error *jig.Error `json:"error"`
+}
+
+func (a *app) complainJSON(err error) {
+	b, failed := marshal(errorReport{Error: reported(err)})
+	if failed != nil { // an error is made of texts
+		a.complain(err)
+		return
+	}
+	a.say("%s", b)
+}
+
+// reported is an error as people and programs are told of it. A mistake in how the program was called is INVALID_INPUT.
+func reported(err error) *jig.Error {
+	var e *jig.Error
+	if !errors.As(err, &e) || e.Message == "" {
+		code := jig.CodeInternal
+		if exit := new(exitError); errors.As(err, &exit) && exit.code == exitUsage {
+			code = jig.CodeInvalidInput
+		}
+		return &jig.Error{Code: code, Message: strings.TrimSpace(err.Error()), Cause: err}
+	}
+	told := *e
+	var problems spec.Problems
+	if errors.As(err, &problems) {
+		told.Message = countProblems(problems)
+	}
+	return &told
+}
+
+// countProblems says how many problems documents have.
+func countProblems(problems spec.Problems) string {
+	errs := len(problems.Errors())
+	text := plural(errs, "error", "errors")
+	if warnings := len(problems) - errs; warnings > 0 {
+		text += ", " + plural(warnings, "warning", "warnings")
+	}
+	var documents []string
+	for _, p := range problems.Errors() {
+		if !slices.Contains(documents, p.Document) {
+			documents = append(documents, p.Document)
+		}
+	}
+	if len(documents) == 1 {
+		return text + " in " + documents[0]
+	}
+	return text + " in " + plural(len(documents), "document", "documents")
 }
 
 // say prints a line for people on stderr.

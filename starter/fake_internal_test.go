@@ -14,6 +14,8 @@ import (
 
 // fake is an engine of prepared answers that remembers what it was asked.
 type fake struct {
+	schedules // those of a scheduler
+
 	started  client.StartOptions
 	existing bool
 	startErr error
@@ -32,7 +34,9 @@ type fake struct {
 	canceled string
 	events   []jig.Event
 	catalog  client.Catalog
-	err      error
+	// documents are what is registered, by kind and name.
+	documents map[string]string
+	err       error
 	// onDecide changes what the fake answers afterwards.
 	onDecide func(f *fake)
 }
@@ -123,6 +127,14 @@ func (f *fake) Events(context.Context, string, string, int64) ([]jig.Event, erro
 }
 
 func (f *fake) Catalog(context.Context, string) (client.Catalog, error) { return f.catalog, f.err }
+
+func (f *fake) Document(_ context.Context, tenant, kind, name string) ([]byte, error) {
+	body, ok := f.documents[kind+" "+name]
+	if !ok {
+		return nil, jig.Errorf(jig.CodeNotFound, "tenant %s has no %s %q", tenant, kind, name).WithField("name")
+	}
+	return []byte(body), f.err
+}
 
 func (f *fake) Close() {}
 

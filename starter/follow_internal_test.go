@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -134,49 +132,6 @@ func TestWatch(t *testing.T) {
 	var event jig.Event
 	require.NoError(t, json.Unmarshal([]byte(first), &event))
 	require.EqualValues(t, 1, event.Seq)
-}
-
-func TestValidate(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write := func(name, body string) string {
-		file := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(file, []byte(body), 0o600))
-		return file
-	}
-	agent := write("mine.md", "---\nname: mine\nmodel: anthropic/x\ntools:\n  - file.raed\n  - deps.*\n---\nDo it.\n")
-	e := &fake{catalog: client.Catalog{Tools: []jig.Tool{{Name: "file.read"}, {Name: "deps.list"}}}}
-
-	got := jigCLI(t, e, nil, "validate", agent, "--output", "json")
-	require.Equal(t, exitFailed, got.code, got.stderr)
-	var report struct {
-		OK       bool
-		Problems []struct {
-			Document, Path, Code, Severity, Message, Hint string
-			Line, Column                                  int
-		}
-	}
-	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
-	require.False(t, report.OK)
-	require.Len(t, report.Problems, 1)
-	require.Equal(t, "UNKNOWN_TOOL", report.Problems[0].Code)
-	require.Equal(t, 5, report.Problems[0].Line)
-	require.Equal(t, 5, report.Problems[0].Column)
-	require.Contains(t, report.Problems[0].Hint, "file.read")
-
-	got = jigCLI(t, &fake{err: &jig.Error{Code: jig.CodeUnavailable, Message: "no worker"}}, nil, "validate", agent)
-	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stderr, "--offline")
-
-	got = jigCLI(t, &fake{}, nil, "validate", dir, "--offline", "--output", "json")
-	require.Equal(t, exitDone, got.code, got.stderr)
-	require.JSONEq(t, `{"ok":true,"problems":[]}`, got.stdout)
-	require.Contains(t, got.stderr, "not checked")
-
-	catalog := filepath.Join(dir, "catalog.json")
-	require.Equal(t, exitDone, jigCLI(t, e, nil, "catalog", "export", catalog).code)
-	require.Equal(t, exitFailed, jigCLI(t, &fake{}, nil, "validate", agent, "--catalog", catalog).code)
-	require.Equal(t, exitUsage, jigCLI(t, &fake{}, nil, "validate", filepath.Join(dir, "none"), "--offline").code)
 }
 
 func TestTextOutputIsForPeople(t *testing.T) {

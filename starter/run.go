@@ -84,8 +84,11 @@ func (a *app) startOptions(agent string, f runFlags) (client.StartOptions, error
 		return o, usage(err)
 	}
 	doc, problems := spec.Load(agent, body)
-	if err := problems.OrNil(); err != nil {
-		return o, usage(err)
+	if problems.OrNil() != nil {
+		return o, usage(check([]spec.Document{doc}, problems, spec.Catalogue{}))
+	}
+	if doc.Kind != spec.KindAgent && !doc.Kind.IsExecution() {
+		return o, usagef("%s is a %s; agents, compositions, prompts and tasks can be run", agent, doc.Kind)
 	}
 	o.Agent, o.Document, o.DocumentName = doc.Name, string(body), agent
 	return o, nil
@@ -108,6 +111,9 @@ func (a *app) runAny(ctx context.Context, e engine, o client.StartOptions, f run
 	if o.Task != "" || o.Model != "" {
 		return usagef("--task and --model go with an agent; %s is an execution spec", o.Agent)
 	}
+	if err := a.checkSpec(ctx, e, o); err != nil {
+		return err
+	}
 	input := client.CallInput{
 		Tenant: o.Tenant, Tool: o.Agent, Document: o.Document, DocumentName: o.DocumentName, Input: o.Input, Pairs: o.Pairs,
 		Principal: o.Principal,
@@ -121,13 +127,36 @@ func (a *app) runAny(ctx context.Context, e engine, o client.StartOptions, f run
 // isSpec tells an execution spec from an agent: by its document, or, when the name could be either, by what is registered.
 func (a *app) isSpec(ctx context.Context, e engine, o client.StartOptions) (bool, error) {
 	if o.Document != "" {
-		return spec.KindOf(o.DocumentName, []byte(o.Document)) != spec.KindAgent, nil
+		return spec.KindOf(o.DocumentName, []byte(o.Document)).IsExecution(), nil
 	}
-	if jig.CheckToolName(o.Agent) != nil {
+	named := jig.CheckToolName(o.Agent) == nil
+	c, err := e.Catalog(ctx, a.flags.tenant)
+	switch {
+	case err == nil:
+		return !slices.Contains(c.Agents, o.Agent) && (named || slices.Contains(c.Specs, o.Agent)), nil
+	case !named && noEngine(err): // a worker that comes back finds out
 		return false, nil
 	}
+	return false, err
+}
+
+// checkSpec holds the document of an execution spec against what there is, before it runs.
+func (a *app) checkSpec(ctx context.Context, e engine, o client.StartOptions) error {
+	if o.Document == "" {
+		return nil
+	}
 	c, err := e.Catalog(ctx, a.flags.tenant)
-	return err == nil && !slices.Contains(c.Agents, o.Agent), err
+	if err != nil {
+		if noEngine(err) { // the worker that takes the call up reads the document anyway
+			return nil
+		}
+		return err
+	}
+	doc, problems := spec.Load(o.DocumentName, []byte(o.Document))
+	if problems = check([]spec.Document{doc}, problems, catalogueOf(&c)); problems.OrNil() != nil {
+		return usage(problems)
+	}
+	return nil
 }
 
 func (a *app) runSession(ctx context.Context, e engine, o client.StartOptions, f runFlags) error {

@@ -55,8 +55,8 @@ func (a *app) scheduleListCommand() *cobra.Command {
   jig schedule list --output json | jq '.schedules[] | select(.paused)'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withSchedules(cmd.Context(), func(_ engine, s schedules) error {
-				list, err := s.Schedules(cmd.Context(), a.flags.tenant)
+			return a.with(cmd.Context(), func(e engine) error {
+				list, err := e.Schedules(cmd.Context(), a.flags.tenant)
 				if err != nil {
 					return err
 				}
@@ -82,8 +82,8 @@ func (a *app) scheduleDescribeCommand() *cobra.Command {
   jig schedule describe nightly --output json | jq '.recent[-1]'`,
 		Args: a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onSchedule(cmd.Context(), args[0], func(s schedules) error {
-				described, err := s.Schedule(cmd.Context(), a.flags.tenant, args[0])
+			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
+				described, err := e.Schedule(cmd.Context(), a.flags.tenant, args[0])
 				if err != nil {
 					return err
 				}
@@ -105,8 +105,8 @@ func (a *app) schedulePauseCommand() *cobra.Command {
 		Example: `  jig schedule pause nightly --note "until the freeze is over"`,
 		Args:    a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onSchedule(cmd.Context(), args[0], func(s schedules) error {
-				paused, err := s.PauseSchedule(cmd.Context(), a.flags.tenant, args[0], firstOf(note, "paused by "+a.flags.as))
+			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
+				paused, err := e.PauseSchedule(cmd.Context(), a.flags.tenant, args[0], firstOf(note, "paused by "+a.flags.as))
 				return a.changed(paused, "paused", err)
 			})
 		},
@@ -124,8 +124,8 @@ func (a *app) scheduleResumeCommand() *cobra.Command {
 		Example: `  jig schedule resume nightly`,
 		Args:    a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onSchedule(cmd.Context(), args[0], func(s schedules) error {
-				resumed, err := s.ResumeSchedule(cmd.Context(), a.flags.tenant, args[0], firstOf(note, "resumed by "+a.flags.as))
+			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
+				resumed, err := e.ResumeSchedule(cmd.Context(), a.flags.tenant, args[0], firstOf(note, "resumed by "+a.flags.as))
 				return a.changed(resumed, "resumed", err)
 			})
 		},
@@ -168,8 +168,8 @@ func (a *app) scheduleTriggerCommand() *cobra.Command {
   jig watch "$(jig schedule trigger nightly)"`,
 		Args: a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onSchedule(cmd.Context(), args[0], func(s schedules) error {
-				id, err := s.TriggerSchedule(cmd.Context(), a.flags.tenant, args[0])
+			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
+				id, err := e.TriggerSchedule(cmd.Context(), a.flags.tenant, args[0])
 				if err != nil {
 					return err
 				}
@@ -202,8 +202,8 @@ func (a *app) scheduleDeleteCommand() *cobra.Command {
 		Example: `  jig schedule delete nightly`,
 		Args:    a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onSchedule(cmd.Context(), args[0], func(s schedules) error {
-				if err := s.DeleteSchedule(cmd.Context(), a.flags.tenant, args[0]); err != nil {
+			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
+				if err := e.DeleteSchedule(cmd.Context(), a.flags.tenant, args[0]); err != nil {
 					return err
 				}
 				if a.json() {
@@ -227,26 +227,15 @@ func (a *app) scheduleArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// withSchedules connects for the schedules.
-func (a *app) withSchedules(ctx context.Context, do func(engine, schedules) error) error {
-	return a.with(ctx, func(e engine) error {
-		s, ok := e.(schedules)
-		if !ok { // the client has them
-			return jig.Errorf(jig.CodeInternal, "%T has no schedules", e)
-		}
-		return do(e, s)
-	})
-}
-
 // onSchedule does something with one schedule; when there is none of that name, it names the nearest.
-func (a *app) onSchedule(ctx context.Context, name string, do func(schedules) error) error {
-	return a.withSchedules(ctx, func(_ engine, s schedules) error {
-		err := do(s)
+func (a *app) onSchedule(ctx context.Context, name string, do func(engine) error) error {
+	return a.with(ctx, func(e engine) error {
+		err := do(e)
 		missing := jig.AsError(err)
 		if jig.CodeOf(err) != jig.CodeNotFound || missing.Field != "name" {
 			return err
 		}
-		list, listErr := s.Schedules(ctx, a.flags.tenant)
+		list, listErr := e.Schedules(ctx, a.flags.tenant)
 		if listErr != nil { // the first error says enough
 			return err
 		}

@@ -54,11 +54,11 @@ While a session of the schedule still runs, also while it waits for a person, --
 			if err != nil {
 				return err
 			}
-			return a.withSchedules(cmd.Context(), func(e engine, s schedules) error {
+			return a.with(cmd.Context(), func(e engine) error {
 				if err := a.checkStarted(cmd.Context(), e, o); err != nil {
 					return err
 				}
-				created, err := s.CreateSchedule(cmd.Context(), o)
+				created, err := e.CreateSchedule(cmd.Context(), o)
 				return a.changed(created, "created", flagged(err))
 			})
 		},
@@ -200,6 +200,7 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 	for _, tool := range catalog.Tools {
 		tools = append(tools, tool.Name)
 	}
+	tools = append(tools, catalog.Specs...)
 	catalogued := "`" + a.command("catalog") + "` shows what there is"
 	if o.Call != nil {
 		if name := o.Call.Tool; !slices.Contains(tools, name) {

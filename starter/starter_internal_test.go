@@ -95,6 +95,9 @@ func TestJSONShapes(t *testing.T) {
 		},
 		"events":  {&fake{events: []jig.Event{{SessionID: "ses_1", Seq: 1, At: noon, Type: jig.EventSessionStarted}, {SessionID: "ses_1", Seq: 2, At: noon, Type: jig.EventPassStarted, Pass: 1}}}, []string{"events", "ses_1"}, 0},
 		"catalog": {&fake{catalog: client.Catalog{Tools: []jig.Tool{{Name: "a.b", InputSchema: json.RawMessage(`{}`)}}}}, []string{"catalog"}, 0},
+		"catalog-whole": {
+			&fake{catalog: client.Catalog{Tools: []jig.Tool{}, Agents: []string{"review"}, Skills: []string{}, Specs: []string{"nightly"}}}, []string{"catalog"}, 0,
+		},
 		"message": {&fake{}, []string{"message", "ses_1", "go", "on"}, 0},
 		"cancel":  {&fake{}, []string{"cancel", "ses_1"}, 0},
 	} {
@@ -226,6 +229,24 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 		}
 	}
 	walk(newApp("jig", nil, nil, nil, nil).root())
+}
+
+func TestCatalogNamesWhatIsRegistered(t *testing.T) {
+	t.Parallel()
+	got := jigCLI(t, &fake{catalog: known()}, nil, "catalog")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Contains(t, got.stdout, "agents\n  review\nexecution specs\n  nightly\nskills\n  notes\n")
+	require.Equal(t, "3 tools, 1 agent, 1 execution spec, 1 skill\n", got.stderr)
+}
+
+func TestFlagCompletion(t *testing.T) {
+	t.Parallel()
+	for flag, words := range map[string]string{"--format": "text\nmermaid\n", "--output": "text\njson\n"} {
+		got := jigCLI(t, &fake{}, nil, "__complete", "explain", flag, "")
+		require.Equal(t, 0, got.code, got.stderr)
+		require.Contains(t, got.stdout, words)
+	}
+	require.Contains(t, jigCLI(t, &fake{}, nil, "__complete", "explain", "").stdout, ":0\n", "files complete")
 }
 
 func TestCompletion(t *testing.T) {

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
+)
+
+// skillFile makes a folder a skill.
+const skillFile = "SKILL.md"
+
+// loadAll reads the documents of several files and folders. What two of the paths hold is read once; two documents of one
+// name are a problem.
+func loadAll(paths []string) ([]spec.Document, spec.Problems, error) {
+	var docs []spec.Document
+	problems := spec.Problems{}
+	seen, named := map[string]bool{}, map[string]string{}
+	for _, p := range paths {
+		found, wrong, err := load(p)
+		if err != nil {
+			return nil, nil, err
+		}
+		again := func(file string) bool { return seen[absolute(file)] }
+		found = slices.DeleteFunc(found, func(doc spec.Document) bool { return again(doc.Path) })
+		wrong = slices.DeleteFunc(wrong, func(p spec.Problem) bool { return again(p.Document) })
+		for _, doc := range found {
+			if first, taken := named[sharedName(doc)]; taken {
+				wrong = append(wrong, spec.Problem{
+					Document: doc.Path, Path: "name", Line: 1, Column: 1, Code: spec.ProblemDuplicateKey, Severity: spec.SeverityError,
+					Message: fmt.Sprintf("the %s %s is in %s already", doc.Kind, doc.Name, first), Hint: "give one of them another name",
+				})
+			}
+		}
+		for _, doc := range found { // within one path, reading has reported it
+			seen[absolute(doc.Path)] = true
+			if doc.Name != "" {
+				named[sharedName(doc)] = doc.Path
+			}
+		}
+		for _, p := range wrong {
+			seen[absolute(p.Document)] = true
+		}
+		docs, problems = append(docs, found...), append(problems, wrong...)
+	}
+	problems.Sort()
+	return docs, problems, nil
+}
+
+// sharedName is what two documents may not have in common: execution specs are called alike.
+func sharedName(doc spec.Document) string {
+	if doc.Kind.IsExecution() {
+		return "spec " + doc.Name
+	}
+	return string(doc.Kind) + " " + doc.Name
+}
+
+// absolute tells whether two paths mean one file; a path that cannot be made absolute stays as it is.
+func absolute(file string) string {
+	if whole, err := filepath.Abs(filepath.FromSlash(file)); err == nil {
+		return whole
+	}
+	return file
+}
+
+// load reads a file or a folder of documents, under the name that the user gave. A SKILL.md is read with its folder.
+func load(name string) ([]spec.Document, spec.Problems, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, nil, usage(err)
+	}
+	if !info.IsDir() && filepath.Base(name) != skillFile {
+		body, err := os.ReadFile(name) //nolint:gosec // the user names it
+		if err != nil {
+			return nil, nil, usage(err)
+		}
+		doc, problems := spec.Load(name, body)
+		return []spec.Document{doc}, problems, nil
+	}
+	if !info.IsDir() {
+		name = filepath.Dir(name)
+	}
+	docs, problems := spec.LoadFS(os.DirFS(name), ".")
+	for i := range docs {
+		docs[i].Path = path.Join(filepath.ToSlash(name), docs[i].Path)
+	}
+	for i := range problems {
+		problems[i].Document = path.Join(filepath.ToSlash(name), problems[i].Document)
+	}
+	return docs, problems, nil
+}
+
+// catalogFlags say where the names come from that documents are checked against.
+type catalogFlags struct {
+	file    string
+	offline bool
+}
+
+func (f *catalogFlags) add(cmd *cobra.Command, offline string) {
+	cmd.Flags().StringVar(&f.file, "catalog", "", "catalogue from `catalog export`, in place of asking the worker")
+	cmd.Flags().BoolVar(&f.offline, "offline", false, offline)
+	_ = cmd.MarkFlagFilename("catalog", "json") //nolint:errcheck // fails for an unknown flag alone
+}
+
+func (f *catalogFlags) check() error {
+	if f.offline && f.file != "" {
+		return usagef("--offline and --catalog exclude each other")
+	}
+	return nil
+}
+
+// catalogue reads the catalogue from its file, or asks the running worker; nil when it is to do without.
+func (a *app) catalogue(ctx context.Context, f catalogFlags) (*client.Catalog, error) {
+	switch {
+	case f.offline:
+		return nil, nil //nolint:nilnil // nothing is known, which is no failure
+	case f.file != "":
+		return a.readCatalogue(f.file)
+	}
+	var c client.Catalog
+	err := a.with(ctx, func(e engine) (err error) { c, err = e.Catalog(ctx, a.flags.tenant); return err })
+	if err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+func (a *app) readCatalogue(file string) (*client.Catalog, error) {
+	content, err := a.readFile(file)
+	if err != nil {
+		return nil, usage(err)
+	}
+	var c client.Catalog
+	if err := json.Unmarshal(content, &c); err != nil {
+		return nil, usage(fmt.Errorf("%s is not a catalogue: %w", file, err))
+	}
+	if c.Tools == nil {
+		return nil, usagef("%s is not a catalogue: it has no tools; `%s` writes one", file, a.command("catalog", "export", file))
+	}
+	return &c, nil
+}
+
+// catalogueOf is what documents are checked against. Of an execution spec that is no tool only the name is known.
+func catalogueOf(c *client.Catalog) spec.Catalogue {
+	if c == nil {
+		return spec.Catalogue{}
+	}
+	known := spec.Catalogue{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills}
+	if known.Tools == nil {
+		known.Tools = []jig.Tool{}
+	}
+	if c.Specs == nil {
+		return known
+	}
+	known.Specs = []spec.Execution{}
+	for _, t := range c.Tools {
+		if kind := spec.Kind(t.Implementation); kind.IsExecution() {
+			known.Specs = append(known.Specs, spec.Execution{Kind: kind, Name: t.Name, Description: t.Description, Version: t.Version, Tool: t})
+		}
+	}
+	for _, name := range c.Specs {
+		known.Specs = append(known.Specs, spec.Execution{Kind: spec.KindComposition, Name: name, Tool: jig.Tool{Name: name}})
+	}
+	return known
+}
+
+// check adds to the problems of reading documents what is wrong between them and the catalogue, and advice on those that
+// could be read.
+func check(docs []spec.Document, problems spec.Problems, known spec.Catalogue) spec.Problems {
+	broken := map[string]bool{}
+	for _, p := range problems.Errors() {
+		broken[p.Document] = true
+	}
+	var named, sound []spec.Document
+	for _, doc := range docs {
+		if doc.Name == "" {
+			continue
+		}
+		named = append(named, doc)
+		if !broken[doc.Path] {
+			sound = append(sound, doc)
+		}
+	}
+	problems = append(problems, spec.Check(named, known)...)
+	problems = append(problems, spec.Advise(sound, known)...)
+	problems.Sort()
+	return problems
+}
+
+// noEngine reports whether nothing answered that could know the tools.
+func noEngine(err error) bool {
+	reason := jig.AsError(err).Reason
+	return reason == client.ReasonNoTemporal || reason == client.ReasonNoWorker
+}
+
+// alsoTry adds a way out to the hint of an error that says that nothing answers.
+func alsoTry(err error, hint string) error {
+	var e *jig.Error
+	if !errors.As(err, &e) || e.Code != jig.CodeUnavailable {
+		return err
+	}
+	if e.Hint != "" {
+		hint = strings.TrimSuffix(e.Hint, ".") + "; or " + hint
+	}
+	return e.WithHint(hint)
+}

@@ -1,0 +1,291 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
+)
+
+// Formats of an explanation for people.
+const (
+	formatText    = "text"
+	formatMermaid = "mermaid"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	var f catalogFlags
+	format := formatText
+	cmd := &cobra.Command{
+		Use:   "explain PATH…|NAME",
+		Short: "Show what documents do: as an outline, or as a diagram",
+		Long: `Show what documents do (files, or folders with all that is in them; or what is registered under a name): each step, its
+condition, its loop, what a failure does and what is undone. The running worker, or a catalogue from "catalog export", says
+which calls ask a person first; --offline does without. Compositions, prompts and tasks have a diagram, a Mermaid flowchart;
+agents and skills have a text alone.`,
+		Example: `  jig explain nightly.yaml
+  jig explain nightly.yaml --format mermaid --offline > nightly.mmd
+  jig explain cms.publishPage
+  jig explain bundles/ --output json | jq -r '.documents[].text'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != formatText && format != formatMermaid {
+				return usagef("--format is %q; it can be %s or %s", format, formatText, formatMermaid)
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			all, err := a.explain(cmd.Context(), args, f)
+			if err != nil {
+				return err
+			}
+			return a.printExplained(all, format)
+		},
+	}
+	f.add(cmd, "do without the tools of the worker, and without the names of what is registered")
+	cmd.Flags().StringVar(&format, "format", formatText, "text for an outline, mermaid for a diagram")
+	complete := cobra.FixedCompletions([]string{formatText, formatMermaid}, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("format", complete) //nolint:errcheck // fails for an unknown flag alone
+	return cmd
+}
+
+// explained is what `explain` prints for programs, of one document. Mermaid is empty for agents and skills.
+type explained struct {
+	Document string    `json:"document"`
+	Kind     spec.Kind `json:"kind"`
+	Name     string    `json:"name"`
+	Text     string    `json:"text"`
+	Mermaid  string    `json:"mermaid"`
+}
+
+// explain reads what the arguments mean and explains it.
+func (a *app) explain(ctx context.Context, args []string, f catalogFlags) ([]explained, error) {
+	paths, names, err := pathsAndNames(args)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 0 && f.offline {
+		return nil, usagef("there is no file or folder %s; names of what is registered need a worker, without --offline", names[0])
+	}
+	docs, problems, err := loadAll(paths)
+	if err != nil {
+		return nil, err
+	}
+	if problems.OrNil() != nil {
+		return nil, usage(problems)
+	}
+	var known *client.Catalog
+	if len(names) > 0 {
+		registered, c, err := a.registered(ctx, names, f)
+		if err != nil {
+			return nil, alsoTry(err, "give the path of a document: there is no file or folder "+names[0])
+		}
+		docs, known = append(docs, registered...), c
+	} else if known, err = a.catalogueIfAny(ctx, f); err != nil {
+		return nil, err
+	}
+	if len(docs) == 0 {
+		return nil, usagef("there are no documents in %s", strings.Join(args, ", "))
+	}
+	all := make([]explained, 0, len(docs))
+	tools := toolsFor(docs, known)
+	for _, doc := range docs {
+		all = append(all, explainOne(doc, tools))
+	}
+	return all, nil
+}
+
+// pathsAndNames tells files and folders from names of what is registered.
+func pathsAndNames(args []string) (paths, names []string, err error) {
+	for _, arg := range args {
+		switch _, err := os.Stat(arg); {
+		case err == nil:
+			paths = append(paths, arg)
+		case isFile(arg):
+			return nil, nil, usage(err)
+		default:
+			names = append(names, arg)
+		}
+	}
+	return paths, names, nil
+}
+
+// catalogueIfAny is the catalogue, or nil when none can be had; it says so.
+func (a *app) catalogueIfAny(ctx context.Context, f catalogFlags) (*client.Catalog, error) {
+	known, err := a.catalogue(ctx, f)
+	switch {
+	case err != nil && noEngine(err):
+		a.say("%s: which calls ask a person is not shown", jig.AsError(err).Message)
+		return nil, nil //nolint:nilnil // nothing is known, which is no failure
+	case err != nil:
+		return nil, err
+	case known == nil:
+		a.say("which calls ask a person is not shown (--offline)")
+	}
+	return known, nil
+}
+
+// registered reads what is registered under names, with the catalogue that says what there is.
+func (a *app) registered(ctx context.Context, names []string, f catalogFlags) (docs []spec.Document, known *client.Catalog, err error) {
+	if f.file != "" {
+		if known, err = a.readCatalogue(f.file); err != nil {
+			return nil, nil, err
+		}
+	}
+	err = a.with(ctx, func(e engine) error {
+		c, err := e.Catalog(ctx, a.flags.tenant)
+		if err != nil {
+			return err
+		}
+		if known == nil {
+			known = &c
+		}
+		for _, name := range names {
+			found, err := a.registeredAs(ctx, e, c, name)
+			if err != nil {
+				return err
+			}
+			docs = append(docs, found...)
+		}
+		return nil
+	})
+	return docs, known, err
+}
+
+// registeredAs reads all that is registered under a name: an execution spec, an agent and a skill may share one.
+func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name string) ([]spec.Document, error) {
+	const kindSpec = "spec"
+	kept := map[string][]string{kindSpec: c.Specs, string(spec.KindAgent): c.Agents, string(spec.KindSkill): c.Skills}
+	var code []string
+	for _, t := range c.Tools {
+		if spec.Kind(t.Implementation).IsExecution() {
+			kept[kindSpec] = append(kept[kindSpec], t.Name)
+		} else {
+			code = append(code, t.Name)
+		}
+	}
+	extensions := map[string]string{kindSpec: ".yaml", string(spec.KindAgent): ".md", string(spec.KindSkill): ".json"}
+	var docs []spec.Document
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(kept)) {
+		all = append(all, kept[kind]...)
+		if !slices.Contains(kept[kind], name) {
+			continue
+		}
+		body, err := e.Document(ctx, a.flags.tenant, kind, name)
+		if err != nil {
+			return nil, err
+		}
+		doc, problems := spec.Load(name+extensions[kind], body)
+		if problems.OrNil() != nil { // an older version of the language
+			return nil, problems
+		}
+		doc.Path = name
+		docs = append(docs, doc)
+	}
+	if len(docs) > 0 {
+		return docs, nil
+	}
+	if slices.Contains(code, name) {
+		return nil, jig.Errorf(jig.CodeNotFound, "%s is a tool in code; there is no document of it", name).WithField("name").
+			WithHint(fmt.Sprintf("`%s` shows its contract", a.command("catalog", "--output", outputJSON)))
+	}
+	return nil, jig.Errorf(jig.CodeNotFound, "there is no file %s, and nothing is registered under that name", name).WithField("name").
+		WithHint(firstOf(spec.Suggest(name, all), fmt.Sprintf("`%s` shows what there is", a.command("catalog"))))
+}
+
+// toolsFor are the contracts of the catalogue and of the documents themselves; none when there is no catalogue, for then most
+// are not known.
+func toolsFor(docs []spec.Document, known *client.Catalog) []jig.Tool {
+	if known == nil {
+		return nil
+	}
+	tools := slices.Clone(known.Tools)
+	for _, doc := range docs {
+		if doc.Execution != nil {
+			tools = append(tools, doc.Execution.Tool)
+		}
+	}
+	return tools
+}
+
+func explainOne(doc spec.Document, tools []jig.Tool) explained {
+	x := explained{Document: doc.Path, Kind: doc.Kind, Name: doc.Name}
+	switch {
+	case doc.Execution != nil:
+		e := spec.Explain(*doc.Execution, tools...)
+		x.Text, x.Mermaid = e.Text(), e.Mermaid()
+	case doc.Agent != nil:
+		x.Text = spec.ExplainAgent(*doc.Agent, tools...)
+	case doc.Skill != nil:
+		x.Text = skillText(doc)
+	default:
+		x.Text = fmt.Sprintf("%s %s (version %s)\n", doc.Kind, doc.Name, doc.Version)
+	}
+	return x
+}
+
+// instructionLines is how much of a skill's instructions is shown.
+const instructionLines = 12
+
+// skillText is what there is to say of a skill: when it is used, how it begins, and what belongs to it.
+func skillText(doc spec.Document) string {
+	skill := doc.Skill
+	var b strings.Builder
+	fmt.Fprintf(&b, "skill %s (version %s)\n", skill.Name, doc.Version)
+	fmt.Fprintf(&b, "%s\n", oneLine(skill.Description, 0))
+	lines := strings.Split(strings.TrimSpace(safeText(skill.Instructions)), "\n")
+	fmt.Fprintf(&b, "\ninstructions, %s:\n", plural(len(lines), "line", "lines"))
+	for _, line := range lines[:min(len(lines), instructionLines)] {
+		b.WriteString(strings.TrimRight("   "+line, " ") + "\n")
+	}
+	if len(lines) > instructionLines {
+		b.WriteString("   …\n")
+	}
+	if len(skill.Files) > 0 {
+		b.WriteString("\nfiles:\n")
+	}
+	for _, file := range slices.Sorted(maps.Keys(skill.Files)) {
+		fmt.Fprintf(&b, "   %s, %s\n", oneLine(file, 0), plural(len(skill.Files[file]), "byte", "bytes"))
+	}
+	return b.String()
+}
+
+func (a *app) printExplained(all []explained, format string) error {
+	if a.json() {
+		return a.printJSON(struct {
+			Documents []explained `json:"documents"`
+		}{all})
+	}
+	if format == formatText {
+		texts := make([]string, 0, len(all))
+		for _, x := range all {
+			texts = append(texts, strings.TrimRight(x.Text, "\n"))
+		}
+		return a.print("%s", strings.Join(texts, "\n\n"))
+	}
+	var drawn []string
+	for _, x := range all {
+		if x.Mermaid == "" {
+			a.say("%s: the %s %s has no diagram", x.Document, x.Kind, x.Name)
+			continue
+		}
+		drawn = append(drawn, "%% "+oneLine(x.Document, 0)+"\n"+strings.TrimRight(x.Mermaid, "\n"))
+	}
+	switch len(drawn) {
+	case 0:
+		return usagef("there is nothing to draw: leave --format %s out", formatMermaid)
+	case 1:
+		_, drawing, _ := strings.Cut(drawn[0], "\n") // it is for a file of its own
+		return a.print("%s", drawing)
+	}
+	return a.print("%s", strings.Join(drawn, "\n\n"))
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
+)
+
+// known is what a worker says of a few tools and documents.
+func known() client.Catalog {
+	object := func(required string) json.RawMessage {
+		return json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"` + required + `":{"type":"string"}},"required":["` + required + `"]}`)
+	}
+	return client.Catalog{
+		Tools: []jig.Tool{
+			{Name: "cms.publish", Implementation: "composition", Permission: jig.PermissionDraft, InputSchema: object("page")},
+			{Name: "file.read", Implementation: "go", Permission: jig.PermissionRead, InputSchema: object("path")},
+			{Name: "file.write", Implementation: "go", Permission: jig.PermissionWrite, InputSchema: object("path")},
+		},
+		Agents: []string{"review"}, Skills: []string{"notes"}, Specs: []string{"nightly"},
+	}
+}
+
+// checked is a problem as `validate` prints it for programs.
+type checked struct {
+	Document, Path, Code, Severity, Message, Hint string
+	Line, Column                                  int
+}
+
+// validate runs `validate --output json`.
+func validate(t *testing.T, e engine, code int, args ...string) []checked {
+	t.Helper()
+	got := jigCLI(t, e, nil, append([]string{"validate", "--output", "json"}, args...)...)
+	require.Equal(t, code, got.code, "%s%s", got.stdout, got.stderr)
+	var report struct {
+		OK       bool
+		Problems []checked
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
+	require.Equal(t, code == exitDone, report.OK)
+	require.NotNil(t, report.Problems)
+	return report.Problems
+}
+
+const callsNothing = `kind: composition
+name: my.report
+description: Writes a report about whatever it is told to look at.
+steps:
+  - id: page
+    tool: file.raed
+    input: {path: a.md}
+  - id: other
+    composition: nightli
+  - id: published
+    composition: cms.publish
+    input: {pages: a.md}
+  - id: asked
+    prompt: {mode: agent, agent: reviewer, prompt: "Is it good?"}
+  - id: written
+    prompt: {mode: skill, skill: note, model: openai/x, prompt: "Write."}
+  - id: fine
+    composition: nightly
+    input: {whatever: 1}
+`
+
+func TestValidateHoldsDocumentsAgainstTheCatalogue(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "report.yaml", callsNothing)
+	e := &fake{catalog: known()}
+	codes := []string{}
+	problems := validate(t, e, exitFailed, file)
+	for _, p := range problems {
+		require.Equal(t, file, p.Document)
+		require.Positive(t, p.Line)
+		require.NotEmpty(t, p.Hint, p.Message)
+		codes = append(codes, p.Path+" "+p.Code)
+	}
+	require.Equal(t, []string{
+		"steps[0].tool UNKNOWN_TOOL", "steps[1].composition UNKNOWN_COMPOSITION", "steps[2].input.page MISSING_KEY",
+		"steps[2].input.pages UNKNOWN_KEY", "steps[3].prompt.agent UNKNOWN_AGENT", "steps[4].prompt.skill UNKNOWN_SKILL",
+	}, codes)
+	require.Contains(t, problems[1].Hint, "nightly")
+
+	catalog := filepath.Join(t.TempDir(), "catalog.json")
+	require.Equal(t, exitDone, jigCLI(t, e, nil, "catalog", "export", catalog).code)
+	require.Equal(t, problems, validate(t, nil, exitFailed, file, "--catalog", catalog), "a file says the same as the worker")
+
+	got := jigCLI(t, nil, nil, "validate", file, "--offline")
+	require.Equal(t, exitDone, got.code, got.stdout)
+	require.Contains(t, got.stderr, "not checked (--offline)")
+
+	old := writeFile(t, "catalog.json", `{"tools":[{"name":"file.read"}]}`)
+	got = jigCLI(t, nil, nil, "validate", file, "--catalog", old)
+	require.Contains(t, got.stderr, "were not all checked")
+	require.Contains(t, got.stdout, "file.raed")
+	require.NotContains(t, got.stdout, "nightli", "of compositions it says nothing")
+}
+
+func TestValidateChecksDocumentsAgainstEachOther(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, body string) string {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
+		require.NoError(t, os.WriteFile(file, []byte(body), 0o600))
+		return file
+	}
+	spec := func(name, calls string) string {
+		return "kind: composition\nname: " + name + "\ndescription: Calls another one and gives back what that said.\n" +
+			"steps:\n  - id: next\n    composition: " + calls + "\n"
+	}
+	b, a := write("b.yaml", spec("loop-b", "loop-a")), write("a.yaml", spec("loop-a", "loop-b"))
+	write("notes/SKILL.md", skillDocument)
+	write("notes/a.yaml", "kind: composition\nof the skill, no document")
+	write("README.md", "# Not a document\n")
+	problems := validate(t, nil, exitFailed, dir, "--offline")
+	require.Len(t, problems, 1)
+	require.Equal(t, "CYCLE", problems[0].Code)
+	require.Equal(t, filepath.ToSlash(a), problems[0].Document)
+
+	require.Equal(t, problems, validate(t, nil, exitFailed, dir, a, filepath.Join(dir, "notes", "SKILL.md"), "--offline"), "each file is read once")
+	require.Empty(t, validate(t, nil, exitDone, b, filepath.Join(dir, "notes"), "--offline"), "the other may be there")
+
+	twin := writeFile(t, "twin.yaml", spec("loop-b", "whatever"))
+	problems = validate(t, nil, exitFailed, b, twin, "--offline")
+	require.Len(t, problems, 1)
+	require.Equal(t, "DUPLICATE_KEY", problems[0].Code)
+	require.Equal(t, twin, problems[0].Document)
+	require.Contains(t, problems[0].Message, b)
+}
+
+func TestValidateAdvises(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "mine.md", "---\nname: mine\ndescription: An agent that reads what you tell it to.\nmodel: anthropic/x\ntools:\n  - file.raed\n  - cms.*\n---\nDo it.\n")
+	problems := validate(t, &fake{catalog: known()}, exitDone, file)
+	require.Equal(t, []checked{{
+		Document: file, Path: "tools[0]", Code: "UNKNOWN_TOOL", Severity: "warning", Line: 6, Column: 5,
+		Message: problems[0].Message, Hint: problems[0].Hint,
+	}}, problems)
+	require.Contains(t, problems[0].Hint, "file.read")
+
+	vague := writeFile(t, "vague.yaml", "kind: composition\nname: file.reads\ndescription: Helper.\nsteps:\n  - set: {a: 1}\n")
+	got := jigCLI(t, &fake{catalog: known()}, nil, "validate", vague)
+	require.Equal(t, exitDone, got.code)
+	require.Contains(t, got.stdout, vague+":2:7: warning: name: ")
+	require.Contains(t, got.stdout, vague+":3:14: warning: description: ")
+	require.Contains(t, got.stderr, "ok: 2 warnings in 1 document")
+
+	broken := writeFile(t, "broken.yaml", "kind: composition\nname: my.broken\ndescription: Helper.\nstep: []\n")
+	for _, p := range validate(t, nil, exitFailed, broken, "--offline") {
+		require.Equal(t, string(spec.SeverityError), p.Severity, "advice waits until the document can be read")
+	}
+}
+
+func TestValidateNeedsTheCatalogueOrAWordThatItIsNotThere(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "spec.yaml", specDocument)
+	absent := &fake{err: &jig.Error{Code: jig.CodeUnavailable, Message: "no worker", Hint: "start one"}}
+	got := jigCLI(t, absent, nil, "validate", file)
+	require.Equal(t, exitFailed, got.code)
+	require.Equal(t, "error: no worker\nhint: start one; or give --catalog FILE, or --offline to look for no names\n", got.stderr)
+	require.Empty(t, got.stdout)
+
+	for name, args := range map[string][]string{
+		"no such path":   {filepath.Join(t.TempDir(), "none"), "--offline"},
+		"both":           {file, "--offline", "--catalog", "x.json"},
+		"no catalogue":   {file, "--catalog", file},
+		"another object": {file, "--catalog", writeFile(t, "a.json", "{}")},
+		"no file":        {file, "--catalog", "none.json"},
+		"no path":        {},
+	} {
+		got := jigCLI(t, &fake{}, nil, append([]string{"validate"}, args...)...)
+		require.Equal(t, exitUsage, got.code, name)
+		require.Empty(t, got.stdout, name)
+	}
+	empty := jigCLI(t, nil, nil, "validate", t.TempDir(), "--offline", "--output", "json")
+	require.JSONEq(t, `{"ok":true,"problems":[]}`, empty.stdout)
+}
