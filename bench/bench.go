@@ -124,8 +124,16 @@ type figure struct {
 // figures are in the order in which they are measured: what leaves much behind comes last.
 func figures() []figure {
 	return []figure{
-		{"p1", latency}, {"p2", throughput}, {"p4", decisions}, {"p8", evaluation}, {"p9", validation}, {"p10", eventLog},
-		{"c1", compositions}, {"c2", schedules}, {"p6", suspension}, {"p7", histories},
+		{"p1", latency},
+		{"p2", throughput},
+		{"p4", decisions},
+		{"p8", evaluation},
+		{"p9", validation},
+		{"p10", eventLog},
+		{"c1", compositions},
+		{"c2", schedules},
+		{"p6", suspension},
+		{"p7", histories},
 	}
 }
 

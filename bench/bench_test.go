@@ -5,11 +5,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools"
 )
 
 func TestQuantile(t *testing.T) {
@@ -42,7 +47,12 @@ func TestParse(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, o.out, "a smoke run writes nothing")
 
-	for _, args := range [][]string{{"-only", "p3"}, {"-pairs", "0"}, {"extra"}} {
+	o, err = parse([]string{"-passes-per-run", "3"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 3, o.passesPerRun)
+	require.Empty(t, o.out, "figures of another setting do not replace the document")
+
+	for _, args := range [][]string{{"-only", "p3"}, {"-pairs", "0"}, {"-passes-per-run", "0"}, {"extra"}} {
 		_, err := parse(args, io.Discard)
 		require.Error(t, err, "%v", args)
 	}
@@ -74,4 +84,74 @@ func TestPlannerAsksAndThenAnswers(t *testing.T) {
 	answered, err := planner{}.Answer(t.Context(), jig.ModelRequest{Pass: 2, Input: input}, nil)
 	require.NoError(t, err)
 	require.Equal(t, jig.StopEnd, answered.Stop)
+}
+
+func TestFiguresHaveTheirPlace(t *testing.T) {
+	t.Parallel()
+	ids := []string{"C2", "P10", "C1", "P2"}
+	slices.SortFunc(ids, func(x, y string) int { return place(x) - place(y) })
+	require.Equal(t, []string{"P2", "P10", "C1", "C2"}, ids)
+}
+
+func TestCompositionsOfTheBenchAreFreeOfProblems(t *testing.T) {
+	t.Parallel()
+	registry, err := tools.NewRegistry(benchTools(func(entry) {})...)
+	require.NoError(t, err)
+	known := spec.Catalogue{Tools: registry.Tools()}
+	for name, document := range map[string]string{
+		"chain.yaml": chainDocument(chainActivity, noopTool, 100), "loop.yaml": loopDocument(loopLocal, quickTool),
+	} {
+		doc, problems := spec.Load(name, []byte(document))
+		require.Empty(t, problems, name)
+		require.Empty(t, spec.Check([]spec.Document{doc}, known), name)
+		_, err := compose.NewEngine().Contract(name, []byte(document))
+		require.NoError(t, err, name)
+	}
+}
+
+func TestBaselineDigestIsCanonical(t *testing.T) {
+	t.Parallel()
+	call := jig.Call{
+		Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: noopTool, Version: "v", PolicyVersion: "p", Input: []byte(`{"n":1}`),
+	}
+	first, err := stepDigest(call)
+	require.NoError(t, err)
+	require.Len(t, first, 64)
+	call.Input = []byte(`{"n":2}`)
+	second, err := stepDigest(call)
+	require.NoError(t, err)
+	require.NotEqual(t, first, second)
+}
+
+func TestFollowedEntriesArrive(t *testing.T) {
+	t.Parallel()
+	e := newEntries()
+	arrived, stop := e.follow("ses_bench-", 1)
+	e.enter(entry{Session: "ses_other"})
+	e.enter(entry{Session: "ses_bench-1"})
+	e.enter(entry{Session: "ses_bench-2"})
+	require.Equal(t, "ses_bench-1", (<-arrived).Session)
+	require.Empty(t, arrived, "what does not fit is dropped")
+	stop()
+	e.enter(entry{Session: "ses_bench-3"})
+	require.Empty(t, arrived, "nobody follows any more")
+}
+
+func TestDueAt(t *testing.T) {
+	t.Parallel()
+	due, err := dueAt("ses_bench-tool-17-2026-11-21T12:00:02Z")
+	require.NoError(t, err)
+	require.Equal(t, time.Date(2026, 11, 21, 12, 0, 2, 0, time.UTC), due)
+	_, err = dueAt("ses_x")
+	require.Error(t, err)
+}
+
+func TestMachineTimeGrows(t *testing.T) {
+	t.Parallel()
+	first, err := machineTime()
+	require.NoError(t, err)
+	require.Positive(t, first)
+	second, err := machineTime()
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, second, first)
 }

@@ -159,14 +159,14 @@ func (s schemas) Validate(raw json.RawMessage, document []byte) error {
 	}
 	compiled, err := s.compiler.Compile(raw)
 	if err != nil {
-		return err //nolint:wrapcheck // names what is wrong with the schema
+		return err
 	}
-	return compiled.Validate(document) //nolint:wrapcheck // names what does not fit
+	return compiled.Validate(document)
 }
 
 // FromPairs converts key=value pairs to a document by a schema.
 func (schemas) FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
-	return schema.FromPairs(raw, pairs) //nolint:wrapcheck // names the pair
+	return schema.FromPairs(raw, pairs)
 }
 
 // agentDocument is the agent of every session of the bench; so many of its passes share a workflow run.

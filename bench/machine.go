@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +34,29 @@ func processor() string {
 		}
 	}
 	return runtime.GOARCH
+}
+
+// machineTime is the CPU time that everything on this machine has used since it was started.
+func machineTime() (time.Duration, error) {
+	content, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of the machine: %w", err)
+	}
+	line, _, _ := strings.Cut(string(content), "\n")
+	fields := strings.Fields(line)
+	const user, nice, system, interrupts, soft = 1, 2, 3, 6, 7 // see proc(5)
+	if len(fields) <= soft || fields[0] != "cpu" {
+		return 0, errors.New("CPU time of the machine: the file has another form")
+	}
+	var ticks float64
+	for _, at := range []int{user, nice, system, interrupts, soft} {
+		n, err := strconv.ParseFloat(fields[at], 64)
+		if err != nil {
+			return 0, fmt.Errorf("CPU time of the machine: %w", err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks / ticksPerSecond * float64(time.Second)), nil
 }
 
 func (b *bench) postgresVersion(ctx context.Context) string {

@@ -13,8 +13,8 @@ const described = 4
 
 // load is what a side gave beside its throughput.
 type load struct {
-	// events a pass, and milliseconds of this process's CPU a pass, of each pair.
-	events, cpu []float64
+	// events a pass, and milliseconds a pass of the CPU of this process and of the whole machine, of each pair.
+	events, cpu, machine []float64
 }
 
 // throughput is P2: passes a second with many sessions at a time, and events a pass.
@@ -32,8 +32,10 @@ func throughput(ctx context.Context, b *bench) ([]row, error) {
 	what := fmt.Sprintf("passes a second, %d sessions at a time", b.size.loadAtOnce)
 	rows := b.compare(what+", %s", values, "", 1, judgeAtLeast)
 	jig, local, loop := loads["jig"], loads["jig local"], loads["B0"]
+	const own, all = "CPU of worker and client a pass, ", "CPU of the whole machine, Temporal and PostgreSQL with it, a pass, "
 	return append(rows, eventRow("activity tools", jig, loop), eventRow("quick tools local", local, loop),
-		cpuRow("activity tools", jig, loop), cpuRow("quick tools local", local, loop)), nil
+		cpuRow(own+"activity tools", jig.cpu, loop.cpu), cpuRow(own+"quick tools local", local.cpu, loop.cpu),
+		cpuRow(all+"activity tools", jig.machine, loop.machine), cpuRow(all+"quick tools local", local.machine, loop.machine)), nil
 }
 
 // underLoad runs sessions, many at a time, and returns passes a second.
@@ -42,7 +44,11 @@ func (b *bench) underLoad(ctx context.Context, s side, l *load) (float64, error)
 	ids := make([]string, b.size.loadSessions)
 	var mu sync.Mutex
 	used, began := processorTime(), time.Now()
-	err := atOnce(ctx, len(ids), b.size.loadAtOnce, func(ctx context.Context, i int) error {
+	machine, err := machineTime()
+	if err != nil {
+		return 0, err
+	}
+	err = atOnce(ctx, len(ids), b.size.loadAtOnce, func(ctx context.Context, i int) error {
 		id, err := b.runSession(ctx, s, p)
 		mu.Lock()
 		ids[i] = id
@@ -55,6 +61,11 @@ func (b *bench) underLoad(ctx context.Context, s side, l *load) (float64, error)
 	}
 	passes := float64(len(ids) * p.turns())
 	l.cpu = append(l.cpu, milliseconds(used)/passes)
+	later, err := machineTime()
+	if err != nil {
+		return 0, err
+	}
+	l.machine = append(l.machine, milliseconds(later-machine)/passes)
 	var events []float64
 	for _, id := range ids[:min(described, len(ids))] {
 		r, err := b.runsOf(ctx, id)
@@ -75,10 +86,10 @@ func eventRow(tools string, jig, loop *load) row {
 	}
 }
 
-func cpuRow(tools string, jig, loop *load) row {
+func cpuRow(what string, jig, loop []float64) row {
 	return row{
-		figure: "CPU of worker and client a pass, " + tools, jig: spreadOf(jig.cpu).show(2, " ms"),
-		baseline: spreadOf(loop.cpu).show(2, " ms"), ratio: ratios(jig.cpu, loop.cpu).show(2, ""), verdict: notJudged,
+		figure: what, jig: spreadOf(jig).show(2, " ms"), baseline: spreadOf(loop).show(2, " ms"),
+		ratio: ratios(jig, loop).show(2, ""), verdict: notJudged,
 	}
 }
 

@@ -159,9 +159,11 @@ func (p *process) processor() (time.Duration, error) {
 		}
 		ticks += n
 	}
-	const ticksPerSecond = 100 // USER_HZ, the same on every Linux
 	return time.Duration(ticks / ticksPerSecond * float64(time.Second)), nil
 }
+
+// ticksPerSecond is USER_HZ, the same on every Linux.
+const ticksPerSecond = 100
 
 func (p *process) file(name string) string {
 	return fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, name)

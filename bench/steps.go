@@ -80,7 +80,7 @@ func (e *engine) AdmitStep(ctx context.Context, in StepInput) (string, error) {
 		Version: tool.Version, Idempotent: tool.Idempotent, Status: jig.CallReserved, Input: fmt.Appendf(nil, `{"n":%d}`, before.N+1),
 	}
 	if err := e.registry.Validate(tool.Name, call.Input); err != nil {
-		return "", err //nolint:wrapcheck // names the field
+		return "", err
 	}
 	ruling := policy.Base{}.Rule(tool, call, jig.Session{})
 	if ruling.Verdict != jig.VerdictRun {
@@ -91,7 +91,7 @@ func (e *engine) AdmitStep(ctx context.Context, in StepInput) (string, error) {
 		return "", err
 	}
 	err = e.store.Admit(ctx, jig.Admission{Tenant: in.Tenant, SessionID: in.SessionID, Pass: 1, Calls: []jig.Call{call}})
-	return call.ID, err //nolint:wrapcheck // a *jig.Error
+	return call.ID, err
 }
 
 // StepOutput reads what a step gave; nothing before the first one.
@@ -101,7 +101,7 @@ func (e *engine) StepOutput(ctx context.Context, in StepInput) (out toolOutput, 
 	}
 	call, err := e.store.Call(ctx, in.Tenant, in.SessionID, jig.CallID(1, in.Step))
 	if err != nil {
-		return out, err //nolint:wrapcheck // a *jig.Error
+		return out, err
 	}
 	if call.Result == nil || !call.Result.Success {
 		return out, fmt.Errorf("call %s is %s", call.ID, call.Status)
