@@ -1,4 +1,5 @@
-// Package bundles holds the bundles that ship with the product: agents and, later, entity types, tasks, tools and policies.
+// Package bundles holds the bundles that ship with the product: agents, compositions, prompts, skills and, later, entity types
+// and policies.
 // They are data, embedded in the worker, which stores them for the tenant that everybody reads. The package knows how to
 // read its own files and nothing of where they are kept.
 package bundles
@@ -9,7 +10,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-//go:embed */*.md
+//go:embed dependency-review examples
 var files embed.FS
 
 // Document is a document of a bundle, with its kind, name and version; its path begins with the bundle's name.
