@@ -18,10 +18,13 @@ const (
 	KindPrompt      Kind = "prompt"
 	KindTask        Kind = "task"
 	KindSkill       Kind = "skill"
+	KindPolicy      Kind = "policy"
 )
 
 // Kinds lists the kinds that this version reads.
-func Kinds() []Kind { return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill} }
+func Kinds() []Kind {
+	return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill, KindPolicy}
+}
 
 // IsExecution reports whether documents of the kind are execution specs, which can be called like tools.
 func (k Kind) IsExecution() bool { return k == KindComposition || k == KindPrompt || k == KindTask }

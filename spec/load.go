@@ -27,6 +27,8 @@ type Document struct {
 	Execution *Execution
 	// Skill is the document as read, when Kind is KindSkill. Its Body is JSON that holds the skill's files too.
 	Skill *Skill
+	// Policy is the document as read, when Kind is KindPolicy.
+	Policy *Policy
 
 	places map[string]*node
 	// broken is set when a problem is an error.
@@ -60,6 +62,9 @@ func Load(file string, body []byte) (Document, Problems) {
 	case kind.IsExecution() && !markdown:
 		x := d.execution(body)
 		doc.Execution, doc.Name = &x, x.Name
+	case kind == KindPolicy && !markdown:
+		p := d.policy(body)
+		doc.Policy, doc.Name = &p, p.Name
 	case slices.Contains(Kinds(), kind):
 		d.add(Problem{
 			Path: "kind", Line: 1, Column: 1, Code: ProblemUnknownKind,
@@ -68,7 +73,7 @@ func Load(file string, body []byte) (Document, Problems) {
 	case kind == "":
 		d.add(Problem{
 			Line: 1, Column: 1, Code: ProblemUnknownKind, Message: "the file does not say what it describes",
-			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt or task",
+			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt, task or policy",
 		})
 	default:
 		d.add(Problem{
@@ -86,7 +91,7 @@ func (k Kind) home() string {
 	switch k {
 	case KindSkill:
 		return "write a skill in a file " + skillFile + " in a folder of its own"
-	case KindAgent, KindComposition, KindPrompt, KindTask:
+	case KindAgent, KindComposition, KindPrompt, KindTask, KindPolicy:
 	}
 	return "write it in a .yaml or .json file"
 }

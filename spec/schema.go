@@ -28,6 +28,11 @@ func SchemaOf(kind Kind) ([]byte, error) {
 	if kind.IsExecution() {
 		schema.Properties["kind"].Const = jsonschema.Ptr[any](string(kind))
 	}
+	if kind == KindPolicy {
+		if err := policyShape(schema); err != nil {
+			return nil, fmt.Errorf("schema of %s: %w", kind, err)
+		}
+	}
 	if kind == KindComposition {
 		if schema.Defs, err = definitions(); err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", kind, err)
@@ -57,6 +62,8 @@ func headOf(kind Kind) (reflect.Type, string) {
 		return reflect.TypeFor[TaskHead](), "jig task"
 	case KindSkill:
 		return reflect.TypeFor[SkillHead](), "jig skill (front matter of SKILL.md)"
+	case KindPolicy:
+		return reflect.TypeFor[PolicyHead](), "jig policy"
 	}
 	return nil, ""
 }

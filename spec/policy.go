@@ -1,0 +1,272 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// Policy is a policy document as read: rules over tool calls, and cases that say what the rules are to give.
+type Policy struct {
+	Name        string
+	Description string
+	// Rules all speak on every call; their order means nothing.
+	Rules []PolicyRule
+	// Cases are the document's own tests.
+	Cases []PolicyCase
+}
+
+// MaxPolicyRules bounds the rules of a policy.
+const MaxPolicyRules = 500
+
+// PolicyRule gives a verdict on the calls that its condition holds for.
+type PolicyRule struct {
+	// Name is unique in the document; it stands in the reasons of verdicts.
+	Name string `json:"name" spec:"required,max=64,form=name" hint:"add e.g. name: large-refunds" jsonschema:"The rule's name, unique in the document; it stands in the reasons of verdicts."`
+	// When is CEL over tool, call, agent, principal, tenant, session and now; true or false.
+	When Expression `json:"when" spec:"required,min=1,max=4096" hint:"add when: true for a rule that speaks on every call" jsonschema:"The condition (CEL over tool, call, agent, principal, tenant, session and now)."`
+	// Verdict is run, ask or deny.
+	Verdict jig.Verdict `json:"verdict" spec:"required" hint:"add verdict: run, ask or deny" jsonschema:"run, ask or deny. The strictest of the rules that hold wins."`
+	// Reason is a template over the same names; people are told it.
+	Reason string `json:"reason,omitempty" spec:"max=4096" jsonschema:"Why, for people; a template over the same names."`
+	// Expires is how long an approval waits that the rule asks for; the agent's setting when it is zero.
+	Expires Duration `json:"expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long the approval waits, e.g. 48h; with verdict: ask alone."`
+}
+
+// PolicyCase is a call and what the policy is to say of it.
+type PolicyCase struct {
+	Name string
+	// Tool is the contract of the tool that is called. Lookup says that only its name is given: the contract is the one of the
+	// catalogue.
+	Tool   jig.Tool
+	Lookup bool
+	// Input is the call's; an object, {} when the case gives none.
+	Input     json.RawMessage
+	Principal jig.Principal
+	Agent     string
+	Tenant    string
+	Session   PolicySession
+	// Now is when the call is asked for.
+	Now time.Time
+	// Expect is the verdict, Rules are the names of rules that must have spoken; others may have.
+	Expect jig.Verdict
+	Rules  []string
+}
+
+// PolicySession is the session of a case.
+type PolicySession struct {
+	ID     string          `json:"id,omitempty" spec:"max=128" jsonschema:"The session's id; ses_case when left out."`
+	Task   string          `json:"task,omitempty" spec:"max=65536" jsonschema:"What the session was asked to do."`
+	Input  json.RawMessage `json:"input,omitempty" spec:"form=schema" jsonschema:"The session's input."`
+	Pass   int             `json:"pass,omitempty" spec:"min=1,max=100000" jsonschema:"The number of the pass that makes the call; 1 when left out."`
+	Writes int             `json:"writes,omitempty" spec:"min=0,max=1000000" jsonschema:"How many calls of the session have written so far."`
+}
+
+// PolicyHead is a document of kind policy.
+type PolicyHead struct {
+	Kind        string       `json:"kind" spec:"required" jsonschema:"policy."`
+	Name        string       `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: production" jsonschema:"The policy's name: lower-case letters, digits, '.', '_' and '-'."`
+	Description string       `json:"description,omitempty" spec:"max=4096" jsonschema:"What the policy is for."`
+	Rules       []PolicyRule `json:"rules" spec:"required,min=1,max=500" hint:"add at least one rule" jsonschema:"The rules. All of them speak on every call, and the strictest wins; their order means nothing."`
+	Cases       []policyCase `json:"cases,omitempty" spec:"max=1000" jsonschema:"Calls and what the policy is to say of them: the document's own tests."`
+}
+
+// policyCase is a case as it is written.
+type policyCase struct {
+	Name string `json:"name" spec:"required,min=1,max=256" hint:"add e.g. name: a small refund runs" jsonschema:"What the case shows, in a few words; unique in the document."`
+	// Tool is text or a policyTool.
+	Tool      json.RawMessage  `json:"tool" spec:"required" hint:"add e.g. tool: file.write" jsonschema:"The tool's name, or its contract as far as it matters."`
+	Input     json.RawMessage  `json:"input,omitempty" spec:"form=schema" jsonschema:"The call's input."`
+	Principal *policyPrincipal `json:"principal,omitempty" jsonschema:"Who asks."`
+	Agent     string           `json:"agent,omitempty" spec:"max=128,form=name" jsonschema:"The agent that makes the call."`
+	Tenant    string           `json:"tenant,omitempty" spec:"max=128" jsonschema:"The tenant; default when left out."`
+	Session   *PolicySession   `json:"session,omitempty" jsonschema:"The session that makes the call."`
+	Now       string           `json:"now,omitempty" spec:"max=64" jsonschema:"When the call is made (RFC 3339); 2026-01-01T12:00:00Z when left out."`
+	Expect    jig.Verdict      `json:"expect" spec:"required" hint:"add expect: run, ask or deny" jsonschema:"The verdict: run, ask or deny."`
+	Rules     []string         `json:"rules,omitempty" spec:"max=500" jsonschema:"Rules that must have spoken; others may have."`
+}
+
+// policyPrincipal is the principal of a case.
+type policyPrincipal struct {
+	ID          string   `json:"id" spec:"required,max=128" hint:"add e.g. id: ana" jsonschema:"Who it is."`
+	Groups      []string `json:"groups,omitempty" spec:"max=1000" jsonschema:"The groups it is in."`
+	Permissions []string `json:"permissions,omitempty" spec:"max=1000" jsonschema:"The permissions it holds."`
+}
+
+// policyTool is the contract of a case's tool, as far as it is given; the rest is filled in as for a tool in code.
+type policyTool struct {
+	Name               string   `json:"name" spec:"required,max=64,form=tool_name" hint:"add e.g. name: billing.refund" jsonschema:"The tool's name."`
+	Description        string   `json:"description,omitempty" spec:"max=4096" jsonschema:"What the tool does."`
+	Category           string   `json:"category,omitempty" spec:"max=64" jsonschema:"Its category; the name's first part when left out."`
+	Permission         string   `json:"permission,omitempty" spec:"form=permission" jsonschema:"read, draft, write (the default) or destructive."`
+	Risk               string   `json:"risk,omitempty" spec:"form=risk" jsonschema:"safe, moderate (the default) or high."`
+	Approval           string   `json:"approval,omitempty" spec:"form=approval" jsonschema:"auto (the default) or always_ask."`
+	Idempotent         bool     `json:"idempotent,omitempty" jsonschema:"Whether a second run of the same call changes nothing more."`
+	Tags               []string `json:"tags,omitempty" spec:"max=32" jsonschema:"Its tags."`
+	RequiredPermission string   `json:"required_permission,omitempty" spec:"max=128" jsonschema:"A permission that the principal must hold."`
+	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that takes the effect back."`
+	Implementation     string   `json:"implementation,omitempty" spec:"max=64" jsonschema:"go (the default), or the kind of the tool's execution spec."`
+}
+
+// LoadPolicy reads a document of kind policy, in YAML or JSON. document is the file's name, for messages. The error is a
+// Problems with everything that is wrong.
+func LoadPolicy(document string, body []byte) (Policy, error) {
+	d := newDecoder(document)
+	p := d.policy(body)
+	d.problems.Sort()
+	if err := d.problems.OrNil(); err != nil {
+		return Policy{}, err
+	}
+	return p, nil
+}
+
+func (d *decoder) policy(body []byte) Policy {
+	tree := d.parseTree(plainJSON(body))
+	if tree == nil {
+		return Policy{}
+	}
+	d.places[""] = tree
+	if !d.is(tree, "", kindMap) {
+		return Policy{}
+	}
+	var h PolicyHead
+	d.into(tree, "", reflect.ValueOf(&h).Elem())
+	if h.Kind != "" && h.Kind != string(KindPolicy) {
+		d.at("kind", ProblemUnknownKind, "write kind: policy", "this is read as a policy, not %q", h.Kind)
+	}
+	p := Policy{Name: h.Name, Description: h.Description, Rules: h.Rules}
+	names := d.checkPolicyRules(h.Rules)
+	for i, c := range h.Cases {
+		p.Cases = append(p.Cases, d.policyCase(indexPath("cases", i), c, names))
+	}
+	d.unique("cases", len(h.Cases), func(i int) string { return h.Cases[i].Name })
+	d.checkPolicyExpressions(h.Rules)
+	return p
+}
+
+// policyVerdicts are the words that a rule and a case may say. Refuse is for calls that never reach policy.
+func policyVerdicts() []jig.Verdict {
+	return []jig.Verdict{jig.VerdictRun, jig.VerdictAsk, jig.VerdictDeny}
+}
+
+// checkPolicyRules checks what one key alone does not show, and returns the rules' names.
+func (d *decoder) checkPolicyRules(rules []PolicyRule) []string {
+	names := make([]string, 0, len(rules))
+	for i, rule := range rules {
+		path := indexPath("rules", i)
+		names = append(names, rule.Name)
+		d.checkVerdict(path+".verdict", rule.Verdict)
+		if d.has(path+".expires") && rule.Verdict != jig.VerdictAsk {
+			d.at(path+".expires", ProblemBadShape, "remove it, or write verdict: ask", "only a rule that asks has an approval that expires")
+		}
+	}
+	d.unique("rules", len(rules), func(i int) string { return rules[i].Name })
+	return names
+}
+
+func (d *decoder) checkVerdict(path string, verdict jig.Verdict) {
+	if n := d.places[path]; n == nil || n.kind != kindString || slices.Contains(policyVerdicts(), verdict) {
+		return // a missing one, and one that is no text, were reported
+	}
+	d.at(path, ProblemBadValue, "use run, ask or deny", "%q is not a verdict", verdict)
+}
+
+// unique reports the second use of a name in a list.
+func (d *decoder) unique(list string, length int, name func(i int) string) {
+	first := map[string]int{}
+	for i := range length {
+		j, again := first[name(i)]
+		if name(i) == "" {
+			continue
+		}
+		if again {
+			d.at(indexPath(list, i)+".name", ProblemDuplicateID, "give one of them another name", "%q is the name of %s already", name(i), indexPath(list, j))
+			continue
+		}
+		first[name(i)] = i
+	}
+}
+
+// Defaults of a case.
+const (
+	caseSession = "ses_case"
+	caseAgent   = "case"
+	caseNow     = "2026-01-01T12:00:00Z"
+)
+
+// policyCase makes a case of what is written.
+func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCase {
+	out := PolicyCase{
+		Name: c.Name, Input: c.Input, Agent: c.Agent, Tenant: c.Tenant, Expect: c.Expect, Rules: c.Rules,
+		Principal: jig.Principal{ID: "case"}, Session: PolicySession{ID: caseSession, Pass: 1},
+	}
+	out.Tool, out.Lookup = d.policyTool(path + ".tool")
+	d.checkVerdict(path+".expect", c.Expect)
+	d.checkObject(path+".input", c.Input)
+	if len(out.Input) == 0 {
+		out.Input = json.RawMessage(`{}`)
+	}
+	if c.Principal != nil {
+		out.Principal = jig.Principal{ID: c.Principal.ID, Groups: c.Principal.Groups, Permissions: c.Principal.Permissions}
+	}
+	if c.Session != nil {
+		d.checkObject(path+".session.input", c.Session.Input)
+		out.Session = *c.Session
+		setDefault(&out.Session.ID, caseSession)
+		setDefault(&out.Session.Pass, 1)
+	}
+	setDefault(&out.Agent, caseAgent)
+	setDefault(&out.Tenant, jig.DefaultTenant)
+	setDefault(&c.Now, caseNow)
+	now, err := time.Parse(time.RFC3339, c.Now)
+	if err != nil {
+		d.at(path+".now", ProblemBadValue, "write e.g. "+caseNow, "%q is not a time", c.Now)
+	}
+	out.Now = now.UTC()
+	for i, name := range c.Rules {
+		if !slices.Contains(rules, name) {
+			d.at(indexPath(path+".rules", i), ProblemBadValue, Suggest(name, rules), "there is no rule %q", name)
+		}
+	}
+	return out
+}
+
+// policyTool reads what is known of a case's tool: its name alone, or its contract.
+func (d *decoder) policyTool(path string) (tool jig.Tool, lookup bool) {
+	n := d.places[path]
+	switch {
+	case n == nil || n.kind == kindBroken:
+		return jig.Tool{}, false
+	case n.kind == kindString:
+		d.checkForm(path, n.text, "tool_name")
+		return jig.Tool{Name: n.text}, true
+	case n.kind != kindMap:
+		d.at(path, ProblemWrongType, "write the tool's name, or {name: …, permission: …}", "this must be text or a mapping, not %s", n.kind)
+		return jig.Tool{}, false
+	}
+	var t policyTool
+	d.into(n, path, reflect.ValueOf(&t).Elem())
+	return jig.Tool{
+		Name: t.Name, Description: t.Description, Category: t.Category, Permission: jig.Permission(t.Permission), Risk: jig.Risk(t.Risk),
+		Approval: jig.ApprovalPolicy(t.Approval), Idempotent: t.Idempotent, Tags: t.Tags, RequiredPermission: t.RequiredPermission,
+		Undo: t.Undo, Implementation: t.Implementation,
+	}.Seal(), false
+}
+
+// checkObject refuses a value that is given and is no mapping.
+func (d *decoder) checkObject(path string, raw json.RawMessage) {
+	if len(raw) > 0 && !bytes.HasPrefix(raw, []byte("{")) && d.places[path] != nil {
+		d.wrongType(d.places[path], path, string(kindMap))
+	}
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}

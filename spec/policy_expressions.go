@@ -1,0 +1,100 @@
+package spec
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/jig-run/jig/expr"
+)
+
+// PolicyShapes says what the rules of a policy read: a JSON Schema by the name of each variable. All members that a schema
+// lists are there on every call; text that is not known is empty.
+func PolicyShapes() expr.Shapes {
+	const text, number, flag, texts = `{"type":"string"}`, `{"type":"integer"}`, `{"type":"boolean"}`, `{"type":"array","items":{"type":"string"}}`
+	object := func(members map[string]string) json.RawMessage {
+		properties := make(map[string]json.RawMessage, len(members))
+		for name, schema := range members {
+			properties[name] = json.RawMessage(schema)
+		}
+		raw, err := json.Marshal(map[string]any{"type": "object", "additionalProperties": false, "properties": properties})
+		if err != nil {
+			panic("spec: a constant does not marshal: " + err.Error())
+		}
+		return raw
+	}
+	return expr.Shapes{
+		"tool": object(map[string]string{
+			"name": text, "version": text, "description": text, "category": text, "permission": text, "risk": text, "approval": text,
+			"idempotent": flag, "execution": text, "tags": texts, "required_permission": text, "undo": text, "implementation": text,
+		}),
+		"call":      object(map[string]string{"id": text, "tool": text, "input": `{"type":"object"}`, "pass": number}),
+		"agent":     object(map[string]string{"name": text}),
+		"principal": object(map[string]string{"id": text, "groups": texts, "permissions": texts}),
+		"session":   object(map[string]string{"id": text, "task": text, "input": `{"type":"object"}`, "pass": number, "writes": number}),
+	}
+}
+
+// checkPolicyExpressions checks the conditions and the reasons of rules.
+func (d *decoder) checkPolicyExpressions(rules []PolicyRule) {
+	var all weight
+	for i, rule := range rules {
+		all.expression(string(rule.When))
+		if n := d.places[indexPath("rules", i)+".reason"]; n != nil {
+			all.add(n)
+		}
+	}
+	if all.count > maxExpressions || all.bytes > maxExpressionBytes {
+		d.at("rules", ProblemTooMany, "make conditions shorter, with fewer loops",
+			"the rules have more than %d expressions, more than %d bytes of them, or too many loops in one", maxExpressions, maxExpressionBytes)
+		return
+	}
+	env, err := expr.PolicyEnv()
+	if err != nil {
+		d.at("rules", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
+		return
+	}
+	c, shapes := compiler{decoder: d, env: env}, PolicyShapes()
+	before, wrong := len(d.problems), 0
+	for i, rule := range rules {
+		if wrong > maxWrongBytes || len(d.problems)-before > maxExpressionProblems {
+			return
+		}
+		path := indexPath("rules", i)
+		if rule.When != "" {
+			if err := env.Check(string(rule.When), expr.Bool, shapes); err != nil {
+				wrong += len(rule.When)
+				c.report(path+".when", err)
+			}
+		}
+		if err := env.CheckTemplate(rule.Reason, shapes); err != nil {
+			wrong += len(rule.Reason)
+			c.report(path+".reason", err)
+		}
+	}
+}
+
+// policyShape adds to the schema of a policy what the types alone do not say.
+func policyShape(schema *jsonschema.Schema) error {
+	words := make([]any, 0, len(policyVerdicts()))
+	for _, verdict := range policyVerdicts() {
+		words = append(words, string(verdict))
+	}
+	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindPolicy))
+	rules, cases := schema.Properties["rules"].Items, schema.Properties["cases"].Items
+	rules.Properties["verdict"].Enum, cases.Properties["expect"].Enum = words, words
+	// Only an approval expires.
+	rules.If = &jsonschema.Schema{Required: []string{"expires"}}
+	rules.Then = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
+		"verdict": {Const: jsonschema.Ptr[any]("ask"), Description: "A rule with expires asks."},
+	}}
+	contract, err := shapeOf(reflect.TypeFor[policyTool]())
+	if err != nil {
+		return err
+	}
+	name := &jsonschema.Schema{Type: "string", Pattern: toolNamePattern.String()}
+	cases.Properties["tool"].AnyOf = []*jsonschema.Schema{name, contract}
+	cases.Properties["now"].Format = "date-time"
+	return nil
+}

@@ -1,0 +1,237 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+)
+
+const fullPolicy = `
+kind: policy
+name: production
+description: What may run by itself in production.
+rules:
+  - name: docs-write
+    when: tool.name == 'file.write' && call.input.path.startsWith('docs/')
+    verdict: run
+    reason: pages of the documentation are reviewed anyway
+  - name: large-refunds
+    when: tool.name == 'billing.refund' && call.input.amount > 100.0
+    verdict: ask
+    reason: "a refund of ${call.input.amount} by ${principal.id}"
+    expires: 2d
+  - {name: frozen, when: "now > timestamp('2026-12-24T00:00:00Z') && tool.permission != 'read'", verdict: deny}
+cases:
+  - name: a page of the documentation
+    tool: file.write
+    input: {path: docs/a.md, content: x}
+    expect: run
+    rules: [docs-write]
+  - name: a large refund
+    tool: {name: billing.refund, permission: write, risk: high, tags: [money]}
+    input: {amount: 250}
+    principal: {id: ana, groups: [support], permissions: [billing.refund]}
+    agent: desk
+    tenant: acme
+    session: {task: "Refund it.", input: {order: 7}, pass: 3, writes: 2}
+    now: 2026-03-01T09:30:00+01:00
+    expect: ask
+`
+
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	p, err := spec.LoadPolicy("production.yaml", []byte(fullPolicy))
+	require.NoError(t, err)
+	require.Equal(t, spec.Policy{
+		Name: "production", Description: "What may run by itself in production.",
+		Rules: []spec.PolicyRule{
+			{
+				Name: "docs-write", When: "tool.name == 'file.write' && call.input.path.startsWith('docs/')", Verdict: jig.VerdictRun,
+				Reason: "pages of the documentation are reviewed anyway",
+			},
+			{
+				Name: "large-refunds", When: "tool.name == 'billing.refund' && call.input.amount > 100.0", Verdict: jig.VerdictAsk,
+				Reason: "a refund of ${call.input.amount} by ${principal.id}", Expires: spec.Duration(48 * time.Hour),
+			},
+			{Name: "frozen", When: "now > timestamp('2026-12-24T00:00:00Z') && tool.permission != 'read'", Verdict: jig.VerdictDeny},
+		},
+		Cases: []spec.PolicyCase{
+			{
+				Name: "a page of the documentation", Tool: jig.Tool{Name: "file.write"}, Lookup: true,
+				Input: json.RawMessage(`{"path":"docs/a.md","content":"x"}`), Principal: jig.Principal{ID: "case"}, Agent: "case",
+				Tenant: "default", Session: spec.PolicySession{ID: "ses_case", Pass: 1},
+				Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), Expect: jig.VerdictRun, Rules: []string{"docs-write"},
+			},
+			{
+				Name:      "a large refund",
+				Tool:      jig.Tool{Name: "billing.refund", Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Tags: []string{"money"}}.Seal(),
+				Input:     json.RawMessage(`{"amount":250}`),
+				Principal: jig.Principal{ID: "ana", Groups: []string{"support"}, Permissions: []string{"billing.refund"}},
+				Agent:     "desk", Tenant: "acme",
+				Session: spec.PolicySession{ID: "ses_case", Task: "Refund it.", Input: json.RawMessage(`{"order":7}`), Pass: 3, Writes: 2},
+				Now:     time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC), Expect: jig.VerdictAsk,
+			},
+		},
+	}, p)
+}
+
+// A policy is a document like any other: it is found, read, kept by version, and has a place for each value.
+func TestPolicyDocument(t *testing.T) {
+	t.Parallel()
+	asJSON, err := json.Marshal(valueOf(t, fullPolicy))
+	require.NoError(t, err)
+	for file, body := range map[string][]byte{"production.yaml": []byte(fullPolicy), "production.json": asJSON} {
+		doc, problems := spec.Load(file, body)
+		require.Empty(t, problems)
+		require.Equal(t, spec.KindPolicy, doc.Kind)
+		require.Equal(t, "production", doc.Name)
+		require.Len(t, doc.Version, 16)
+		require.Equal(t, "billing.refund", doc.Policy.Cases[1].Tool.Name)
+		line, column := doc.Position("rules[1].expires")
+		require.Positive(t, line)
+		require.Positive(t, column)
+		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{Tools: []jig.Tool{}}))
+		require.Empty(t, spec.Advise([]spec.Document{doc}, spec.Catalogue{}))
+	}
+	files := fstest.MapFS{"a.yaml": {Data: []byte(fullPolicy)}, "b.json": {Data: asJSON}}
+	docs, problems := spec.LoadFS(files, ".")
+	require.Len(t, docs, 2)
+	require.Len(t, problems, 1)
+	require.Contains(t, problems[0].Message, "the policy production is in a.yaml already")
+	_, err = spec.LoadPolicy("a.yaml", []byte("kind: agent\nname: a\nrules: [{name: a, when: true, verdict: ask}]\n"))
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
+	require.ErrorContains(t, err, "write kind: policy")
+}
+
+func TestPublishedSchemaOfPoliciesAgreesWithTheReader(t *testing.T) {
+	t.Parallel()
+	schema := compiled(t, spec.KindPolicy)
+	rule := func(rule string) string { return "{kind: policy, name: a, rules: [" + rule + "]}" }
+	testCase := func(c string) string {
+		return "{kind: policy, name: a, rules: [{name: r, when: true, verdict: ask}], cases: [" + c + "]}"
+	}
+	for text, ok := range map[string]bool{
+		fullPolicy: true,
+		rule("{name: r, when: true, verdict: ask, expires: 1d}"):  true,
+		rule("{name: r, when: false, verdict: deny, reason: no}"): true,
+		rule(""):                                                                                  false,
+		rule("{name: r, when: true}"):                                                             false,
+		rule("{name: r, verdict: ask}"):                                                           false,
+		rule("{when: true, verdict: ask}"):                                                        false,
+		rule("{name: r, when: '', verdict: ask}"):                                                 false,
+		rule("{name: R, when: true, verdict: ask}"):                                               false,
+		rule("{name: r, when: true, verdict: allow}"):                                             false,
+		rule("{name: r, when: true, verdict: run, expires: 1d}"):                                  false,
+		rule("{name: r, when: true, verdict: ask, expires: 3 days}"):                              false,
+		rule("{name: r, when: true, verdict: ask, quorum: 2}"):                                    false,
+		rule("{name: r, when: true, verdict: ask, approvers: [ana]}"):                             false,
+		testCase("{name: c, tool: a.b, expect: ask}"):                                             true,
+		testCase("{name: c, tool: {name: a.b, approval: always_ask}, expect: ask, rules: [r]}"):   true,
+		testCase("{name: c, tool: a.b, expect: ask, session: {writes: 0}, principal: {id: ana}}"): true,
+		testCase("{name: c, tool: a, expect: ask}"):                                               false,
+		testCase("{name: c, tool: 3, expect: ask}"):                                               false,
+		testCase("{name: c, tool: {permission: read}, expect: ask}"):                              false,
+		testCase("{name: c, tool: {name: a.b, risk: low}, expect: ask}"):                          false,
+		testCase("{name: c, tool: {name: a.b, input_schema: {}}, expect: ask}"):                   false,
+		testCase("{name: c, tool: a.b, expect: refuse}"):                                          false,
+		testCase("{name: c, tool: a.b, expect: ask, input: 3}"):                                   false,
+		testCase("{name: c, tool: a.b, expect: ask, principal: {groups: [a]}}"):                   false,
+		testCase("{name: c, tool: a.b, expect: ask, session: {pass: 0}}"):                         false,
+		testCase("{tool: a.b, expect: ask}"):                                                      false,
+		"{kind: policies, name: a, rules: [{name: r, when: true, verdict: ask}]}":                 false,
+		"{kind: policy, name: a, rules: [{name: r, when: true, verdict: ask}], grants: []}":       false,
+		"{kind: policy, name: a, rules: [{name: r, when: true, verdict: ask}], on_expiry: deny}":  false,
+	} {
+		_, err := spec.LoadPolicy("a.yaml", []byte(text))
+		if ok {
+			require.NoError(t, err, text)
+			require.NoError(t, schema.Validate(valueOf(t, text)), text)
+		} else {
+			require.Error(t, err, text)
+			require.Error(t, schema.Validate(valueOf(t, text)), text)
+		}
+	}
+}
+
+// policyOf is a policy of many rules, each with its number in place of %d.
+func policyOf(n int, rule string) string {
+	var b strings.Builder
+	b.WriteString("kind: policy\nname: a\nrules:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  - {name: r%d, verdict: ask, %s}\n", i, strings.ReplaceAll(rule, "%d", fmt.Sprint(i)))
+	}
+	return b.String()
+}
+
+func TestBoundsOfPolicies(t *testing.T) {
+	t.Parallel()
+	p, err := spec.LoadPolicy("a.yaml", []byte(policyOf(spec.MaxPolicyRules, "when: \"tool.name == 'a.b' && call.input.n == %d\", reason: '${call.id}'")))
+	require.NoError(t, err)
+	require.Len(t, p.Rules, spec.MaxPolicyRules)
+	_, err = spec.LoadPolicy("a.yaml", []byte(policyOf(spec.MaxPolicyRules+1, "when: true")))
+	require.ErrorContains(t, err, "use 1 to 500 entries")
+}
+
+// hostilePolicies are documents that are to be refused for what they cost.
+func hostilePolicies() map[string]struct {
+	body string
+	code spec.ProblemCode
+} {
+	type c = struct {
+		body string
+		code spec.ProblemCode
+	}
+	loops := strings.Repeat("[1].exists(x, ", 9) + "true" + strings.Repeat(")", 9)
+	return map[string]c{
+		"20,000 rules":                {policyOf(20_000, "when: true"), spec.ProblemTooLarge},
+		"4,000 rules":                 {policyOf(4_000, "when: true"), spec.ProblemTooMany},
+		"500 rules of loops":          {policyOf(500, "when: '"+loops+"'"), spec.ProblemTooMany},
+		"60 long rules":               {policyOf(60, "when: 'true"+strings.Repeat("||true", 600)+"'"), spec.ProblemTooMany},
+		"15 long wrong rules":         {policyOf(15, "when: '1"+strings.Repeat("+1", 2_000)+" == x'"), spec.ProblemBadCEL},
+		"500 wrong rules":             {policyOf(500, "when: user"), spec.ProblemBadCEL},
+		"a reason of 9,000 parts":     {policyOf(1, "when: true, reason: '"+strings.Repeat("${1}", 9_000)+"'"), spec.ProblemOutOfRange},
+		"reasons of many parts":       {policyOf(20, "when: true, reason: '"+strings.Repeat("${1}", 1_000)+"'"), spec.ProblemTooMany},
+		"rules by alias":              {"kind: policy\nname: a\nrules:\n  - &r {name: a, when: true, verdict: ask}\n" + strings.Repeat("  - *r\n", 10_000), spec.ProblemTooMany},
+		"names that are nearly right": {policyOf(500, "when: tool.nam == 'x'"), spec.ProblemBadCEL},
+		"20,000 cases":                {policyOf(1, "when: true") + "cases: [" + strings.Repeat("{},", 19_900) + "]\n", spec.ProblemTooMany},
+	}
+}
+
+// Not parallel: what each document costs is measured.
+func TestHostilePolicies(t *testing.T) { //nolint:paralleltest // see above
+	for name, c := range hostilePolicies() { //nolint:paralleltest // see above
+		t.Run(name, func(t *testing.T) {
+			problems, took, memory := costOfPolicy(c.body)
+			for try := 0; try < 4 && took >= hostileTime; try++ { // the machine may have been busy
+				problems, took, memory = costOfPolicy(c.body)
+			}
+			require.Less(t, took, hostileTime)
+			require.Less(t, memory, uint64(hostileMemory))
+			codes := map[spec.ProblemCode]bool{}
+			for _, p := range problems {
+				codes[p.Code] = true
+			}
+			require.True(t, codes[c.code], "%v", problems.Error())
+		})
+	}
+}
+
+func costOfPolicy(body string) (spec.Problems, time.Duration, uint64) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	_, problems := spec.Load("hostile.yaml", []byte(body))
+	took := time.Since(began)
+	runtime.ReadMemStats(&after)
+	return problems, took, after.TotalAlloc - before.TotalAlloc
+}
