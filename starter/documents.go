@@ -108,7 +108,7 @@ type catalogFlags struct {
 }
 
 func (f *catalogFlags) add(cmd *cobra.Command, offline string) {
-	cmd.Flags().StringVar(&f.file, "catalog", "", "catalogue from `catalog export`, in place of asking the worker")
+	cmd.Flags().StringVar(&f.file, "catalog", "", "`FILE` written by \"catalog export\", in place of asking the worker")
 	cmd.Flags().BoolVar(&f.offline, "offline", false, offline)
 	_ = cmd.MarkFlagFilename("catalog", "json") //nolint:errcheck // fails for an unknown flag alone
 }

@@ -79,6 +79,8 @@ func (a *app) printProblems(problems spec.Problems, documents int) error {
 		a.say("%s: %s, %s in %s", a.err.red("failed"), plural(errs, "error", "errors"), plural(warnings, "warning", "warnings"), read)
 	case warnings > 0:
 		a.say("%s: %s in %s", a.err.green("ok"), plural(warnings, "warning", "warnings"), read)
+	case documents == 0:
+		a.say("%s there are no documents here", a.err.yellow("warning:"))
 	default:
 		a.say("%s: %s", a.err.green("ok"), read)
 	}

@@ -182,4 +182,5 @@ func TestValidateNeedsTheCatalogueOrAWordThatItIsNotThere(t *testing.T) {
 	}
 	empty := jigCLI(t, nil, nil, "validate", t.TempDir(), "--offline", "--output", "json")
 	require.JSONEq(t, `{"ok":true,"problems":[]}`, empty.stdout)
+	require.Contains(t, jigCLI(t, nil, nil, "validate", t.TempDir(), "--offline").stderr, "there are no documents here")
 }
