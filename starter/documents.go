@@ -122,18 +122,30 @@ func (f *catalogFlags) check() error {
 
 // catalogue reads the catalogue from its file, or asks the running worker; nil when it is to do without.
 func (a *app) catalogue(ctx context.Context, f catalogFlags) (*client.Catalog, error) {
+	c, _, err := a.catalogueFor(ctx, f, nil)
+	return c, err
+}
+
+// catalogueFor is the catalogue with what documents are checked against.
+func (a *app) catalogueFor(ctx context.Context, f catalogFlags, docs []spec.Document) (c *client.Catalog, known spec.Catalogue, err error) {
 	switch {
 	case f.offline:
-		return nil, nil //nolint:nilnil // nothing is known, which is no failure
+		return nil, known, nil
 	case f.file != "":
-		return a.readCatalogue(f.file)
+		if c, err = a.readCatalogue(f.file); err != nil {
+			return nil, known, err
+		}
+		return c, catalogueOf(c), nil
 	}
-	var c client.Catalog
-	err := a.with(ctx, func(e engine) (err error) { c, err = e.Catalog(ctx, a.flags.tenant); return err })
-	if err != nil {
-		return nil, err
-	}
-	return &c, nil
+	err = a.with(ctx, func(e engine) error {
+		answer, err := e.Catalog(ctx, a.flags.tenant)
+		if err != nil {
+			return err
+		}
+		c, known = &answer, catalogueOf(&answer)
+		return a.readCalled(ctx, e, docs, &known)
+	})
+	return c, known, err
 }
 
 func (a *app) readCatalogue(file string) (*client.Catalog, error) {
@@ -153,9 +165,6 @@ func (a *app) readCatalogue(file string) (*client.Catalog, error) {
 
 // catalogueOf is what documents are checked against. Of an execution spec that is no tool only the name is known.
 func catalogueOf(c *client.Catalog) spec.Catalogue {
-	if c == nil {
-		return spec.Catalogue{}
-	}
 	known := spec.Catalogue{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills}
 	if known.Tools == nil {
 		known.Tools = []jig.Tool{}

@@ -160,19 +160,21 @@ func (a *app) registered(ctx context.Context, names []string, f catalogFlags) (d
 	return docs, known, err
 }
 
+// documentSpec is the kind under which the engine keeps all execution specs.
+const documentSpec = "spec"
+
 // registeredAs reads all that is registered under a name: an execution spec, an agent and a skill may share one.
 func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name string) ([]spec.Document, error) {
-	const kindSpec = "spec"
-	kept := map[string][]string{kindSpec: c.Specs, string(spec.KindAgent): c.Agents, string(spec.KindSkill): c.Skills}
+	kept := map[string][]string{documentSpec: c.Specs, string(spec.KindAgent): c.Agents, string(spec.KindSkill): c.Skills}
 	var code []string
 	for _, t := range c.Tools {
 		if spec.Kind(t.Implementation).IsExecution() {
-			kept[kindSpec] = append(kept[kindSpec], t.Name)
+			kept[documentSpec] = append(kept[documentSpec], t.Name)
 		} else {
 			code = append(code, t.Name)
 		}
 	}
-	extensions := map[string]string{kindSpec: ".yaml", string(spec.KindAgent): ".md", string(spec.KindSkill): ".json"}
+	extensions := map[string]string{documentSpec: ".yaml", string(spec.KindAgent): ".md", string(spec.KindSkill): ".json"}
 	var docs []spec.Document
 	var all []string
 	for _, kind := range slices.Sorted(maps.Keys(kept)) {

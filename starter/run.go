@@ -153,7 +153,11 @@ func (a *app) checkSpec(ctx context.Context, e engine, o client.StartOptions) er
 		return err
 	}
 	doc, problems := spec.Load(o.DocumentName, []byte(o.Document))
-	if problems = check([]spec.Document{doc}, problems, catalogueOf(&c)); problems.OrNil() != nil {
+	docs, known := []spec.Document{doc}, catalogueOf(&c)
+	if err := a.readCalled(ctx, e, docs, &known); err != nil {
+		return err
+	}
+	if problems = check(docs, problems, known); problems.OrNil() != nil {
 		return usage(problems)
 	}
 	return nil

@@ -28,12 +28,12 @@ Errors keep a document from being used; warnings are advice. The exit code is 1 
 			if err != nil {
 				return err
 			}
-			known, err := a.catalogue(cmd.Context(), f)
+			listed, known, err := a.catalogueFor(cmd.Context(), f, docs)
 			if err != nil {
 				return alsoTry(err, "give --catalog FILE, or --offline to look for no names")
 			}
-			a.sayUnchecked(known)
-			return a.printProblems(check(docs, problems, catalogueOf(known)), len(docs))
+			a.sayUnchecked(listed)
+			return a.printProblems(check(docs, problems, known), len(docs))
 		},
 	}
 	f.add(cmd, "look for no names of tools, agents, skills and execution specs outside of the documents")

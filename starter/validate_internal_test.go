@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -134,6 +135,38 @@ func TestValidateChecksDocumentsAgainstEachOther(t *testing.T) {
 	require.Equal(t, "DUPLICATE_KEY", problems[0].Code)
 	require.Equal(t, twin, problems[0].Document)
 	require.Contains(t, problems[0].Message, b)
+}
+
+func TestValidateReadsTheSpecsThatAreCalled(t *testing.T) {
+	t.Parallel()
+	calls := func(name, composition string) string {
+		return "kind: composition\nname: " + name + "\ndescription: Calls another one and gives back what that said.\n" +
+			"input_schema: {type: object, required: [page], properties: {page: {type: string}}}\n" +
+			"steps:\n  - parallel:\n      - id: next\n        composition: " + composition + "\n        input: {page: a}\n"
+	}
+	c := known()
+	c.Specs = []string{"broken", "deep", "gone", "nightly", "unused"}
+	e := &fake{catalog: c, documents: map[string]string{
+		"spec nightly": calls("nightly", "deep"), "spec deep": calls("deep", "report"), "spec broken": "kind: composition\nname: [",
+	}}
+	file := writeFile(t, "report.yaml", calls("report", "nightly"))
+	problems := validate(t, e, exitFailed, file)
+	require.Len(t, problems, 1)
+	require.Equal(t, "CYCLE", problems[0].Code)
+	require.Contains(t, problems[0].Message, "report -> nightly -> deep -> report")
+	got := jigCLI(t, e, nil, "run", file)
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "report -> nightly -> deep -> report")
+
+	file = writeFile(t, "input.yaml", strings.ReplaceAll(calls("mine", "deep"), "page: a", "page: 7"))
+	problems = validate(t, e, exitFailed, file)
+	require.Len(t, problems, 1)
+	require.Equal(t, "steps[0].parallel[0].input.page", problems[0].Path)
+
+	require.Empty(t, validate(t, e, exitDone, writeFile(t, "a.yaml", calls("one", "gone"))), "its name is known")
+	require.Empty(t, validate(t, e, exitDone, writeFile(t, "a.yaml", calls("one", "broken"))), "the engine cannot read it either")
+	e.documents["spec deep"] = calls("deep", "unused")
+	require.Empty(t, validate(t, e, exitDone, writeFile(t, "report.yaml", calls("report", "nightly"))))
 }
 
 func TestValidateAdvises(t *testing.T) {

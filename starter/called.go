@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+)
+
+// maxCalled bounds the registered execution specs that are read to check documents against them.
+const maxCalled = 100
+
+// readCalled puts the whole of the registered execution specs into the catalogue that the documents call, directly or by way
+// of another: with their steps, cycles show, and with their contracts, inputs that do not fit. What cannot be read stays a name.
+func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, known *spec.Catalogue) error {
+	registered := map[string]int{}
+	for i, x := range known.Specs {
+		registered[x.Name] = i
+	}
+	var waiting []string
+	seen := map[string]bool{}
+	call := func(name string) {
+		if _, ok := registered[name]; ok && !seen[name] {
+			seen[name] = true
+			waiting = append(waiting, name)
+		}
+	}
+	for _, doc := range docs {
+		seen[doc.Name] = doc.Execution != nil // the document stands for what is registered
+	}
+	for _, doc := range docs {
+		if doc.Execution != nil {
+			eachCall(doc.Execution.Steps, call)
+		}
+	}
+	for n := 0; n < len(waiting) && n < maxCalled; n++ {
+		name := waiting[n]
+		body, err := e.Document(ctx, a.flags.tenant, documentSpec, name)
+		if err != nil {
+			if jig.CodeOf(err) == jig.CodeNotFound { // it went away
+				continue
+			}
+			return err
+		}
+		x, err := spec.LoadExecution(name, body)
+		if err != nil { // an older version of the language
+			continue
+		}
+		known.Specs[registered[name]] = x
+		eachCall(x.Steps, call)
+	}
+	return nil
+}
+
+// eachCall visits the names of the tools and compositions that steps call, nested ones and undo included.
+func eachCall(steps []spec.Step, visit func(name string)) {
+	for i := range steps {
+		s := &steps[i]
+		visit(s.Tool)
+		visit(s.Composition)
+		if s.Undo != nil {
+			visit(s.Undo.Tool)
+		}
+		eachCall(s.Steps, visit)
+		eachCall(s.Parallel, visit)
+		for j := range s.Switch {
+			eachCall(s.Switch[j].Steps, visit)
+		}
+		if s.OnError != nil {
+			eachCall(s.OnError.Catch, visit)
+		}
+	}
+}
