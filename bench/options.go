@@ -54,7 +54,7 @@ func fullSize() size {
 		passes: 5, calls: 5, latencySessions: 10, loadSessions: 40, loadAtOnce: 20, decisions: 100, kills: 10,
 		suspended: 2000, idle: 45 * time.Second, longPasses: 1000, longCalls: 8, wideCalls: 2500,
 		appends: 4000, subscribers: 1000, deliveries: 5000,
-		steps: 100, chains: 3, chainLoad: 10, chainsAtOnce: 10, firings: 30, evaluations: 20_000,
+		steps: 100, chains: 3, chainLoad: 10, chainsAtOnce: 10, firings: 30, evaluations: 10_000,
 	}
 }
 
