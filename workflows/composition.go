@@ -47,6 +47,7 @@ func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, er
 	}
 	c.hold = c.stoppable
 	workflow.GoNamed(ctx, "woken", c.listen)
+	workflow.GoNamed(ctx, "yield", c.listenYield)
 	for {
 		seen := c.changes
 		out, err := c.compose(ctx)
@@ -60,6 +61,9 @@ func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, er
 		again, err := c.wait(ctx, out, seen)
 		if err != nil {
 			return nil, err
+		}
+		if again && c.yielding {
+			return &activities.Ran{State: jig.CallExecuting}, nil
 		}
 		if again {
 			in.Canceled = c.canceled
@@ -75,6 +79,8 @@ type composition struct {
 	started int
 	// canceled is set once the run was cancelled: from then on it ends what is open and undoes what was done.
 	canceled bool
+	// yielding is set once another workflow is about to go on with the composition.
+	yielding bool
 	// stops cancel the calls that run.
 	stops map[string]workflow.CancelFunc
 	// told is what the session was told last.
@@ -179,7 +185,7 @@ func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen i
 	if c.canceled { // what is done now undoes what was done: nobody cancels that
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}
-	full := c.started >= callsPerRun || workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
+	full := c.yielding || c.started >= callsPerRun || workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
 	if !full {
 		c.started += c.startReady(ctx, stepsAtOnce)
 	}
@@ -209,6 +215,19 @@ func (c *composition) listen(ctx workflow.Context) {
 		}
 		if heard.Event {
 			c.passOn(ctx, heard)
+		}
+	}
+}
+
+// listenYield ends the composition as it stands, when it is asked to: with its calls in flight over, and those of its own
+// compositions. After a reset of the session, a new workflow goes on from what is stored.
+func (c *composition) listenYield(ctx workflow.Context) {
+	workflow.GetSignalChannel(ctx, signalYield).Receive(ctx, nil)
+	c.yielding = true
+	c.changes++
+	for _, one := range c.calls {
+		if one.running && one.ref.Child == activities.ChildComposition {
+			workflow.SignalExternalWorkflow(ctx, FrameWorkflowID(c.ref.SessionID, one.ref.ID), "", signalYield, nil)
 		}
 	}
 }
@@ -307,14 +326,17 @@ func (b *board) childOptions(id string, c *call) workflow.ChildWorkflowOptions {
 	}
 }
 
-// child runs a child workflow to its end. After a reset the child of the run before may still be there for a moment: it is
-// waited for.
+// child runs a child workflow to its end. After a reset the child of the run before may still be there: a composition is
+// asked to make way, a session is waited for.
 func (b *board) child(ctx workflow.Context, options workflow.ChildWorkflowOptions, name string, in, result any) error {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		err := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), name, in).Get(ctx, result)
 		var running *temporal.ChildWorkflowExecutionAlreadyStartedError
 		if !errors.As(err, &running) {
 			return err //nolint:wrapcheck // the caller reads Temporal's own types
+		}
+		if name == CompositionWorkflow {
+			workflow.SignalExternalWorkflow(ctx, options.WorkflowID, "", signalYield, nil)
 		}
 		if err := workflow.Sleep(ctx, pause); err != nil {
 			return err //nolint:wrapcheck // as above

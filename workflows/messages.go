@@ -38,6 +38,8 @@ const (
 const (
 	// signalWake tells a composition of a decision on one of its calls, or that an event came.
 	signalWake = "jig.wake"
+	// signalYield asks a composition to end as it stands, because another workflow is about to go on with it.
+	signalYield = "jig.yield"
 	// signalWaiting tells a session what one of its compositions waits for.
 	signalWaiting = "jig.waiting"
 )

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
@@ -401,5 +402,47 @@ func TestCompositionBigLoop(t *testing.T) {
 			require.LessOrEqual(t, b.bytes, int64(1<<20))
 			t.Logf("%d items: %d runs, at most %d events and %d bytes", items, b.runs, b.events, b.bytes)
 		})
+	}
+}
+
+// A composition whose workflow is ended from outside fails its call, closes what it had open, and its session goes on.
+func TestCompositionTerminatedFromOutside(t *testing.T) {
+	t.Parallel()
+	d, r := open(t), newReceiver(t)
+	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
+	d.waiting(id)
+	require.NoError(t, shared.temporal.TerminateWorkflow(t.Context(), workflows.FrameWorkflowID(id, "1.1"), "", "by mistake"))
+	result := d.output(id)
+	require.False(t, result.Success)
+	require.Equal(t, jig.ReasonTerminated, result.Error.Reason)
+	view := d.stored(id)
+	require.Equal(t, jig.StatusFailed, view.Status)
+	require.Empty(t, view.Pending)
+	require.Equal(t, jig.CallCanceled, byID(view)["1.1/publish"].Status)
+	requests, _ := r.count("w")
+	require.Zero(t, requests)
+}
+
+// A session that is reset begins its composition anew, which finds what was done and goes on from there.
+func TestCompositionSurvivesAReset(t *testing.T) {
+	t.Parallel()
+	d, r := open(t), newReceiver(t)
+	id := d.compose(strings.Replace(gatedSpec, "tool: test.quick\n    input: {value: a}", "tool: test.keyed\n    input: {url: \"${input.url}\", name: before}", 1),
+		map[string]any{"url": r.URL, "name": "w"})
+	d.waiting(id)
+	described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), id, "")
+	require.NoError(t, err)
+	_, err = shared.temporal.ResetWorkflowExecution(t.Context(), &workflowservicepb.ResetWorkflowExecutionRequest{
+		Namespace: shared.stack.Namespace(), WorkflowExecution: described.GetWorkflowExecutionInfo().GetExecution(),
+		Reason: "a test", RequestId: jig.NewSessionID(), WorkflowTaskFinishEventId: 3,
+	})
+	require.NoError(t, err)
+	view := d.waiting(id)
+	require.Equal(t, "1.1/publish", view.Pending[0].Call)
+	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
+	require.True(t, d.output(id).Success)
+	for _, name := range []string{"before", "w"} {
+		requests, _ := r.count(name)
+		require.Equal(t, 1, requests, name)
 	}
 }
