@@ -51,33 +51,14 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 	if !ok {
 		return Child{}, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)
 	}
-	running := call
-	running.Version = tool.Version
-	digested, err := digest(running)
-	if err != nil {
+	reservation, unclaimed, err := a.claim(ctx, session, call, tool, frameAttempt)
+	switch {
+	case err != nil:
 		return Child{}, err
-	}
-	reservation, err := a.store.Reserve(ctx, jig.Reserve{
-		Tenant: in.Tenant, SessionID: in.SessionID, CallID: in.Call, Version: tool.Version, Digest: digested,
-		MaxAttempts: tool.MaxAttempts, Attempt: frameAttempt,
-	})
-	if err != nil {
-		return Child{}, err
-	}
-	switch reservation.Outcome {
-	case jig.ReserveFinal:
-		ran := result(reservation.Call)
-		return Child{Ended: &ran}, nil
-	case jig.ReserveUnknown:
-		ran, err := a.asked(ctx, reservation.Call)
-		return Child{Ended: &ran}, err
-	case jig.ReserveWaiting:
-		ran, again, err := a.readmit(ctx, session, reservation.Call, tool)
-		if again {
-			err = jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew", in.Call)
-		}
-		return Child{Ended: &ran}, err
-	case jig.ReserveRun:
+	case unclaimed != nil && unclaimed.again:
+		return Child{}, jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew", in.Call)
+	case unclaimed != nil:
+		return Child{Ended: &unclaimed.ran}, nil
 	}
 	var input AgentInput
 	if err := json.Unmarshal(call.Input, &input); err != nil {

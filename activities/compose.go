@@ -124,31 +124,14 @@ func situation(session jig.Session, call jig.Call) (jig.Situation, error) {
 
 // begin reserves the call, as an attempt that lasts as long as the composition, and stores the frame.
 func (c *composition) begin(ctx context.Context) (ended *Ran, err error) {
-	digested, err := digest(c.root)
-	if err != nil {
+	reservation, unclaimed, err := c.claim(ctx, c.session, c.root, c.spec.tool, frameAttempt)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	reservation, err := c.store.Reserve(ctx, jig.Reserve{
-		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Version: c.root.Version, Digest: digested,
-		MaxAttempts: c.spec.tool.MaxAttempts, Attempt: frameAttempt,
-	})
-	if err != nil {
-		return nil, err
-	}
-	switch reservation.Outcome {
-	case jig.ReserveFinal:
-		ran := result(reservation.Call)
-		return &ran, nil
-	case jig.ReserveUnknown:
-		ran, err := c.asked(ctx, reservation.Call)
-		return &ran, err
-	case jig.ReserveWaiting:
-		ran, again, err := c.readmit(ctx, c.session, reservation.Call, c.spec.tool)
-		if err != nil || !again {
-			return &ran, err
-		}
+	case unclaimed != nil && unclaimed.again:
 		return nil, jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew", c.root.ID)
-	case jig.ReserveRun:
+	case unclaimed != nil:
+		return &unclaimed.ran, nil
 	}
 	c.frame, err = c.store.BeginFrame(ctx, jig.Frame{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID,
@@ -172,10 +155,15 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 		}
 		final, err := c.keep(ctx, move)
 		if jig.CodeOf(err) == jig.CodeConflict { // somebody else took it up: go on from where they are
-			if c.frame, err = c.store.Frame(ctx, in.Tenant, in.SessionID, in.Call); err != nil {
-				return out, err
+			stale := c.frame.Revision
+			frame, again := c.store.Frame(ctx, in.Tenant, in.SessionID, in.Call)
+			if again != nil {
+				return out, again
 			}
-			c.at.Events = c.frame.Received
+			if frame.Revision == stale && !frame.Done {
+				return out, err // nobody did: the session has ended
+			}
+			c.frame, c.at.Events = frame, frame.Received
 			continue
 		}
 		if err != nil {

@@ -64,38 +64,58 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 		// Another worker may have it; until then the call is as it is.
 		return Ran{}, false, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)
 	}
+	reservation, ended, err := a.claim(ctx, session, call, tool, name)
+	if err != nil {
+		return Ran{}, false, err
+	}
+	if ended != nil {
+		return ended.ran, ended.again, nil
+	}
+	// What runs is what was digested, whatever the row says by now.
+	reservation.Call.Input = call.Input
+	ran, err = a.execute(ctx, session, tool, reservation)
+	return ran, false, err
+}
+
+// unclaimed is why a call could not be claimed: it has its result or waits for a person; again says that it was admitted
+// anew and may be claimed at once.
+type unclaimed struct {
+	ran   Ran
+	again bool
+}
+
+// claim reserves a call for an attempt: what would run is digested and held against what was admitted and approved.
+func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (jig.Reservation, *unclaimed, error) {
 	running := call
 	running.Version = tool.Version
 	digested, err := digest(running)
 	if err != nil {
-		return Ran{}, false, err
+		return jig.Reservation{}, nil, err
 	}
-	var reservation jig.Reservation
+	var r jig.Reservation
 	err = insist(ctx, func() (err error) {
-		reservation, err = a.store.Reserve(ctx, jig.Reserve{
-			Tenant: in.Tenant, SessionID: in.SessionID, CallID: in.Call, Version: tool.Version, Digest: digested,
-			MaxAttempts: tool.MaxAttempts, Attempt: name,
+		r, err = a.store.Reserve(ctx, jig.Reserve{
+			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Digest: digested,
+			MaxAttempts: tool.MaxAttempts, Attempt: attempt,
 		})
 		return err
 	})
 	if err != nil {
-		return Ran{}, false, err
+		return r, nil, err
 	}
-	switch reservation.Outcome {
-	case jig.ReserveFinal:
-		return result(reservation.Call), false, nil
-	case jig.ReserveUnknown:
-		ran, err := a.asked(ctx, reservation.Call)
-		return ran, false, err
-	case jig.ReserveWaiting:
-		return a.readmit(ctx, session, reservation.Call, tool)
+	switch r.Outcome {
 	case jig.ReserveRun:
-		// What runs is what was digested, whatever the row says by now.
-		reservation.Call.Input = call.Input
-		ran, err := a.execute(ctx, session, tool, reservation)
-		return ran, false, err
+		return r, nil, nil
+	case jig.ReserveFinal:
+		return r, &unclaimed{ran: result(r.Call)}, nil
+	case jig.ReserveUnknown:
+		ran, err := a.asked(ctx, r.Call)
+		return r, &unclaimed{ran: ran}, err
+	case jig.ReserveWaiting:
+		ran, again, err := a.readmit(ctx, session, r.Call, tool)
+		return r, &unclaimed{ran: ran, again: again}, err
 	}
-	return Ran{}, false, jig.Errorf(jig.CodeInternal, "the ledger answered %q", reservation.Outcome)
+	return r, nil, jig.Errorf(jig.CodeInternal, "the ledger answered %q", r.Outcome)
 }
 
 func result(call jig.Call) Ran {
