@@ -2,8 +2,11 @@ package spec_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,34 +15,108 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-const page = "../docs/specs.md"
+// The pages with documents in them; package compose runs the compositions of both.
+const (
+	page       = "../docs/spec.md"
+	otherTools = "../docs/from-other-tools.md"
+)
 
-// Every example of the page is read without a problem: documents as they are, steps as those of a composition.
+var fenced = regexp.MustCompile("(?ms)^```(yaml|markdown|text)\n(.*?)^```$")
+
+// example is a fenced block of a page.
+type example struct{ language, text string }
+
+func examplesOf(t *testing.T, file string) []example {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var all []example
+	for _, block := range fenced.FindAllStringSubmatch(string(text), -1) {
+		all = append(all, example{language: block[1], text: block[2]})
+	}
+	return all
+}
+
+// document is the example as a file with the lines that were put before it; what is no document has no name.
+func (e example) document() (name, text string, before int) {
+	head := "kind: composition\nname: example\n"
+	text, refused := strings.CutPrefix(e.text, "# refused\n")
+	if refused {
+		before--
+	}
+	switch {
+	case e.language == "markdown" && strings.Contains(text, "model:"):
+		return "example.md", text, before
+	case e.language == "markdown":
+		return "example/SKILL.md", text, before
+	case strings.HasPrefix(text, "kind:"):
+		return "example.yaml", text, before
+	case strings.HasPrefix(text, "steps:"):
+		return "example.yaml", head + text, before + strings.Count(head, "\n")
+	}
+	return "", "", 0
+}
+
+// Every example of the reference is read without a problem, and what is said to be refused is refused with these problems.
 func TestExamplesInTheReference(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```(yaml|markdown)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	kinds := map[spec.Kind]int{}
-	for _, block := range blocks {
-		language, example := block[1], block[2]
-		file := "example.yaml"
-		switch {
-		case language == "markdown" && strings.Contains(example, "model:"):
-			file = "example.md"
-		case language == "markdown":
-			file = "example/SKILL.md"
-		case strings.HasPrefix(example, "- "):
-			example = "kind: composition\nname: example\nsteps:\n" + example
+	kinds, refused := map[spec.Kind]int{}, map[string]bool{}
+	examples := examplesOf(t, page)
+	for i, e := range examples {
+		name, text, before := e.document()
+		if name == "" {
+			continue
 		}
-		doc, problems := spec.Load(file, []byte(example))
-		require.Empty(t, problems, "%s", example)
+		doc, problems := spec.Load(name, []byte(text))
+		if strings.HasPrefix(e.text, "# refused\n") {
+			var got []string
+			for _, p := range problems {
+				got = append(got, fmt.Sprintf("%d %s", p.Line-before, p.Code))
+				refused[string(p.Code)] = true
+			}
+			require.ElementsMatch(t, announced(e.text), got, "%s\n%s", e.text, problems.Error())
+			continue
+		}
+		require.Empty(t, problems, "%s", e.text)
 		kinds[doc.Kind]++
+		if doc.Agent != nil {
+			require.Equal(t, "text", examples[i+1].language, "the page does not say what jig explain says of %s", doc.Agent.Name)
+			explained := strings.ReplaceAll(spec.ExplainAgent(*doc.Agent), doc.Agent.Version, "VERSION")
+			require.Equal(t, explained, examples[i+1].text)
+		}
 	}
 	for _, kind := range spec.Kinds() {
 		require.Positive(t, kinds[kind], "no example of %s", kind)
 	}
-	require.Greater(t, kinds[spec.KindComposition], 8)
+	require.Greater(t, kinds[spec.KindComposition], 20)
+	require.Greater(t, len(refused), 12, "%v", refused)
+}
+
+var comment = regexp.MustCompile(`# ([A-Z_]+)$`)
+
+// announced are the problems that the comments of an example say it has: line and code.
+func announced(text string) []string {
+	var all []string
+	for i, line := range strings.Split(text, "\n") {
+		if code := comment.FindStringSubmatch(line); code != nil {
+			all = append(all, fmt.Sprintf("%d %s", i+1, code[1]))
+		}
+	}
+	return all
+}
+
+// The jig side of each example on the page about other tools is read without a problem.
+func TestExamplesForOtherTools(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, e := range examplesOf(t, otherTools) {
+		if name, text, _ := e.document(); name != "" {
+			_, problems := spec.Load(name, []byte(text))
+			require.Empty(t, problems, "%s", e.text)
+			found++
+		}
+	}
+	require.GreaterOrEqual(t, found, 4)
 }
 
 // Every key that a document may have, and every code of a problem, stands on the page.
@@ -47,22 +124,77 @@ func TestReferenceIsComplete(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
+	wanted := problemCodes(t)
 	for _, kind := range spec.Kinds() {
 		raw, err := spec.SchemaOf(kind)
 		require.NoError(t, err)
 		var schema any
 		require.NoError(t, json.Unmarshal(raw, &schema))
-		for _, key := range keysOf(schema) {
-			require.Contains(t, string(text), "`"+key, "%s: the key %q is not on the page", kind, key)
+		wanted = append(wanted, keysOf(schema)...)
+	}
+	missing := slices.DeleteFunc(wanted, func(word string) bool { return strings.Contains(string(text), "`"+word) })
+	require.Empty(t, missing, "these keys and codes are not on the page")
+}
+
+// problemCodes are the codes of problems, as the sources of the package write them.
+func problemCodes(t *testing.T) []string {
+	t.Helper()
+	sources, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	var all []string
+	for _, file := range sources {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, code := range regexp.MustCompile(`ProblemCode\s+= "([A-Z_]+)"`).FindAllStringSubmatch(string(source), -1) {
+			all = append(all, code[1])
 		}
 	}
-	source, err := os.ReadFile("problem.go")
-	require.NoError(t, err)
-	codes := regexp.MustCompile(`ProblemCode = "([A-Z_]+)"`).FindAllStringSubmatch(string(source), -1)
-	require.NotEmpty(t, codes)
-	for _, code := range codes {
-		require.Contains(t, string(text), "`"+code[1]+"`")
+	require.Contains(t, all, "CYCLE")
+	require.Contains(t, all, "SYNTAX")
+	return slices.Compact(slices.Sorted(slices.Values(all)))
+}
+
+var (
+	heading  = regexp.MustCompile("(?m)^#+ (.*)$")
+	fences   = regexp.MustCompile("(?ms)^```.*?^```$")
+	anchor   = regexp.MustCompile(`\]\(([^)#:]*)#([^)]+)\)`)
+	nonWords = regexp.MustCompile(`[^\w\- ]`)
+)
+
+// Links from the two pages to sections lead to sections that are there.
+func TestSectionsOfTheReferenceAreFound(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{page, otherTools} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		links := anchor.FindAllStringSubmatch(string(text), -1)
+		require.NotEmpty(t, links)
+		for _, link := range links {
+			target := file
+			if link[1] != "" {
+				target = filepath.Join(filepath.Dir(file), link[1])
+			}
+			require.Contains(t, sectionsOf(t, target), link[2], "%s links to a section that %s has not", file, target)
+		}
 	}
+}
+
+// sectionsOf are the names that a page's headings have in links.
+func sectionsOf(t *testing.T, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	seen := map[string]int{}
+	var all []string
+	for _, h := range heading.FindAllStringSubmatch(fences.ReplaceAllString(string(text), ""), -1) {
+		name := strings.ReplaceAll(nonWords.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")
+		seen[name]++
+		if n := seen[name]; n > 1 {
+			name = fmt.Sprintf("%s-%d", name, n-1)
+		}
+		all = append(all, name)
+	}
+	return all
 }
 
 // keysOf lists the properties of a schema, at any depth.
@@ -74,9 +206,10 @@ func keysOf(schema any) []string {
 			keys = append(keys, keysOf(one)...)
 		}
 	case map[string]any:
-		properties, _ := s["properties"].(map[string]any)
-		for key := range properties {
-			keys = append(keys, key)
+		if properties, ok := s["properties"].(map[string]any); ok {
+			for key := range properties {
+				keys = append(keys, key)
+			}
 		}
 		for _, inner := range s {
 			keys = append(keys, keysOf(inner)...)
