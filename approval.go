@@ -20,8 +20,11 @@ const (
 type Ruling struct {
 	Verdict Verdict  `json:"verdict"`
 	Reasons []string `json:"reasons"`
-	// PolicyVersion is the content hash of the policy that spoke.
+	// PolicyVersion is <name>@<content hash> of the policy that spoke; of the base rules alone, their hash.
 	PolicyVersion string `json:"policy_version"`
+	// Expires is how long the approval waits that the verdict asks for; the agent's setting when it is zero. In JSON:
+	// nanoseconds.
+	Expires time.Duration `json:"expires,omitempty"`
 }
 
 // PendingKind says what a waiting call waits for.

@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+)
+
+// CaseResult is what became of a case of a document.
+type CaseResult struct {
+	Name   string      `json:"name"`
+	Expect jig.Verdict `json:"expect"`
+	// Got is the verdict; empty when the case could not be tried.
+	Got jig.Verdict `json:"got"`
+	// Rules are the names of the rules that spoke; never null.
+	Rules []string `json:"rules"`
+	OK    bool     `json:"ok"`
+	// Problem says why the case failed; empty when it did not.
+	Problem string `json:"problem,omitempty"`
+	// Reasons are those of the verdict.
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// Test tries the document's cases, in their order. tools gives the contract of a tool by name, for cases that give no more
+// than that; nil when none is known.
+func Test(ctx context.Context, p *Rules, tools func(name string) (jig.Tool, bool)) []CaseResult {
+	if p == nil {
+		return nil
+	}
+	results := make([]CaseResult, 0, len(p.cases))
+	for _, c := range p.cases {
+		results = append(results, p.test(ctx, c, tools))
+	}
+	return results
+}
+
+func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name string) (jig.Tool, bool)) CaseResult {
+	result := CaseResult{Name: c.Name, Expect: c.Expect, Rules: []string{}}
+	tool := c.Tool
+	if c.Lookup {
+		known := false
+		if tools != nil {
+			tool, known = tools(c.Tool.Name)
+		}
+		if !known {
+			result.Problem = fmt.Sprintf("the tool %s is not known; write its contract: {name: %s, permission: …}", c.Tool.Name, c.Tool.Name)
+			return result
+		}
+	}
+	x := r.Explain(ctx, tool, callOf(c), sessionOf(c), c.Now)
+	result.Got, result.Reasons = x.Verdict, x.Reasons
+	for _, s := range x.Spoken {
+		result.Rules = append(result.Rules, s.Rule)
+	}
+	var wrong []string
+	if result.Got != c.Expect {
+		wrong = append(wrong, fmt.Sprintf("the verdict is %s, not %s", result.Got, c.Expect))
+	}
+	for _, name := range c.Rules {
+		if !slices.Contains(result.Rules, name) {
+			wrong = append(wrong, "the rule "+name+" did not speak")
+		}
+	}
+	result.OK, result.Problem = len(wrong) == 0, strings.Join(wrong, "; ")
+	return result
+}
+
+func callOf(c spec.PolicyCase) jig.Call {
+	pass := max(c.Session.Pass, 1)
+	return jig.Call{
+		Tenant: c.Tenant, SessionID: c.Session.ID, ID: fmt.Sprintf("%d.1", pass), Pass: pass, Ordinal: 1, Tool: c.Tool.Name, Input: c.Input,
+	}
+}
+
+func sessionOf(c spec.PolicyCase) jig.Session {
+	return jig.Session{
+		Tenant: c.Tenant, ID: c.Session.ID, Agent: jig.Agent{Name: c.Agent}, Principal: c.Principal, Input: c.Session.Input,
+		Task: c.Session.Task, Pass: max(c.Session.Pass, 1), Writes: c.Session.Writes,
+	}
+}

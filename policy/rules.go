@@ -1,0 +1,240 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/spec"
+)
+
+// Rules are a policy document, compiled. They are safe for concurrent use and never change; nil ones are the base rules alone.
+type Rules struct {
+	name    string
+	version string
+	rules   []rule
+	cases   []spec.PolicyCase
+}
+
+// rule is a rule of a document, compiled.
+type rule struct {
+	name    string
+	verdict jig.Verdict
+	expires time.Duration
+	when    *expr.Program
+	reason  *expr.Template
+}
+
+// Compile makes a policy ready to rule. version is the document's, the hash of its content. A document that was read without
+// a problem compiles; the errors of any other are INVALID_INPUT with the field, e.g. rules[2].when.
+func Compile(p spec.Policy, version string) (*Rules, error) {
+	env, err := expr.PolicyEnv()
+	if err != nil {
+		return nil, fmt.Errorf("compile policy %s: %w", p.Name, err)
+	}
+	if len(p.Rules) > spec.MaxPolicyRules {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "policy %s has %d rules", p.Name, len(p.Rules)).WithField("rules").
+			WithHint(fmt.Sprintf("use at most %d", spec.MaxPolicyRules))
+	}
+	r := &Rules{name: p.Name, version: version, cases: p.Cases}
+	names := map[string]bool{}
+	for i, one := range p.Rules {
+		at := fmt.Sprintf("rules[%d]", i)
+		if names[one.Name] {
+			return nil, jig.Errorf(jig.CodeInvalidInput, "policy %s has two rules %s", p.Name, one.Name).WithField(at + ".name").
+				WithHint("give one of them another name")
+		}
+		names[one.Name] = true
+		made, field, err := compileRule(env, one)
+		if err != nil {
+			e := jig.AsError(err)
+			return nil, jig.Errorf(jig.CodeInvalidInput, "policy %s, rule %s: %w", p.Name, one.Name, err).
+				WithField(at + "." + field).WithHint(e.Hint)
+		}
+		r.rules = append(r.rules, made)
+	}
+	// The order of a document's rules means nothing: it does not show in verdicts either.
+	slices.SortFunc(r.rules, func(a, b rule) int {
+		return cmp.Or(cmp.Compare(strictness(b.verdict), strictness(a.verdict)), cmp.Compare(a.name, b.name))
+	})
+	return r, nil
+}
+
+func compileRule(env *expr.Env, one spec.PolicyRule) (made rule, field string, err error) {
+	made = rule{name: one.Name, verdict: one.Verdict, expires: time.Duration(one.Expires)}
+	if strictness(one.Verdict) == 0 {
+		return made, "verdict", jig.Errorf(jig.CodeInvalidInput, "%q is not a verdict", one.Verdict).WithHint("use run, ask or deny")
+	}
+	if made.expires < 0 || made.expires > 0 && one.Verdict != jig.VerdictAsk {
+		return made, "expires", jig.Errorf(jig.CodeInvalidInput, "only an approval that is asked for expires").WithHint("remove it")
+	}
+	if made.when, err = env.CompileAs(string(one.When), expr.Bool); err != nil {
+		return made, "when", err
+	}
+	made.reason, err = env.Template(one.Reason)
+	return made, "reason", err
+}
+
+// strictness orders the verdicts that rules give; 0 for anything else.
+func strictness(v jig.Verdict) int {
+	switch v {
+	case jig.VerdictRun:
+		return 1
+	case jig.VerdictAsk:
+		return 2
+	case jig.VerdictDeny:
+		return 3
+	case jig.VerdictRefuse: // calls that are refused never reach policy
+	}
+	return 0
+}
+
+// Name is the document's name; empty for the base rules alone.
+func (r *Rules) Name() string {
+	if r == nil {
+		return ""
+	}
+	return r.name
+}
+
+// Version is what rulings carry as their policy version: <name>@<version of the document>, or the base rules' own.
+func (r *Rules) Version() string {
+	if r == nil {
+		return BaseVersion
+	}
+	return r.name + "@" + r.version
+}
+
+// Spoken is a rule that spoke on a call: its condition held, or could not be worked out.
+type Spoken struct {
+	Rule string `json:"rule"`
+	// Verdict is the rule's; ask when it failed, whatever it says.
+	Verdict jig.Verdict `json:"verdict"`
+	// Reason is what people are told, on one line; never empty.
+	Reason string `json:"reason"`
+	// Failed says that the condition could not be worked out.
+	Failed bool `json:"failed,omitempty"`
+
+	expires time.Duration
+}
+
+// Explanation is a ruling with what led to it.
+type Explanation struct {
+	jig.Ruling
+	// Base is what the tool's contract alone gives.
+	Base jig.Ruling
+	// Spoken are the rules that spoke, the strictest first, then by name.
+	Spoken []Spoken
+}
+
+// Rule gives the verdict on a call: the tool's base verdict, unless rules of the document say otherwise. Of those whose
+// condition holds the strictest wins: deny, then ask, then run. Ask and deny make any verdict stricter; run lifts the ask of
+// a tool that writes or is of high risk, never that of one that is destructive, always asks or is not known. A rule that
+// cannot be worked out asks. All that spoke are among the reasons. The call's input is the one that will run.
+func (r *Rules) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) jig.Ruling {
+	return r.Explain(ctx, tool, call, session, now).Ruling
+}
+
+// Explain is Rule, and says what led to the verdict.
+func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
+	start := baseVerdict(tool)
+	x := Explanation{Base: jig.Ruling{Verdict: start.verdict, Reasons: start.reasons, PolicyVersion: BaseVersion}}
+	x.Spoken = r.speak(ctx, tool, call, session, now)
+	x.Ruling = jig.Ruling{Verdict: decide(start, x.Spoken), PolicyVersion: r.Version()}
+	if x.Verdict == start.verdict {
+		x.Reasons = slices.Clone(start.reasons)
+	}
+	for _, s := range x.Spoken {
+		reason := fmt.Sprintf("policy %s, rule %s: %s", r.name, s.Rule, s.Reason)
+		if s.Verdict != x.Verdict {
+			reason += fmt.Sprintf(" (says %s, overruled)", s.Verdict)
+		}
+		x.Reasons = append(x.Reasons, reason)
+		if x.Verdict == jig.VerdictAsk && s.expires > 0 && (x.Expires == 0 || s.expires < x.Expires) {
+			x.Expires = s.expires
+		}
+	}
+	return x
+}
+
+// decide gives the verdict.
+func decide(start base, spoken []Spoken) jig.Verdict {
+	strictest := jig.Verdict("")
+	for _, s := range spoken {
+		if strictness(s.Verdict) > strictness(strictest) {
+			strictest = s.Verdict
+		}
+	}
+	switch {
+	case strictest == "":
+		return start.verdict
+	case strictest == jig.VerdictRun && start.fixed:
+		return start.verdict
+	}
+	return strictest
+}
+
+// speak asks every rule.
+func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) []Spoken {
+	if r == nil || len(r.rules) == 0 {
+		return nil
+	}
+	vars := variables(tool, call, session, now)
+	var all []Spoken
+	for _, one := range r.rules {
+		holds, err := one.when.EvalBool(ctx, vars)
+		switch {
+		case err != nil:
+			all = append(all, Spoken{
+				Rule: one.name, Verdict: jig.VerdictAsk, Failed: true,
+				Reason: line("it could not be worked out, so a person is asked: " + why(err)),
+			})
+		case holds:
+			all = append(all, Spoken{Rule: one.name, Verdict: one.verdict, Reason: one.because(ctx, vars), expires: one.expires})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Spoken) int {
+		return cmp.Or(cmp.Compare(strictness(b.Verdict), strictness(a.Verdict)), cmp.Compare(a.Rule, b.Rule))
+	})
+	return all
+}
+
+// because is the rule's reason. One that cannot be worked out takes nothing from the verdict.
+func (r rule) because(ctx context.Context, vars map[string]any) string {
+	text, err := r.reason.EvalText(ctx, vars)
+	if err != nil {
+		text = "its reason could not be worked out: " + why(err)
+	}
+	if text = line(text); text != "" {
+		return text
+	}
+	return "it says " + string(r.verdict)
+}
+
+// why is what went wrong with an expression, without the expression.
+func why(err error) string {
+	var issue *expr.IssueError
+	if errors.As(err, &issue) {
+		return issue.Message
+	}
+	return jig.AsError(err).Message
+}
+
+// maxReason bounds a reason, in characters.
+const maxReason = 500
+
+// line makes one line of a text that may hold what a model wrote.
+func line(text string) string {
+	text = strings.Join(strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
+	if runes := []rune(text); len(runes) > maxReason {
+		return string(runes[:maxReason-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,337 @@
+package policy_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/spec"
+)
+
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+// load reads and compiles a policy.
+func load(t testing.TB, text string) *policy.Rules {
+	t.Helper()
+	doc, problems := spec.Load("policy.yaml", []byte(text))
+	require.Empty(t, problems)
+	rules, err := policy.Compile(*doc.Policy, doc.Version)
+	require.NoError(t, err)
+	return rules
+}
+
+// compile makes rules of conditions and verdicts, in order.
+func compile(t testing.TB, rules ...spec.PolicyRule) *policy.Rules {
+	t.Helper()
+	compiled, err := policy.Compile(spec.Policy{Name: "p", Rules: rules}, "0123456789abcdef")
+	require.NoError(t, err)
+	return compiled
+}
+
+// decisions reads testdata/decisions.txt: the verdict by class and set of rules.
+func decisions(t *testing.T) (table map[string]map[string]jig.Verdict, sets []string) {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/decisions.txt")
+	require.NoError(t, err)
+	table = map[string]map[string]jig.Verdict{}
+	for line := range strings.Lines(string(raw)) {
+		words := strings.Fields(line)
+		switch {
+		case words[0] == "#":
+		case sets == nil:
+			sets = words[1:]
+		default:
+			require.Len(t, words, len(sets)+1, line)
+			table[words[0]] = map[string]jig.Verdict{}
+			for i, set := range sets {
+				table[words[0]][set] = jig.Verdict(words[i+1])
+			}
+		}
+	}
+	return table, sets
+}
+
+// classOf is the table's class of a tool.
+func classOf(tool jig.Tool) string {
+	has := func(word, words string) bool { return strings.Contains(" "+words+" ", " "+word+" ") }
+	switch permission, risk, approval := string(tool.Permission), string(tool.Risk), string(tool.Approval); {
+	case !has(permission, "read draft write"), !has(risk, "safe moderate high"), approval != "auto":
+		return "fixed"
+	case permission == "write", risk == "high":
+		return "gated"
+	}
+	return "free"
+}
+
+// everyTool is each contract that matters to policy, unknown words among them.
+func everyTool() []jig.Tool {
+	var all []jig.Tool
+	for _, permission := range []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive, "", "raed"} {
+		for _, risk := range []jig.Risk{jig.RiskSafe, jig.RiskModerate, jig.RiskHigh, "", "low"} {
+			for _, approval := range []jig.ApprovalPolicy{jig.ApprovalAuto, jig.ApprovalAlwaysAsk, "", "never"} {
+				all = append(all, jig.Tool{Name: "file.act", Permission: permission, Risk: risk, Approval: approval})
+			}
+		}
+	}
+	return all
+}
+
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	table, sets := decisions(t)
+	tried := map[string]int{}
+	for _, set := range sets {
+		var rules []spec.PolicyRule
+		for _, word := range strings.Split(set, "+") {
+			switch word {
+			case "none":
+			case "other":
+				rules = append(rules, spec.PolicyRule{Name: word, When: "tool.name == 'other.tool'", Verdict: jig.VerdictDeny})
+			case "fails":
+				for _, verdict := range []jig.Verdict{jig.VerdictRun, jig.VerdictAsk, jig.VerdictDeny} {
+					rules = append(rules, spec.PolicyRule{Name: "fails-" + string(verdict), When: "call.input.missing == 1", Verdict: verdict})
+				}
+			default:
+				rules = append(rules, spec.PolicyRule{Name: word, When: "tool.name == 'file.act'", Verdict: jig.Verdict(word)})
+			}
+		}
+		compiled := compile(t, rules...)
+		for _, tool := range everyTool() {
+			class := classOf(tool)
+			got := compiled.Rule(t.Context(), tool, jig.Call{Tool: tool.Name}, jig.Session{}, noon)
+			require.Equal(t, table[class][set], got.Verdict, "%s %q: %q %q %q", set, class, tool.Permission, tool.Risk, tool.Approval)
+			require.NotEmpty(t, got.Reasons)
+			require.Equal(t, "p@0123456789abcdef", got.PolicyVersion)
+			tried[class]++
+		}
+	}
+	require.Len(t, tried, len(table))
+	require.GreaterOrEqual(t, tried["free"]+tried["gated"]+tried["fixed"], 150)
+}
+
+// With no policy at all, and with one that has nothing to say, calls are ruled on as their tools say.
+func TestWithoutRules(t *testing.T) {
+	t.Parallel()
+	var none *policy.Rules
+	require.Equal(t, policy.BaseVersion, none.Version())
+	require.Empty(t, none.Name())
+	require.Empty(t, policy.Test(t.Context(), none, nil))
+	silent := compile(t, spec.PolicyRule{Name: "never", When: "false", Verdict: jig.VerdictDeny})
+	require.Equal(t, "p", silent.Name())
+	for _, tool := range everyTool() {
+		base := policy.Base{}.Rule(tool, jig.Call{}, jig.Session{})
+		require.Equal(t, base, none.Rule(t.Context(), tool, jig.Call{}, jig.Session{}, noon))
+		base.PolicyVersion = silent.Version()
+		require.Equal(t, base, silent.Rule(t.Context(), tool, jig.Call{}, jig.Session{}, noon))
+	}
+}
+
+const refunds = `
+kind: policy
+name: shop
+rules:
+  - {name: small, when: call.input.amount <= 50.0, verdict: run, reason: "${call.input.amount} is little"}
+  - {name: large, when: call.input.amount > 500.0, verdict: deny}
+  - {name: night, when: now.getHours() < 6, verdict: ask, reason: "it is ${now.getHours()} o'clock,\n  ${principal.id}", expires: 2h}
+  - {name: trainee, when: "'trainees' in principal.groups", verdict: ask, expires: 30m}
+  - {name: broken, when: "session.input.flag && agent.name == 'desk'", verdict: run, expires: 1s}
+`
+
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	rules := load(t, strings.Replace(refunds, ", expires: 1s", "", 1))
+	tool := jig.Tool{Name: "shop.refund", Permission: jig.PermissionWrite}.Seal()
+	night := time.Date(2026, 3, 2, 3, 0, 0, 0, time.FixedZone("", 3600))
+	flagged := json.RawMessage(`{"flag":false}`)
+	const writes = "shop.refund changes data (permission write)"
+	for name, c := range map[string]struct {
+		amount  string
+		session jig.Session
+		now     time.Time
+		tool    jig.Tool
+		verdict jig.Verdict
+		expires time.Duration
+		reasons []string
+	}{
+		"a small one runs":           {"20", jig.Session{Input: flagged}, noon, tool, jig.VerdictRun, 0, []string{"policy shop, rule small: 20 is little"}},
+		"one that no rule speaks on": {"100", jig.Session{Input: flagged}, noon, tool, jig.VerdictAsk, 0, []string{writes}},
+		"a large one is denied": {
+			"501",
+			jig.Session{Input: flagged},
+			night, tool, jig.VerdictDeny, 0,
+			[]string{"policy shop, rule large: it says deny", "policy shop, rule night: it is 2 o'clock, (says ask, overruled)"},
+		},
+		"the strictest wins, and the shortest expiry": {
+			"20",
+			jig.Session{Input: flagged, Principal: jig.Principal{ID: "ana", Groups: []string{"trainees"}}},
+			night, tool, jig.VerdictAsk, 30 * time.Minute,
+			[]string{
+				writes, "policy shop, rule night: it is 2 o'clock, ana", "policy shop, rule trainee: it says ask",
+				"policy shop, rule small: 20 is little (says run, overruled)",
+			},
+		},
+		"one rule's expiry": {
+			"100",
+			jig.Session{Input: flagged, Principal: jig.Principal{ID: "bo"}},
+			night, tool, jig.VerdictAsk, 2 * time.Hour,
+			[]string{writes, "policy shop, rule night: it is 2 o'clock, bo"},
+		},
+		"a rule that fails": {
+			"20",
+			jig.Session{Agent: jig.Agent{Name: "desk"}},
+			noon, tool, jig.VerdictAsk, 0,
+			[]string{
+				writes, "policy shop, rule broken: it could not be worked out, so a person is asked: no such key: 'flag'; has(…) or .?flag asks whether it is there",
+				"policy shop, rule small: 20 is little (says run, overruled)",
+			},
+		},
+		"what cannot be lifted": {
+			"20",
+			jig.Session{Input: flagged},
+			noon, jig.Tool{Name: "shop.refund", Permission: jig.PermissionDestructive}.Seal(), jig.VerdictAsk, 0,
+			[]string{"shop.refund does what cannot be undone (permission destructive)", "policy shop, rule small: 20 is little (says run, overruled)"},
+		},
+		"what runs anyway": {
+			"20",
+			jig.Session{Input: flagged},
+			noon, jig.Tool{Name: "shop.refund", Permission: jig.PermissionRead}.Seal(), jig.VerdictRun, 0,
+			[]string{"shop.refund only reads (permission read)", "policy shop, rule small: 20 is little"},
+		},
+	} {
+		got := rules.Rule(t.Context(), c.tool, jig.Call{Input: []byte(`{"amount":` + c.amount + `}`)}, c.session, c.now)
+		require.Equal(t, jig.Ruling{Verdict: c.verdict, Reasons: c.reasons, Expires: c.expires, PolicyVersion: rules.Version()}, got, name)
+	}
+	require.Regexp(t, `^shop@[0-9a-f]{16}$`, rules.Version())
+}
+
+// Every member that spec says rules may read is there on every call, also when nothing is known.
+func TestRulesReadWhatIsDocumented(t *testing.T) {
+	t.Parallel()
+	full := jig.Session{
+		Tenant: "acme", ID: "ses_1", Agent: jig.Agent{Name: "desk"}, Input: json.RawMessage(`{"order":7}`), Task: "Refund it.", Pass: 3, Writes: 2,
+		Principal: jig.Principal{ID: "ana", Groups: []string{"support"}, Permissions: []string{"shop.refund"}},
+	}
+	tool := jig.Tool{
+		Name: "shop.refund", Description: "Refunds.", Risk: jig.RiskHigh, Tags: []string{"money"}, RequiredPermission: "shop.refund", Undo: "shop.charge", Idempotent: true,
+	}.Seal()
+	call := jig.Call{ID: "3.1", Pass: 3, Tool: "shop.refund", Input: []byte(`{"amount":12.5,"lines":[{"id":1}]}`)}
+	var all []string
+	for name, schema := range spec.PolicyShapes() {
+		var shape struct {
+			Properties map[string]struct{ Type string }
+		}
+		require.NoError(t, json.Unmarshal(schema, &shape))
+		for member, of := range shape.Properties {
+			celType := map[string]string{"string": "string", "integer": "int", "boolean": "bool", "array": "list", "object": "map"}[of.Type]
+			all = append(all, "type("+name+"."+member+") == "+celType)
+		}
+	}
+	require.Greater(t, len(all), 20)
+	for _, condition := range append(all, "type(tenant) == string", "now == timestamp('2026-03-02T12:00:00Z')") {
+		rules := compile(t, spec.PolicyRule{Name: "a", When: spec.Expression(condition), Verdict: jig.VerdictDeny})
+		require.Equal(t, jig.VerdictDeny, rules.Rule(t.Context(), jig.Tool{}, jig.Call{}, jig.Session{}, noon).Verdict, condition)
+		require.Equal(t, jig.VerdictDeny, rules.Rule(t.Context(), tool, call, full, noon).Verdict, condition)
+	}
+	rules := load(t, `
+kind: policy
+name: a
+rules:
+  - name: all
+    verdict: deny
+    when: >-
+      tool.name == 'shop.refund' && tool.version != '' && tool.description == 'Refunds.' && tool.category == 'shop' && tool.permission == 'write' &&
+      tool.risk == 'high' && tool.approval == 'auto' && tool.idempotent && tool.execution == 'activity' && tool.tags == ['money'] &&
+      tool.required_permission == 'shop.refund' && tool.undo == 'shop.charge' && tool.implementation == 'go' && call.id == '3.1' &&
+      call.tool == 'shop.refund' && call.pass == 3 && call.input.amount == 12.5 && call.input.lines[0].id == 1 && agent.name == 'desk' &&
+      principal.id == 'ana' && principal.groups == ['support'] && principal.permissions == ['shop.refund'] && tenant == 'acme' &&
+      session.id == 'ses_1' && session.task == 'Refund it.' && session.input.order == 7 && session.pass == 3 && session.writes == 2
+`)
+	require.Equal(t, jig.VerdictDeny, rules.Rule(t.Context(), tool, call, full, noon).Verdict)
+}
+
+// What goes wrong while a rule is worked out never lets a call run.
+func TestFailingRulesAsk(t *testing.T) {
+	t.Parallel()
+	read := jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.Seal()
+	canceled, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("over"))
+	for name, c := range map[string]struct {
+		ctx   context.Context //nolint:containedctx // a row of a table
+		when  spec.Expression
+		input string
+		says  string
+	}{
+		"a key that is not there": {t.Context(), "call.input.x == 1", `{}`, "no such key: 'x'"},
+		"an input that is none":   {t.Context(), "call.input.x == 1", `{"x":`, "not JSON"},
+		"no condition":            {t.Context(), "call.input.x", `{"x":1}`, "true or false"},
+		"a division":              {t.Context(), "1 / call.input.x == 1", `{"x":0}`, "zero"},
+		"too much work":           {t.Context(), "call.input.x.all(a, call.input.x.all(b, call.input.x.all(c, a + b + c >= 0)))", `{"x":[` + strings.Repeat("1,", 500) + `1]}`, "more than 100000 steps"},
+		"the end of the context":  {canceled, "true", `{}`, "cancelled"},
+	} {
+		for _, verdict := range []jig.Verdict{jig.VerdictRun, jig.VerdictAsk, jig.VerdictDeny} {
+			rules := compile(t, spec.PolicyRule{Name: "fails", When: c.when, Verdict: verdict})
+			x := rules.Explain(c.ctx, read, jig.Call{Input: []byte(c.input)}, jig.Session{}, noon)
+			require.Equal(t, jig.VerdictAsk, x.Verdict, name)
+			require.Len(t, x.Reasons, 1, name)
+			require.Contains(t, x.Reasons[0], "policy p, rule fails: it could not be worked out", name)
+			require.Contains(t, x.Reasons[0], c.says, name)
+			require.Equal(t, jig.VerdictRun, x.Base.Verdict)
+			require.True(t, x.Spoken[0].Failed)
+		}
+	}
+}
+
+// A reason is for people: one line of bounded length, whatever the input holds; its failure takes nothing from the verdict.
+func TestReasonsAreOneLine(t *testing.T) {
+	t.Parallel()
+	for template, want := range map[string]string{
+		"${call.input.text}":    "policy p, rule a: # Hello World of \"lines\"",
+		"${call.input.missing}": "policy p, rule a: its reason could not be worked out: no such key: 'missing'; has(…) or .?missing asks whether it is there",
+		"${call.input.blank}":   "policy p, rule a: it says deny",
+		"":                      "policy p, rule a: it says deny",
+	} {
+		rules := compile(t, spec.PolicyRule{Name: "a", When: "true", Verdict: jig.VerdictDeny, Reason: template})
+		call := jig.Call{Input: []byte(`{"text":"# Hello\n\n\u001b World\tof \"lines\"\u2028","blank":" \n"}`)}
+		got := rules.Rule(t.Context(), jig.Tool{}, call, jig.Session{}, noon)
+		require.Equal(t, []string{want}, got.Reasons)
+	}
+	rules := compile(t, spec.PolicyRule{Name: "a", When: "true", Verdict: jig.VerdictDeny, Reason: "${call.input.text}"})
+	long, err := json.Marshal(map[string]string{"text": strings.Repeat("é", 10_000)})
+	require.NoError(t, err)
+	got := rules.Rule(t.Context(), jig.Tool{}, jig.Call{Input: long}, jig.Session{}, noon)
+	require.Equal(t, "policy p, rule a: "+strings.Repeat("é", 499)+"…", got.Reasons[0])
+}
+
+func TestCompileRefuses(t *testing.T) {
+	t.Parallel()
+	good := spec.PolicyRule{Name: "a", When: "true", Verdict: jig.VerdictAsk}
+	many := make([]spec.PolicyRule, spec.MaxPolicyRules+1)
+	for name, c := range map[string]struct {
+		rules          []spec.PolicyRule
+		field, message string
+	}{
+		"too many":     {many, "rules", "501 rules"},
+		"names twice":  {[]spec.PolicyRule{good, good}, "rules[1].name", "two rules a"},
+		"no condition": {[]spec.PolicyRule{{Name: "a", Verdict: jig.VerdictAsk}}, "rules[0].when", "rule a"},
+		"bad":          {[]spec.PolicyRule{{Name: "a", When: "user", Verdict: jig.VerdictAsk}}, "rules[0].when", "user"},
+		"no verdict":   {[]spec.PolicyRule{{Name: "a", When: "true"}}, "rules[0].verdict", "not a verdict"},
+		"refuse":       {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictRefuse}}, "rules[0].verdict", "refuse"},
+		"no boolean":   {[]spec.PolicyRule{{Name: "a", When: "'x'", Verdict: jig.VerdictAsk}}, "rules[0].when", "true or false"},
+		"a reason":     {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictAsk, Reason: "${"}}, "rules[0].reason", "closing"},
+		"an expiry":    {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictRun, Expires: 1}}, "rules[0].expires", "expires"},
+		"one of never": {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictAsk, Expires: -1}}, "rules[0].expires", "expires"},
+	} {
+		_, err := policy.Compile(spec.Policy{Name: "p", Rules: c.rules}, "v")
+		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput}, name)
+		require.Equal(t, c.field, jig.AsError(err).Field, name)
+		require.ErrorContains(t, err, c.message, name)
+	}
+}

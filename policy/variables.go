@@ -1,0 +1,55 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+)
+
+// variables are what rules read, as spec.PolicyShapes says. What cannot be read, such as an input that is not JSON, fails
+// the rules that read it.
+func variables(tool jig.Tool, call jig.Call, session jig.Session, now time.Time) map[string]any {
+	vars := map[string]any{
+		"tool": map[string]any{
+			"name": tool.Name, "version": tool.Version, "description": tool.Description, "category": tool.Category,
+			"permission": string(tool.Permission), "risk": string(tool.Risk), "approval": string(tool.Approval),
+			"idempotent": tool.Idempotent, "execution": string(tool.Execution), "tags": list(tool.Tags),
+			"required_permission": tool.RequiredPermission, "undo": tool.Undo, "implementation": tool.Implementation,
+		},
+		"call":  map[string]any{"id": call.ID, "tool": call.Tool, "input": object(call.Input), "pass": call.Pass},
+		"agent": map[string]any{"name": session.Agent.Name},
+		"principal": map[string]any{
+			"id": session.Principal.ID, "groups": list(session.Principal.Groups), "permissions": list(session.Principal.Permissions),
+		},
+		"tenant": session.Tenant,
+		"session": map[string]any{
+			"id": session.ID, "task": session.Task, "input": object(session.Input), "pass": session.Pass, "writes": session.Writes,
+		},
+		"now": now.UTC(),
+	}
+	for name, v := range vars {
+		if ready, err := expr.From(v); err == nil { // once for all rules
+			vars[name] = ready
+		}
+	}
+	return vars
+}
+
+// list is never null.
+func list(texts []string) []string {
+	if texts == nil {
+		return []string{}
+	}
+	return texts
+}
+
+// object is never null.
+func object(raw []byte) json.RawMessage {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}
