@@ -2,6 +2,7 @@ package compose_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"regexp"
@@ -69,7 +70,7 @@ func readRun(t *testing.T, document, text string) aRun {
 	return run
 }
 
-// Each example of the reference does what the page says of it.
+// Each example of the reference does what the page says of it, also when moves are lost.
 func TestRunsInTheReference(t *testing.T) {
 	t.Parallel()
 	for _, run := range runsOf(t, reference) {
@@ -77,6 +78,7 @@ func TestRunsInTheReference(t *testing.T) {
 			t.Parallel()
 			t.Log(run.Document + run.Name)
 			run.check(t, nil)
+			run.check(t, rand.New(rand.NewPCG(1, 1)))
 		})
 	}
 }
@@ -91,6 +93,7 @@ func TestRunsForOtherTools(t *testing.T) {
 			t.Parallel()
 			t.Log(run.Document + run.Name)
 			run.check(t, nil)
+			run.check(t, rand.New(rand.NewPCG(1, 1)))
 		})
 	}
 }
