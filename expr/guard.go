@@ -51,6 +51,8 @@ func (e *Env) guardCall(call interpreter.InterpretableCall) interpreter.Interpre
 	switch {
 	case truth(call.Function()) && len(guarded.args) == 2 && overload.Binary != nil:
 		guarded.binary = binaryOf(call, overload)
+	case call.Function() == operators.In && overload.Binary != nil:
+		guarded.pair, guarded.binary = chargeInTwo, binaryOf(call, overload)
 	case call.Function() == overloads.Size:
 		guarded.size = overload.Unary
 	}
@@ -68,6 +70,8 @@ type guardedCall struct {
 	// binary does what apply does, for two arguments that are too small to be charged; size, for one whose parts are not read.
 	binary func(left, right ref.Val) ref.Val
 	size   func(ref.Val) ref.Val
+	// pair charges for two arguments of any size, before binary.
+	pair func(m *meter, left, right ref.Val)
 }
 
 func (g *guardedCall) Eval(vars interpreter.Activation) ref.Val {
@@ -96,6 +100,10 @@ func (g *guardedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	right := g.args[1].Exec(frame)
 	if types.IsUnknownOrError(right) {
 		return right
+	}
+	if g.pair != nil {
+		g.pair(meterOf(frame), left, right)
+		return types.LabelErrNode(g.ID(), g.binary(left, right))
 	}
 	if _, growing := left.(traits.MutableLister); growing {
 		return types.LabelErrNode(g.ID(), g.binary(left, right)) // a macro's list; what is added was charged when it was made

@@ -118,16 +118,18 @@ func chargeAdd(m *meter, args []ref.Val) {
 	}
 }
 
-func chargeIn(m *meter, args []ref.Val) {
-	list, ok := args[1].(traits.Lister)
+func chargeIn(m *meter, args []ref.Val) { chargeInTwo(m, args[0], args[1]) }
+
+func chargeInTwo(m *meter, wanted, in ref.Val) {
+	list, ok := in.(traits.Lister)
 	if !ok {
 		return
 	}
 	each := int64(4)
-	if compound(args[0]) {
-		each = m.weighAll(args[0])
+	if compound(wanted) {
+		each = m.weighAll(wanted)
 	} else {
-		each += shallow(args[0]) / valueWeight
+		each += shallow(wanted) / valueWeight
 	}
 	m.spendProduct(sizeOf(list), each)
 }
