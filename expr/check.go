@@ -6,90 +6,133 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/jig-run/jig"
 )
 
-// Check is Compile without a program, and also finds, from what the shapes say of the values: members that an object does
-// not have, operators and functions that cannot be applied, and a result that cannot be of the wanted type. The error is that
-// of the first place. An object whose schema lists its properties is taken to have no others, unless the schema says so or
-// the expression itself asks whether they are there (has, in, .?). Where a schema leaves a doubt nothing is reported.
+// Check is Compile and Program.Check; whoever needs the program too calls these two.
 func (e *Env) Check(source string, want Type, shapes Shapes) error {
-	_, err := e.checked(source, want, shapes)
-	return err
+	p, err := e.program(source, want)
+	if err != nil {
+		return err
+	}
+	return p.Check(shapes)
 }
 
-// CheckTemplate is Check for a template.
+// CheckTemplate is Template and Template.Check.
 func (e *Env) CheckTemplate(source string, shapes Shapes) error {
-	_, err := e.checkedTemplate(source, shapes)
-	return err
+	t, err := e.Template(source)
+	if err != nil {
+		return err
+	}
+	return t.Check(shapes)
 }
 
-// CheckDocument is Check for every string of a JSON document, as Document reads it.
+// CheckDocument is Document and Document.Check; it checks what compiles of a document also when not all does.
 func (e *Env) CheckDocument(raw json.RawMessage, shapes Shapes) []Problem {
 	_, problems := e.compileDocument(raw, func(source string, pieces []piece) (*Template, error) {
-		_, err := e.checkedPieces(source, pieces, shapes)
-		return &Template{env: e, source: source}, err
+		t, err := e.template(source, pieces)
+		if err != nil {
+			return nil, err
+		}
+		return t, t.Check(shapes)
 	})
 	return problems
 }
 
-// Describe is the shape of what an expression gives: a JSON Schema that says what is known of it, no more than a few hundred
+// Describe is Compile and Program.Describe.
+func (e *Env) Describe(source string, shapes Shapes) (json.RawMessage, error) {
+	p, err := e.program(source, Any)
+	if err != nil {
+		return nil, err
+	}
+	return p.Describe(shapes)
+}
+
+// DescribeTemplate is Template and Template.Describe.
+func (e *Env) DescribeTemplate(source string, shapes Shapes) (json.RawMessage, error) {
+	t, err := e.Template(source)
+	if err != nil {
+		return nil, err
+	}
+	return t.Describe(shapes)
+}
+
+// Check finds, from what the shapes say of the values, mistakes that compiling does not find: members that an object does not
+// have, operators and functions that cannot be applied, and a result that cannot be of the wanted type. The error is that of
+// the first place. An object whose schema lists its properties is taken to have no others, unless the schema says so or the
+// expression itself asks whether they are there (has, in, .?). Where a schema leaves a doubt nothing is reported.
+func (p *Program) Check(shapes Shapes) error {
+	_, err := p.infer(shapes)
+	return err
+}
+
+// Describe is the shape of what the expression gives: a JSON Schema that says what is known of it, no more than a few hundred
 // places deep and wide; {} when nothing is known. It describes what a name stands for in further checks, such as the items
 // of a loop (the `items` of a list's schema) or a variable. Its errors are those of Check.
-func (e *Env) Describe(source string, shapes Shapes) (json.RawMessage, error) {
-	found, err := e.checked(source, Any, shapes)
+func (p *Program) Describe(shapes Shapes) (json.RawMessage, error) {
+	found, err := p.infer(shapes)
 	if err != nil {
 		return nil, err
 	}
 	return found.schemaJSON(), nil
 }
 
-// DescribeTemplate is Describe for a template: a text unless it is one expression and nothing else.
-func (e *Env) DescribeTemplate(source string, shapes Shapes) (json.RawMessage, error) {
-	found, err := e.checkedTemplate(source, shapes)
+func (p *Program) infer(shapes Shapes) (shape, error) {
+	found, issues := p.env.infer(p.source, p.checked, shapes)
+	if len(issues) > 0 {
+		first := slices.MinFunc(issues, func(a, b *IssueError) int { return cmp.Compare(a.Offset, b.Offset) })
+		return shape{}, first.jig()
+	}
+	if p.want != Any && found.kinds&kindsOf(p.want.cel()) == 0 {
+		return shape{}, wrongResult(p.source, found.kinds.String(), p.want).jig()
+	}
+	return found, nil
+}
+
+// Check is Program.Check for all expressions of the template; the error is that of the first one.
+func (t *Template) Check(shapes Shapes) error {
+	_, err := t.infer(shapes)
+	return err
+}
+
+// Describe is Program.Describe for a template: a text unless it is one expression and nothing else.
+func (t *Template) Describe(shapes Shapes) (json.RawMessage, error) {
+	found, err := t.infer(shapes)
 	if err != nil {
 		return nil, err
 	}
 	return found.schemaJSON(), nil
 }
 
-func (e *Env) checkedTemplate(source string, shapes Shapes) (shape, error) {
-	pieces, err := e.split(source)
-	if err != nil {
-		return shape{}, err
-	}
-	return e.checkedPieces(source, pieces, shapes)
-}
-
-func (e *Env) checkedPieces(source string, pieces []piece, shapes Shapes) (shape, error) {
-	for _, p := range pieces {
-		if !p.expression {
+func (t *Template) infer(shapes Shapes) (shape, error) {
+	for _, part := range t.parts {
+		if part.program == nil {
 			continue
 		}
-		found, err := e.checked(p.text, Any, shapes)
+		found, err := part.program.infer(shapes)
 		if err != nil {
-			return shape{}, within(err, source, p.offset)
+			return shape{}, within(err, t.source, part.offset)
 		}
-		if len(pieces) == 1 {
+		if len(t.parts) == 1 {
 			return found, nil
 		}
 	}
 	return of(kindString), nil
 }
 
-func (e *Env) checked(source string, want Type, shapes Shapes) (shape, error) {
-	ast, err := e.compile(source, want)
-	if err != nil {
-		return shape{}, err
+// Check is Template.Check for all strings of the document; it reports one problem for each string, at most 100.
+func (d *Document) Check(shapes Shapes) []Problem {
+	var problems []Problem
+	for path, t := range d.Templates() {
+		if err := t.Check(shapes); err != nil {
+			problems = append(problems, Problem{Path: path, Err: jig.AsError(err)})
+		}
+		if len(problems) >= maxProblems {
+			break
+		}
 	}
-	found, issues := e.infer(source, ast.NativeRep(), shapes)
-	if len(issues) > 0 {
-		first := slices.MinFunc(issues, func(a, b *IssueError) int { return cmp.Compare(a.Offset, b.Offset) })
-		return shape{}, first.jig()
-	}
-	if want != Any && found.kinds&kindsOf(want.cel()) == 0 {
-		return shape{}, wrongResult(source, found.kinds.String(), want).jig()
-	}
-	return found, nil
+	return problems
 }
 
 // schemaMemo keeps schemas that were read, because many expressions of a document read the same ones.

@@ -262,3 +262,31 @@ func TestDescribe(t *testing.T) {
 	var issue *expr.IssueError
 	require.ErrorAs(t, err, &issue)
 }
+
+// What is compiled once can be checked against several shapes, and evaluated.
+func TestCheckOfWhatIsCompiled(t *testing.T) {
+	t.Parallel()
+	known := expr.Shapes{"input": json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}}}}`)}
+	env := stepEnv(t)
+	raw := json.RawMessage(`{"a":"${input.titel}","b":["x ${input.title}","${input.tags.map(t, t.nme)}"]}`)
+	d, problems := env.Document(raw)
+	require.Empty(t, problems)
+	require.Empty(t, d.Check(nil))
+	found := d.Check(known)
+	require.Equal(t, env.CheckDocument(raw, known), found)
+	require.Len(t, found, 2)
+	require.Equal(t, "a", found[0].Path)
+	require.Equal(t, "b[1]", found[1].Path)
+	require.ErrorContains(t, found[1].Err, "t is string, which has no members")
+
+	p, err := env.CompileAs("input.tags.filter(t, t > 'a')", expr.List)
+	require.NoError(t, err)
+	require.NoError(t, p.Check(known))
+	described, err := p.Describe(known)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"type":["array"],"items":{"type":["string"]}}`, string(described))
+	v, err := p.Eval(t.Context(), map[string]any{"input": map[string]any{"tags": []any{"a", "b"}}})
+	require.NoError(t, err)
+	require.Equal(t, []any{"b"}, v)
+	require.NoError(t, p.Check(known), "also after it ran")
+}

@@ -18,6 +18,7 @@ const (
 	maxRange       = 100_000
 	maxPattern     = 1_000
 	maxPatternSize = 2_000
+	maxPatternSum  = 10 * maxPatternSize
 	interruptEvery = 64
 )
 
@@ -28,6 +29,7 @@ type Env struct {
 	bindings map[string]*functions.Overload
 	// signatures are made when something is first checked.
 	signatures func() map[string][]signature
+	loads      func() map[loadKey]load
 	schemas    schemaMemo
 }
 
@@ -45,6 +47,7 @@ func NewEnv(use Use) (*Env, error) {
 		cel.ParserExpressionSizeLimit(use.Limits.Source),
 		cel.ExpressionNodeLimit(maxNodes),
 		orderedFunction(),
+		cel.Variable(unknownName, cel.DynType),
 	}
 	for _, v := range use.Variables {
 		options = append(options, cel.Variable(v.Name, v.Type.cel()))
@@ -60,6 +63,7 @@ func NewEnv(use Use) (*Env, error) {
 	return &Env{
 		use: use, cel: env, bindings: bindings,
 		signatures: sync.OnceValue(func() map[string][]signature { return signatures(env) }),
+		loads:      sync.OnceValue(func() map[loadKey]load { return loads(env) }),
 	}, nil
 }
 
@@ -109,7 +113,7 @@ func (e *Env) program(source string, want Type) (*Program, error) {
 	}
 	return &Program{
 		env: e, source: source, want: want, gives: typeOf(checked.OutputType()), reads: reads,
-		info: checked.NativeRep().SourceInfo(), program: program,
+		checked: checked.NativeRep(), program: program,
 	}, nil
 }
 
@@ -119,10 +123,22 @@ func (e *Env) compile(source string, want Type) (*cel.Ast, error) {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the expression has %d bytes, at most %d are allowed",
 			len(source), e.use.Limits.Source)
 	}
-	checked, issues := e.cel.Compile(source)
-	if issues.Err() != nil {
-		return nil, e.compileIssue(source, issues.Errors()).jig()
+	if issue := scan(source); issue != nil {
+		return nil, issue.jig()
 	}
+	parsed, issues := e.cel.Parse(source)
+	if found := issues.Errors(); len(found) > 0 {
+		return nil, e.compileIssue(source, found).jig()
+	}
+	if issue := e.tooHard(source, parsed.NativeRep()); issue != nil {
+		return nil, issue.jig()
+	}
+	takeBack := plain(parsed.NativeRep())
+	checked, issues := e.cel.Check(parsed)
+	if found := issues.Errors(); len(found) > 0 {
+		return nil, e.compileIssue(source, found).jig()
+	}
+	takeBack(checked.NativeRep())
 	if !want.fits(checked.OutputType()) {
 		return nil, wrongResult(source, checked.OutputType().String(), want).jig()
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/cel-go/cel"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
@@ -155,5 +156,22 @@ func FuzzTemplate(f *testing.F) {
 		if err == nil {
 			require.Equal(t, "["+string(got)+"]", string(rendered))
 		}
+	})
+}
+
+// What cel-go can parse is never refused as a syntax error before it is parsed.
+func FuzzTokens(f *testing.F) {
+	for _, source := range []string{"'''a'b'''", `''+'\'"\x41\u00e9\101'`, `r'\'+br"\"`, "\"\"\"\n\"\"\"", "a.`b c`", "1e-3u0x1f // '", "'''a'", "rb''", "x\fy", "!-!--1"} {
+		f.Add(source)
+	}
+	env := stepEnv(f)
+	raw, err := cel.NewEnv(cel.OptionalTypes())
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, source string) {
+		if _, err := env.Compile(source); err == nil || !strings.Contains(err.Error(), "syntax error") {
+			return
+		}
+		_, issues := raw.Parse(source)
+		require.NotEmpty(t, issues.Errors(), source)
 	})
 }

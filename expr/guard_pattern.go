@@ -15,6 +15,7 @@ import (
 // checkPatterns refuses regular expressions that are written out in the source and are malformed or too large.
 func checkPatterns(source string, checked *ast.AST) *IssueError {
 	var found *IssueError
+	sum := int64(0)
 	ast.PostOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if found != nil || e.Kind() != ast.CallKind || e.AsCall().FunctionName() != overloads.Matches {
 			return
@@ -25,7 +26,11 @@ func checkPatterns(source string, checked *ast.AST) *IssueError {
 			return
 		}
 		if pattern, ok := last.AsLiteral().(types.String); ok {
-			if _, err := patternSize(string(pattern)); err != nil {
+			size, err := patternSize(string(pattern))
+			if sum += size; err == nil && sum > maxPatternSum {
+				err = fmt.Errorf("the regular expressions are too large together: more than %d steps", maxPatternSum)
+			}
+			if err != nil {
 				found = &IssueError{Source: source, Message: err.Error(), Offset: offsetOf(checked.SourceInfo(), last.ID())}
 			}
 		}

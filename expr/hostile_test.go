@@ -34,18 +34,18 @@ func hostile() map[string]string {
 	tenfold := "[@,@,@,@,@,@,@,@,@,@]"
 	text := "lists.range(50000).map(x, 'aaaaaaaaaaaaaaaaaaaa').join()"
 	out := map[string]string{
-		"texts doubled":       nested(60, "'aaaaaaaaaaaaaaaa'", "@+@", "@"),
-		"lists doubled":       nested(60, "['a']", "@+@", "@.size()"),
-		"deep result":         nested(30, "[1]", tenfold, "@"),
-		"deep comparison":     nested(30, "[1]", tenfold, "@ == @"),
-		"deep inequality":     nested(30, "[1]", tenfold, "@ != @"),
-		"deep membership":     nested(30, "[1]", tenfold, "@ in [@]"),
-		"deep distinct":       nested(30, "[1]", tenfold, "@.distinct()"),
-		"deep sets":           nested(30, "[1]", tenfold, "sets.equivalent(@, @)"),
-		"deep flatten":        nested(30, "[1]", tenfold, "@.flatten(20)"),
-		"deep format":         nested(30, "[1]", tenfold, "'%s'.format([@])"),
-		"deep JSON":           nested(30, "[1]", tenfold, "json.encode(@)"),
-		"deep map":            nested(30, "{'a': 1}", "{'a': @, 'b': @, 'c': @, 'd': @}", "@ == @"),
+		"texts doubled":       nested(30, "'aaaaaaaaaaaaaaaa'", "@+@", "@"),
+		"lists doubled":       nested(30, "['a']", "@+@", "@.size()"),
+		"deep result":         nested(12, "[1]", tenfold, "@"),
+		"deep comparison":     nested(12, "[1]", tenfold, "@ == @"),
+		"deep inequality":     nested(12, "[1]", tenfold, "@ != @"),
+		"deep membership":     nested(12, "[1]", tenfold, "@ in [@]"),
+		"deep distinct":       nested(12, "[1]", tenfold, "@.distinct()"),
+		"deep sets":           nested(12, "[1]", tenfold, "sets.equivalent(@, @)"),
+		"deep flatten":        nested(12, "[1]", tenfold, "@.flatten(20)"),
+		"deep format":         nested(12, "[1]", tenfold, "'%s'.format([@])"),
+		"deep JSON":           nested(12, "[1]", tenfold, "json.encode(@)"),
+		"deep map":            nested(12, "{'a': 1}", "{'a': @, 'b': @, 'c': @, 'd': @}", "@ == @"),
 		"long range":          "lists.range(1000000000)",
 		"many ranges":         "lists.range(1000).map(x, lists.range(10000))",
 		"many constants":      "lists.range(100000).map(x, [x" + strings.Repeat(",1", 1500) + "])",
@@ -139,6 +139,9 @@ func TestHostileExpressionsAreRefused(t *testing.T) { //nolint:paralleltest // i
 		t.Run(name, func(t *testing.T) {
 			measured(t, func() error {
 				p, err := env.Compile(source)
+				if strings.HasPrefix(source, "cel.bind(") {
+					require.NoError(t, err, "it is the evaluation that is refused")
+				}
 				if err == nil {
 					_, err = p.Eval(t.Context(), nil)
 				}

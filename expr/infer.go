@@ -227,10 +227,10 @@ const maxGap = 100
 // comprehension is the shape of a macro. What the accumulator is, the macros' expansions tell: bind keeps its value, map and
 // filter append to a list, the others keep the kind that they begin with.
 func (in *inferrer) comprehension(c ast.ComprehensionExpr) shape {
-	over := in.infer(c.IterRange())
+	over := in.infer(rangeOf(c))
 	accumulator := in.infer(c.AccuInit())
 	if over.kinds&(kindList|kindMap) == 0 {
-		in.report(in.start(c.IterRange()), "%s is %s, which has no items to go over", chain(c.IterRange()), over.kinds)
+		in.report(in.start(rangeOf(c)), "%s is %s, which has no items to go over", chain(rangeOf(c)), over.kinds)
 		over = anything()
 	}
 	isBind := isName(c.LoopStep(), c.AccuVar())

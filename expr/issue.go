@@ -70,7 +70,17 @@ func (i *IssueError) jig() *jig.Error {
 	if strings.Contains(i.Source, "\n") {
 		where = fmt.Sprintf("line %d, column %d", line, column)
 	}
-	return &jig.Error{Code: jig.CodeInvalidInput, Message: i.Message + " (" + where + ")\n" + i.Caret(), Cause: i}
+	return &jig.Error{Code: jig.CodeInvalidInput, Message: shortened(i.Message) + " (" + where + ")\n" + i.Caret(), Cause: i}
+}
+
+// longestMessage is the most of a message that is shown; it may name what was written, such as a word of 4,000 letters.
+const longestMessage = 400
+
+func shortened(message string) string {
+	if len(message) <= longestMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:longestMessage], "") + "…"
 }
 
 // within moves the issues of an expression to the template that holds it, where it begins at an offset.
@@ -168,7 +178,7 @@ func (p *Program) evalError(ctx context.Context, err error) error {
 	issue := &IssueError{Source: p.source, Message: p.env.plainEval(err.Error()), Cause: err}
 	var failed *types.Err
 	if errors.As(err, &failed) {
-		issue.Offset = offsetOf(p.info, failed.NodeID())
+		issue.Offset = offsetOf(p.checked.SourceInfo(), failed.NodeID())
 	}
 	if key, ok := strings.CutPrefix(err.Error(), "no such key: "); ok {
 		issue.Offset = atKey(p.source, key, issue.Offset)

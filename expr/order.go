@@ -55,6 +55,14 @@ func orderRanges(checked *ast.AST) {
 	}
 }
 
+// rangeOf is the range of a comprehension as it was written.
+func rangeOf(c ast.ComprehensionExpr) ast.Expr {
+	if args, ok := callOf(c.IterRange(), orderedName); ok {
+		return args[0]
+	}
+	return c.IterRange()
+}
+
 // emptyList is the range of cel.bind, which is no loop.
 func emptyList(e ast.Expr) bool { return e.Kind() == ast.ListKind && e.AsList().Size() == 0 }
 

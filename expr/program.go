@@ -21,7 +21,7 @@ type Program struct {
 	want    Type
 	gives   Type
 	reads   Reads
-	info    *ast.SourceInfo
+	checked *ast.AST
 	program cel.Program
 }
 
