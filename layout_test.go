@@ -40,7 +40,7 @@ func arrows() map[string][]string {
 		"activities":      {"."},
 		"workflows":       {".", "activities"},
 		"client":          {".", "workflows"},
-		"starter":         {".", "client", "spec"},
+		"starter":         {".", "client", "spec", "policy"},
 		"bundles":         {".", "spec", "tools"},
 		"deploy":          {},
 		"worker":          {anything},

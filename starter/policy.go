@@ -1,0 +1,346 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/spec"
+)
+
+func (a *app) policyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Try policies before they rule on anything",
+		Long: `Try policies before they rule on anything: run the cases that a policy document ships with, or ask it about one call.
+Nothing is called and nothing is changed.`,
+		Example: `  jig policy test production.yaml
+  jig policy explain production.yaml --tool file.write --input path=docs/a.md`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.policyTestCommand(), a.policyExplainCommand())
+	return cmd
+}
+
+// addCatalogFile adds --catalog alone: without a catalogue and without a worker nothing is known of tools.
+func (f *catalogFlags) addCatalogFile(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.file, "catalog", "", "catalogue from `catalog export`, in place of asking the worker")
+	_ = cmd.MarkFlagFilename("catalog", "json") //nolint:errcheck // fails for an unknown flag alone
+}
+
+func (a *app) policyTestCommand() *cobra.Command {
+	var f catalogFlags
+	cmd := &cobra.Command{
+		Use:   "test FILE",
+		Short: "Run the cases of a policy document",
+		Long: `Run the cases of a policy document. The running worker, or a catalogue from "catalog export", says what the tools are whose
+cases give no more than their name; when every case writes its tool out, neither is needed. The exit code is 1 when a case
+fails. For programs: {"ok", "cases": [{"name", "expect", "got", "rules", "ok", "problem"?, "reasons"?}]}.`,
+		Example: `  jig policy test production.yaml
+  jig policy test production.yaml --catalog catalog.json --output json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			doc, rules, err := a.readPolicy(args[0])
+			if err != nil {
+				return err
+			}
+			tools, err := a.toolsOfCases(cmd.Context(), doc.Policy.Cases, f)
+			if err != nil {
+				return err
+			}
+			return a.printCases(policy.Test(cmd.Context(), rules, tools))
+		},
+	}
+	f.addCatalogFile(cmd)
+	return cmd
+}
+
+// readPolicy reads and compiles a policy document.
+func (a *app) readPolicy(file string) (spec.Document, *policy.Rules, error) {
+	body, err := a.readFile(file)
+	if err != nil {
+		return spec.Document{}, nil, usage(err)
+	}
+	doc, problems := spec.Load(file, body)
+	if kind := doc.Kind; kind != "" && kind != spec.KindPolicy && problems.OrNil() == nil {
+		return doc, nil, usagef("%s describes the %s %s; needed: kind: policy", file, kind, doc.Name)
+	}
+	if problems.OrNil() != nil {
+		return doc, nil, usage(problems)
+	}
+	rules, err := policy.Compile(*doc.Policy, doc.Version)
+	return doc, rules, err
+}
+
+// toolsOfCases looks up tools by name; the catalogue is asked for only when a case needs it.
+func (a *app) toolsOfCases(ctx context.Context, cases []spec.PolicyCase, f catalogFlags) (func(string) (jig.Tool, bool), error) {
+	for _, c := range cases {
+		if !c.Lookup {
+			continue
+		}
+		known, err := a.catalogue(ctx, f)
+		if err != nil {
+			return nil, alsoTry(err, "give --catalog FILE, or write the tools of cases out: tool: {name: …, permission: …}")
+		}
+		return toolIn(known), nil
+	}
+	return nil, nil //nolint:nilnil // nothing is looked up
+}
+
+func toolIn(known *client.Catalog) func(name string) (jig.Tool, bool) {
+	return func(name string) (jig.Tool, bool) {
+		for _, t := range known.Tools {
+			if t.Name == name {
+				return t, true
+			}
+		}
+		return jig.Tool{}, false
+	}
+}
+
+// caseReport is what `policy test` prints for programs.
+type caseReport struct {
+	OK    bool                `json:"ok"`
+	Cases []policy.CaseResult `json:"cases"`
+}
+
+func (a *app) printCases(results []policy.CaseResult) error {
+	failed := 0
+	for _, r := range results {
+		if !r.OK {
+			failed++
+		}
+	}
+	code := exitDone
+	if failed > 0 {
+		code = exitFailed
+	}
+	if a.json() {
+		if err := a.printJSON(caseReport{OK: failed == 0, Cases: results}); err != nil {
+			return err
+		}
+		return silent(code)
+	}
+	for _, r := range results {
+		if err := a.printCase(r); err != nil {
+			return err
+		}
+	}
+	total := plural(len(results), "case", "cases")
+	switch {
+	case len(results) == 0:
+		a.say("the policy has no cases; see docs/policies.md")
+	case failed > 0:
+		a.say("%s: %d of %s", a.err.red("failed"), failed, total)
+	default:
+		a.say("%s: %s", a.err.green("ok"), total)
+	}
+	return silent(code)
+}
+
+func (a *app) printCase(r policy.CaseResult) error {
+	if r.OK {
+		return a.print("%s    %s: %s", a.out.green("ok"), oneLine(r.Name, 0), r.Got)
+	}
+	if err := a.print("%s  %s: %s", a.out.red("FAIL"), oneLine(r.Name, 0), oneLine(r.Problem, 0)); err != nil {
+		return err
+	}
+	for _, reason := range r.Reasons {
+		if err := a.print("        %s", oneLine(reason, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// policyQuestion is what `policy explain` is asked.
+type policyQuestion struct {
+	catalog             catalogFlags
+	tool, agent, now    string
+	inputs              []string
+	groups, permissions []string
+}
+
+func (a *app) policyExplainCommand() *cobra.Command {
+	var q policyQuestion
+	cmd := &cobra.Command{
+		Use:   "explain FILE --tool NAME",
+		Short: "Say what a policy document makes of one call, and why",
+		Long: `Say what a policy document makes of one call: the verdict, and every rule that spoke. The running worker, or a catalogue
+from "catalog export", says what the tool is. The call is the first of a session that has written nothing, by the principal
+and tenant of --as and --tenant; defaults of the tool's schema are filled in at the top of the input, which is not checked.
+For programs: {"tool", "verdict", "reasons", "policy_version", "expires"?, "base": {"verdict", "reasons"},
+"rules": [{"rule", "verdict", "reason", "failed"?}]}.`,
+		Example: `  jig policy explain production.yaml --tool file.write --input path=docs/a.md
+  jig policy explain production.yaml --tool http.post --input @call.json --as ana --group ops --now 2026-12-24T20:00:00Z`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := jig.CheckToolName(q.tool); err != nil {
+				return usagef("--tool names the tool that is called: %w", err)
+			}
+			_, rules, err := a.readPolicy(args[0])
+			if err != nil {
+				return err
+			}
+			return a.explainCall(cmd.Context(), rules, q)
+		},
+	}
+	q.catalog.addCatalogFile(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&q.tool, "tool", "", "the tool that is called")
+	flags.StringArrayVar(&q.inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
+	flags.StringVar(&q.agent, "agent", "", "the agent that makes the call")
+	flags.StringArrayVar(&q.groups, "group", nil, "a group that the principal is in (repeatable)")
+	flags.StringArrayVar(&q.permissions, "permission", nil, "a permission that the principal holds (repeatable)")
+	flags.StringVar(&q.now, "now", "", "when the call is made (RFC 3339; default now)")
+	return cmd
+}
+
+func (a *app) explainCall(ctx context.Context, rules *policy.Rules, q policyQuestion) error {
+	now := time.Now()
+	if q.now != "" {
+		var err error
+		if now, err = time.Parse(time.RFC3339, q.now); err != nil {
+			return usagef("--now is %q; write e.g. 2026-12-24T20:00:00Z", q.now)
+		}
+	}
+	input, pairs, err := a.parseInputs(q.inputs)
+	if err != nil {
+		return err
+	}
+	known, err := a.catalogue(ctx, q.catalog)
+	if err != nil {
+		return alsoTry(err, "give --catalog FILE")
+	}
+	tool, ok := toolIn(known)(q.tool)
+	if !ok {
+		names := make([]string, 0, len(known.Tools))
+		for _, t := range known.Tools {
+			names = append(names, t.Name)
+		}
+		return jig.Errorf(jig.CodeNotFound, "there is no tool %s", q.tool).WithField("tool").WithHint(spec.Suggest(q.tool, names))
+	}
+	if input, err = inputOf(tool, input, pairs); err != nil {
+		return err
+	}
+	call := jig.Call{Tenant: a.flags.tenant, ID: "1.1", Pass: 1, Ordinal: 1, Tool: tool.Name, Version: tool.Version, Input: input}
+	session := jig.Session{Tenant: a.flags.tenant, Agent: jig.Agent{Name: q.agent}, Principal: a.principal(), Pass: 1}
+	session.Principal.Groups, session.Principal.Permissions = q.groups, q.permissions
+	return a.printExplanation(tool, rules.Explain(ctx, tool, call, session, now))
+}
+
+// inputOf puts an input together: pairs as the tool's schema has them, and the defaults at its top.
+func inputOf(tool jig.Tool, given json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if len(given) > 0 {
+		if err := json.Unmarshal(given, &fields); err != nil {
+			return nil, usagef("--input is not a JSON object: %w", err)
+		}
+	}
+	var schema struct {
+		Properties map[string]struct {
+			Type    any             `json:"type"`
+			Default json.RawMessage `json:"default"`
+		} `json:"properties"`
+	}
+	_ = json.Unmarshal(tool.InputSchema, &schema) //nolint:errcheck // one that says nothing of its properties says no types
+	for name, text := range pairs {
+		fields[name] = json.RawMessage(text)
+		if schema.Properties[name].Type == "string" || !json.Valid([]byte(text)) {
+			quoted, err := marshal(text)
+			if err != nil {
+				return nil, err
+			}
+			fields[name] = quoted
+		}
+	}
+	for name, property := range schema.Properties {
+		if _, set := fields[name]; !set && property.Default != nil {
+			fields[name] = property.Default
+		}
+	}
+	return marshal(fields)
+}
+
+// callExplanation is what `policy explain` prints for programs.
+type callExplanation struct {
+	Tool          string          `json:"tool"`
+	Verdict       jig.Verdict     `json:"verdict"`
+	Reasons       []string        `json:"reasons"`
+	PolicyVersion string          `json:"policy_version"`
+	Expires       string          `json:"expires,omitempty"`
+	Base          baseExplanation `json:"base"`
+	Rules         []policy.Spoken `json:"rules"`
+}
+
+// baseExplanation is what the tool's contract alone gives.
+type baseExplanation struct {
+	Verdict jig.Verdict `json:"verdict"`
+	Reasons []string    `json:"reasons"`
+}
+
+func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
+	expires := ""
+	if x.Expires > 0 {
+		expires = plainDuration(spec.Duration(x.Expires).String())
+	}
+	if a.json() {
+		return a.printJSON(callExplanation{
+			Tool: tool.Name, Verdict: x.Verdict, Reasons: x.Reasons, PolicyVersion: x.PolicyVersion, Expires: expires,
+			Base: baseExplanation{Verdict: x.Base.Verdict, Reasons: x.Base.Reasons}, Rules: append([]policy.Spoken{}, x.Spoken...),
+		})
+	}
+	head := fmt.Sprintf("%s: %s", tool.Name, a.verdictWord(x.Verdict))
+	if expires != "" {
+		head += ", for " + expires
+	}
+	if err := a.print("%s", head); err != nil {
+		return err
+	}
+	for _, reason := range x.Reasons {
+		if err := a.print("  %s", oneLine(reason, 0)); err != nil {
+			return err
+		}
+	}
+	if x.Verdict != x.Base.Verdict {
+		a.say("without the policy: %s", x.Base.Verdict)
+	}
+	a.say("%s", a.err.dim("policy "+x.PolicyVersion))
+	return nil
+}
+
+// plainDuration leaves out what is zero at the end: 12h for 12h0m0s.
+func plainDuration(text string) string {
+	if cut, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = cut + "m"
+	}
+	if cut, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = cut + "h"
+	}
+	return text
+}
+
+func (a *app) verdictWord(v jig.Verdict) string {
+	switch v {
+	case jig.VerdictRun:
+		return a.out.green(string(v))
+	case jig.VerdictAsk:
+		return a.out.yellow(string(v))
+	case jig.VerdictDeny, jig.VerdictRefuse:
+		return a.out.red(string(v))
+	}
+	return string(v)
+}
