@@ -193,10 +193,16 @@ func TestExamplePublishPage(t *testing.T) {
 func TestExamplePublishPageRefusesABadName(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	id := d.example("publishPage", map[string]any{"slug": "../up", "title": "Up", "body": ""})
-	_, err := d.WaitCall(t.Context(), jig.DefaultTenant, id)
-	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err), "%v", err)
-	require.ErrorContains(t, err, "/slug")
+	for field, input := range map[string]map[string]any{
+		"/slug":   {"slug": "../up", "title": "Up", "body": ""},
+		"/folder": {"slug": "up", "title": "Up", "body": "", "folder": "../site"},
+	} {
+		_, err := d.WaitCall(t.Context(), jig.DefaultTenant, d.example("publishPage", input))
+		require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err), "%v", err)
+		require.ErrorContains(t, err, field)
+	}
+	_, err := d.WaitCall(t.Context(), jig.DefaultTenant, d.example("publishPage", map[string]any{"slug": "index", "title": "Index", "body": ""}))
+	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err), "the index is no page: %v", err)
 }
 
 func TestExampleWaitForPayment(t *testing.T) {

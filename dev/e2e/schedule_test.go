@@ -240,7 +240,7 @@ func TestScheduleDeleted(t *testing.T) {
 	require.Equal(t, 1, again.code)
 	require.Contains(t, again.err, "no schedule")
 	require.True(t, eventually(t.Context(), patience, func() bool { return !shown() }))
-	unknown := d.jig("schedule", "create", name, "--tool", "test.quikc", "--every", "1h") //nolint:misspell // on purpose
+	unknown := d.jig("schedule", "create", name, "--tool", "test.quikc", "--every", "1h")
 	require.Equal(t, 1, unknown.code)
 	require.Contains(t, unknown.err, "test.quick")
 }
