@@ -1,5 +1,9 @@
 package expr
 
+import (
+	_ "time/tzdata" // expressions name time zones, e.g. now.getHours('Europe/Berlin'), and a container has no database of them
+)
+
 // PolicyUse is for the rules of a policy. They read the `tool` and the `call` that is asked for, the `agent`, the
 // `principal`, the `tenant` and the `session` that ask, and `now`. Every rule of a policy is evaluated for every call, so one
 // may cost 100,000, work on 4 MiB and give 64 KiB; its source may be 4 KiB.
