@@ -213,13 +213,14 @@ func TestExampleWaitForPayment(t *testing.T) {
 		d.signal(id, workflows.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{"order": order, "amount": amount}})
 	}
 	require.True(t, eventually(t.Context(), patience, func() bool { return len(d.eventsSoFar(id, jig.EventToolCompleted)) > 0 }), "it waits")
-	pay("2026-0041", 20) // another order
-	pay("2026-0042", 12) // not enough
+	pay("2026-0041", 20)  // another order
+	pay("2026-0042", 12)  // not enough
+	pay("2026-0042", "x") // no number
 	d.kill()
 	pay("2026-0042", 13)
 	d.start()
 	require.JSONEq(t, `{"order":"2026-0042","paid":true,"amount":13}`, string(succeeded[json.RawMessage](d, id)))
-	require.Len(t, d.events(id, "custom.paid"), 3, "what does not fit is kept all the same")
+	require.Len(t, d.events(id, "custom.paid"), 4, "what does not fit is kept all the same")
 	require.Empty(t, d.events(id, "custom.payment_missing"))
 	settled := byID(d.stored(id))["1.1/settled"]
 	require.Equal(t, jig.CallSucceeded, settled.Status)
