@@ -199,11 +199,12 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 			seen = map[string]string{}
 		}
 		seen[call.Signature] = call.ID
-		if err := a.rule(ctx, session, tools[i], call); err != nil {
+		ruling, err := a.rule(ctx, session, tools[i], call)
+		if err != nil {
 			return out, err
 		}
 		if call.Status == jig.CallWaiting {
-			out.Approvals = append(out.Approvals, a.pending(session, tools[i], *call))
+			out.Approvals = append(out.Approvals, a.pending(session, tools[i], *call, ruling))
 		}
 	}
 	return out, nil
@@ -258,20 +259,22 @@ func (a *Activities) normalize(tool jig.Tool, input json.RawMessage, call *jig.C
 }
 
 // rule puts a call through policy and sets its verdict, digest, state and, when it is denied, its result.
-func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call) error {
-	ruling := a.policy.Rule(tool, *call, session)
+func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call) (jig.Ruling, error) {
+	ruling, err := a.policy.Rule(ctx, tool, *call, session, a.now())
+	if err != nil {
+		return ruling, err
+	}
 	call.Verdict, call.Reasons, call.PolicyVersion = ruling.Verdict, ruling.Reasons, ruling.PolicyVersion
 	if tool.ConcurrencyKey != "" {
 		key, err := a.expressions.ConcurrencyKey(ctx, tool.ConcurrencyKey, call.Input)
 		if err != nil {
 			refuse(call, jig.AsError(err))
-			return nil
+			return ruling, nil
 		}
 		call.ConcurrencyKey = key
 	}
-	var err error
 	if call.Digest, err = digest(*call); err != nil {
-		return err
+		return ruling, err
 	}
 	switch ruling.Verdict {
 	case jig.VerdictRun:
@@ -284,17 +287,21 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 	default:
 		call.Verdict, call.Status = jig.VerdictAsk, jig.CallWaiting
 	}
-	return nil
+	return ruling, nil
 }
 
 // pending is the call as it is shown to the person who decides.
-func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call) jig.Pending {
+func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, ruling jig.Ruling) jig.Pending {
 	now := a.now().UTC()
+	expires := session.Agent.Limits.WithDefaults().ApprovalExpires
+	if ruling.Expires > 0 {
+		expires = ruling.Expires
+	}
 	p := jig.Pending{
 		Tenant: session.Tenant, SessionID: session.ID, Kind: jig.PendingApproval, Call: call.ID, Tool: call.Tool,
 		Input: json.RawMessage(call.Input), Summary: firstSentence(tool.Description), Reasons: call.Reasons, Digest: call.Digest,
 		RequestedBy: session.Principal.ID, RequestedAt: now,
-		ExpiresAt: now.Add(session.Agent.Limits.WithDefaults().ApprovalExpires),
+		ExpiresAt: now.Add(expires),
 	}
 	if len(p.Input) > jig.PreviewBytes {
 		p.Input, p.Truncated = jsonPreview(p.Input, jig.PreviewBytes), true

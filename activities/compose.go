@@ -265,13 +265,14 @@ func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pe
 		refuse(&call, refused)
 		return call, nil, nil
 	}
-	if err := c.rule(ctx, c.session, tool, &call); err != nil {
+	ruling, err := c.rule(ctx, c.session, tool, &call)
+	if err != nil {
 		return call, nil, err
 	}
 	if call.Status != jig.CallWaiting {
 		return call, nil, nil
 	}
-	pending := c.pending(c.session, tool, call)
+	pending := c.pending(c.session, tool, call, ruling)
 	return call, &pending, nil
 }
 

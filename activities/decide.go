@@ -138,7 +138,7 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest) error {
 	if call.Frame == "" { // calls of compositions are told apart by their id
 		edited.Signature = signature(tool, edited.Input, session.Writes)
 	}
-	if err := a.rule(ctx, session, tool, &edited); err != nil {
+	if _, err := a.rule(ctx, session, tool, &edited); err != nil {
 		return err
 	}
 	if edited.Status.Final() {

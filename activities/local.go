@@ -64,6 +64,9 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 		if digested, err := digest(fresh); err != nil || digested != call.Digest || fresh.Version != call.Version {
 			continue
 		}
+		if denied, err := a.deniedNow(ctx, session, tool, call); err != nil || denied {
+			continue
+		}
 		running.Go(func() { records[i] = a.quickly(ctx, session, tool, call) })
 	}
 	running.Wait()

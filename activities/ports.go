@@ -163,8 +163,9 @@ type Catalogue interface {
 
 // Policy rules on calls.
 type Policy interface {
-	// Rule gives the verdict on a call that is well-formed and permitted.
-	Rule(tool jig.Tool, call jig.Call, session jig.Session) jig.Ruling
+	// Rule gives the verdict on a call that is well-formed and permitted, by the policies that the tenant has now. An error is
+	// of finding them: then nothing is decided.
+	Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error)
 }
 
 // Model answers prompts.

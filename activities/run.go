@@ -84,13 +84,22 @@ type unclaimed struct {
 	again bool
 }
 
-// claim reserves a call for an attempt: what would run is digested and held against what was admitted and approved.
+// claim reserves a call for an attempt: what would run is digested and held against what was admitted and approved, and
+// policy is asked once more, in case it has come to deny the call since.
 func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (jig.Reservation, *unclaimed, error) {
 	running := call
 	running.Version = tool.Version
 	digested, err := digest(running)
 	if err != nil {
 		return jig.Reservation{}, nil, err
+	}
+	denied, err := a.deniedNow(ctx, session, tool, call)
+	if err != nil {
+		return jig.Reservation{}, nil, err
+	}
+	if denied {
+		ran, again, err := a.readmit(ctx, session, call, tool)
+		return jig.Reservation{}, &unclaimed{ran: ran, again: again}, err
 	}
 	var r jig.Reservation
 	err = insist(ctx, func() (err error) {
@@ -143,14 +152,18 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 		return ran, false, err
 	}
 	fresh := call
+	var ruling jig.Ruling
 	if failed := a.normalize(tool, call.Input, &fresh); failed != nil {
 		refuse(&fresh, failed)
-	} else if err := a.rule(ctx, session, tool, &fresh); err != nil {
-		return Ran{}, false, err
+	} else {
+		var err error
+		if ruling, err = a.rule(ctx, session, tool, &fresh); err != nil {
+			return Ran{}, false, err
+		}
 	}
 	var approval *jig.Pending
 	if fresh.Status == jig.CallWaiting {
-		p := a.pending(session, tool, fresh)
+		p := a.pending(session, tool, fresh, ruling)
 		approval = &p
 	}
 	stored, err := a.store.Readmit(ctx, fresh, approval)
@@ -165,6 +178,15 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 		return Ran{}, true, nil
 	}
 	return result(stored), false, nil
+}
+
+// deniedNow reports whether policy denies a call that was admitted and has not begun.
+func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (bool, error) {
+	if call.Status != jig.CallReserved {
+		return false, nil
+	}
+	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
+	return ruling.Verdict == jig.VerdictDeny, err
 }
 
 // execute runs the tool under a reservation and finalises the attempt.

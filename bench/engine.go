@@ -51,7 +51,7 @@ func newEngine(ctx context.Context, url string, entered func(entry)) (*engine, e
 		e.tools = append(e.tools, t.Name)
 	}
 	e.activities = activities.New(activities.Deps{
-		Store: db, Catalogue: registry, Policy: policy.Base{}, Model: planner{}, Expressions: expressions,
+		Store: db, Catalogue: registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
 		Composer: compose.NewEngine(), Agents: plain{}, Schemas: newSchemas(), Logger: quiet,
 	})
 	return e, nil

@@ -114,7 +114,9 @@ func (r *Rules) Version() string {
 
 // Spoken is a rule that spoke on a call: its condition held, or could not be worked out.
 type Spoken struct {
-	Rule string `json:"rule"`
+	// Policy is the name of the document that the rule stands in.
+	Policy string `json:"policy"`
+	Rule   string `json:"rule"`
 	// Verdict is the rule's; ask when it failed, whatever it says.
 	Verdict jig.Verdict `json:"verdict"`
 	// Reason is what people are told, on one line; never empty.
@@ -144,24 +146,10 @@ func (r *Rules) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session 
 
 // Explain is Rule, and says what led to the verdict.
 func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
-	start := baseVerdict(tool)
-	x := Explanation{Base: jig.Ruling{Verdict: start.verdict, Reasons: start.reasons, PolicyVersion: BaseVersion}}
-	x.Spoken = r.speak(ctx, tool, call, session, now)
-	x.Ruling = jig.Ruling{Verdict: decide(start, x.Spoken), PolicyVersion: r.Version()}
-	if x.Verdict == start.verdict {
-		x.Reasons = slices.Clone(start.reasons)
+	if r == nil {
+		return Set(nil).Explain(ctx, tool, call, session, now)
 	}
-	for _, s := range x.Spoken {
-		reason := fmt.Sprintf("policy %s, rule %s: %s", r.name, s.Rule, s.Reason)
-		if s.Verdict != x.Verdict {
-			reason += fmt.Sprintf(" (says %s, overruled)", s.Verdict)
-		}
-		x.Reasons = append(x.Reasons, reason)
-		if x.Verdict == jig.VerdictAsk && s.expires > 0 && (x.Expires == 0 || s.expires < x.Expires) {
-			x.Expires = s.expires
-		}
-	}
-	return x
+	return Set{r}.Explain(ctx, tool, call, session, now)
 }
 
 // decide gives the verdict.
@@ -181,7 +169,7 @@ func decide(start base, spoken []Spoken) jig.Verdict {
 	return strictest
 }
 
-// speak asks every rule.
+// speak asks every rule of the document.
 func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) []Spoken {
 	if r == nil || len(r.rules) == 0 {
 		return nil
@@ -193,16 +181,13 @@ func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session
 		switch {
 		case err != nil:
 			all = append(all, Spoken{
-				Rule: one.name, Verdict: jig.VerdictAsk, Failed: true,
+				Policy: r.name, Rule: one.name, Verdict: jig.VerdictAsk, Failed: true,
 				Reason: line("it could not be worked out, so a person is asked: " + why(err)),
 			})
 		case holds:
-			all = append(all, Spoken{Rule: one.name, Verdict: one.verdict, Reason: one.because(ctx, vars), expires: one.expires})
+			all = append(all, Spoken{Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: one.because(ctx, vars), expires: one.expires})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Spoken) int {
-		return cmp.Or(cmp.Compare(strictness(b.Verdict), strictness(a.Verdict)), cmp.Compare(a.Rule, b.Rule))
-	})
 	return all
 }
 

@@ -153,7 +153,7 @@ func TestPolicyExplain(t *testing.T) {
 	require.JSONEq(t, `{"tool":"file.write","verdict":"ask","expires":"1h30m","policy_version":"`+report.PolicyVersion+`",
 		"reasons":["file.write changes data (permission write)","policy shop, rule many: it says ask","policy shop, rule docs: pages are reviewed (says run, overruled)"],
 		"base":{"verdict":"ask","reasons":["file.write changes data (permission write)"]},
-		"rules":[{"rule":"many","verdict":"ask","reason":"it says ask"},{"rule":"docs","verdict":"run","reason":"pages are reviewed"}]}`, got.stdout)
+		"rules":[{"policy":"shop","rule":"many","verdict":"ask","reason":"it says ask"},{"policy":"shop","rule":"docs","verdict":"run","reason":"pages are reviewed"}]}`, got.stdout)
 }
 
 func TestPolicyExplainMistakes(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package catalog holds the tool catalog.put, with which an operator registers documents: agents, execution specs and
-// skills. It must not know how documents are stored.
+// Package catalog holds the tool catalog.put, with which an operator registers documents: agents, execution specs, skills
+// and policies. It must not know how documents are stored.
 package catalog
 
 import (
@@ -27,7 +27,12 @@ type Options struct {
 	Known func(ctx context.Context, tenant string) (spec.Catalogue, error)
 	// KindOf maps a document's kind to the one it is stored under; required.
 	KindOf func(kind spec.Kind) string
+	// Check says what else is wrong with a document, given the tenant's tools; required.
+	Check func(ctx context.Context, doc spec.Document, tools []jig.Tool) error
 }
+
+// PutTool is the name of the tool that registers documents.
+const PutTool = "catalog.put"
 
 // File is a document as its author wrote it.
 type File struct {
@@ -66,10 +71,10 @@ func (r Result) Summary() string {
 // Tools returns the family.
 func Tools(o Options) []tools.Tool {
 	return []tools.Tool{tools.New(jig.Tool{
-		Name: "catalog.put",
-		Description: "Registers agents, execution specs and skills of the tenant, or new versions of them, after checking them against what is there. " +
+		Name: PutTool,
+		Description: "Registers agents, execution specs, skills and policies of the tenant, or new versions of them, after checking them against what is there. " +
 			"Sessions that run keep the versions they began with. Returns the kind, name and version of each document.",
-		Permission: jig.PermissionWrite, Risk: jig.RiskModerate, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
+		Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
 	}, func(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
 		return o.put(ctx, inv.Tenant, in)
 	})}
@@ -93,6 +98,11 @@ func (o Options) put(ctx context.Context, tenant string, in Files) (Result, erro
 	}
 	if err := problems.OrNil(); err != nil {
 		return Result{}, err
+	}
+	for _, doc := range docs {
+		if err := o.Check(ctx, doc, known.Tools); err != nil {
+			return Result{}, err
+		}
 	}
 	var out Result
 	for _, p := range problems {

@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,12 @@ func put(t *testing.T, s shelf, documents ...catalog.File) jig.ToolResult {
 	t.Helper()
 	registry, err := tools.NewRegistry(catalog.Tools(catalog.Options{
 		Store: s, KindOf: func(k spec.Kind) string { return "stored-" + string(k) },
+		Check: func(_ context.Context, doc spec.Document, _ []jig.Tool) error {
+			if doc.Name == "acme.refused" {
+				return jig.Errorf(jig.CodeInvalidInput, "refused")
+			}
+			return nil
+		},
 		Known: func(context.Context, string) (spec.Catalogue, error) {
 			return spec.Catalogue{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}, nil
 		},
@@ -52,6 +59,15 @@ func TestPutKeepsWhatIsInOrder(t *testing.T) {
 	require.True(t, result.Success, "%+v", result.Error)
 	require.Equal(t, "registered acme.readIt", result.Summary)
 	require.Contains(t, s, "acme stored-composition acme.readIt")
+}
+
+func TestPutKeepsNothingThatIsRefused(t *testing.T) {
+	t.Parallel()
+	s := shelf{}
+	result := put(t, s, catalog.File{Path: "read.yaml", Body: good},
+		catalog.File{Path: "refused.yaml", Body: strings.ReplaceAll(good, "acme.readIt", "acme.refused")})
+	require.False(t, result.Success)
+	require.Empty(t, s)
 }
 
 func TestPutChecksAllBeforeItKeepsAny(t *testing.T) {

@@ -28,7 +28,7 @@ func builtins(s Settings, db *store.DB, models *model.Router, registry **tools.R
 		artifact.Tools(artifact.Options{Store: activities.Values{Store: db}}),
 		web.Tools(web.Options{AllowLoopback: s.AllowLoopback}),
 		prompt.Tools(prompt.Options{Model: models, Skills: kept, DefaultModel: s.Model}),
-		catalog.Tools(catalog.Options{Store: db, Known: kept.known(registry), KindOf: storedKind}),
+		catalog.Tools(catalog.Options{Store: db, Known: kept.known(registry), KindOf: storedKind, Check: checkPolicy}),
 	)
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/model"
-	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
@@ -73,7 +72,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	a := activities.New(activities.Deps{
 		Store:       w.store,
 		Catalogue:   registry,
-		Policy:      policy.Base{},
+		Policy:      newPolicies(w.store),
 		Model:       models,
 		Expressions: expressions,
 		Composer:    compose.NewEngine(),

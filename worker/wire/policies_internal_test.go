@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools/catalog"
+)
+
+// papers are policy documents by name.
+type papers map[string]string
+
+func (p papers) CurrentDocuments(context.Context, string, string) ([]jig.DocumentVersion, error) {
+	list := make([]jig.DocumentVersion, 0, len(p))
+	for name := range p {
+		list = append(list, jig.DocumentVersion{Kind: "policy", Name: name, Version: "v1"})
+	}
+	return list, nil
+}
+
+func (p papers) DocumentAt(_ context.Context, _, _, name, _ string) ([]byte, error) {
+	return []byte(p[name]), nil
+}
+
+func ruled(t *testing.T, p papers, tool jig.Tool) jig.Ruling {
+	t.Helper()
+	call := jig.Call{ID: "1.1", Tool: tool.Name, Input: []byte(`{}`)}
+	ruling, err := newPolicies(p).Rule(t.Context(), tool.Seal(), call, jig.Session{ID: "ses_1", Tenant: "acme"}, time.Unix(0, 0))
+	require.NoError(t, err)
+	return ruling
+}
+
+const denyAll = `kind: policy
+name: closed
+rules: [{name: all, when: "true", verdict: deny, reason: closed}]
+`
+
+func TestPolicyRules(t *testing.T) {
+	t.Parallel()
+	read := jig.Tool{Name: "a.read", Permission: jig.PermissionRead}
+	require.Equal(t, jig.VerdictRun, ruled(t, papers{}, read).Verdict)
+	require.Equal(t, jig.VerdictDeny, ruled(t, papers{"closed": denyAll}, read).Verdict)
+}
+
+func TestNobodyIsLockedOutOfThePolicies(t *testing.T) {
+	t.Parallel()
+	put := jig.Tool{Name: catalog.PutTool, Permission: jig.PermissionWrite}
+	ruling := ruled(t, papers{"closed": denyAll}, put)
+	require.Equal(t, jig.VerdictAsk, ruling.Verdict)
+	require.Contains(t, ruling.Reasons, "policy closed, rule all: closed")
+}
+
+func TestUnreadablePolicyLetsNothingRun(t *testing.T) {
+	t.Parallel()
+	ruling := ruled(t, papers{"odd": "kind: policy\nname: odd\nnovelty: 3\n"}, jig.Tool{Name: "a.read", Permission: jig.PermissionRead})
+	require.Equal(t, jig.VerdictAsk, ruling.Verdict)
+	require.Contains(t, ruling.Reasons[0], "policy odd")
+}
