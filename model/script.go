@@ -81,7 +81,7 @@ func newScriptProvider() *scriptProvider {
 func (p *scriptProvider) check(string) error { return nil }
 
 func (p *scriptProvider) answer(ctx context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error) {
-	plan, err := p.plan(request.Script) //nolint:contextcheck // compiling looks at constants, which evaluate nothing
+	plan, err := p.plan(request.Script)
 	if err != nil {
 		return jig.Turn{}, err
 	}

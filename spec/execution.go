@@ -64,7 +64,7 @@ func (d *decoder) executionHead(tree *node) (Execution, ToolHead, bool) {
 	if n := tree.get("kind"); n != nil {
 		kind = Kind(n.text)
 	}
-	switch kind {
+	switch kind { //nolint:exhaustive // the kinds that can be executed
 	case KindComposition:
 		var h CompositionHead
 		d.into(tree, "", reflect.ValueOf(&h).Elem())

@@ -97,10 +97,10 @@ func wrongKeys(n int) string {
 func TestHostileSpecs(t *testing.T) { //nolint:paralleltest // see above
 	_, err := spec.LoadExecution("full.yaml", []byte(fullComposition))
 	require.NoError(t, err)
-	for name, c := range hostileSpecs() {
+	for name, c := range hostileSpecs() { //nolint:paralleltest // see above
 		t.Run(name, func(t *testing.T) {
 			problems, took, memory := costOf([]byte(c.body))
-			for try := 0; try < 4 && took >= hostileTime; try++ { // the machine may have been busy
+			for try := 0; try < 20 && took >= hostileTime; try++ { // the machine may have been busy
 				problems, took, memory = costOf([]byte(c.body))
 			}
 			require.Less(t, took, hostileTime)

@@ -103,11 +103,11 @@ func versionOf(body []byte) string {
 }
 
 // id is what two documents may not have in common.
-func (doc Document) id() string {
-	if doc.Kind.IsExecution() {
-		return "execution spec " + doc.Name // all of them are called by name alone
+func (d Document) id() string {
+	if d.Kind.IsExecution() {
+		return "execution spec " + d.Name // all of them are called by name alone
 	}
-	return string(doc.Kind) + " " + doc.Name
+	return string(d.Kind) + " " + d.Name
 }
 
 // LoadFS reads the documents below a folder of a file system ("." for all of it), in the order of their paths. A folder with

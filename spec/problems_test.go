@@ -22,7 +22,7 @@ type problemCase struct {
 	File string `yaml:"file"`
 	// Document is the text; Prefix and a padding of many lines may stand before it.
 	Document string `yaml:"document"`
-	Prefix   string `yaml:"document_prefix"`
+	Prefix   string `yaml:"prefix"`
 	Pad      struct {
 		Line  string `yaml:"line"`
 		Times int    `yaml:"times"`

@@ -42,7 +42,7 @@ type SkillHead struct {
 	License       string          `json:"license,omitempty" jsonschema:"The licence of the skill; not used."`
 	Compatibility string          `json:"compatibility,omitempty" jsonschema:"What the skill was made for; not used."`
 	Metadata      json.RawMessage `json:"metadata,omitempty" jsonschema:"Anything; not used."`
-	AllowedTools  json.RawMessage `json:"allowed-tools,omitempty" jsonschema:"Not used: the caller's own whitelist decides."`
+	AllowedTools  json.RawMessage `json:"allowed-tools,omitempty" jsonschema:"Not used: the caller's own whitelist decides."` //nolint:tagliatelle // the name that skills made elsewhere use
 }
 
 // keptSkill is a skill as it is kept.

@@ -62,7 +62,8 @@ func TestLoadFSMakesOneDocumentOfASkill(t *testing.T) {
 	require.Equal(t, doc.Name, again.Name)
 
 	files["skills/notes/style.md"] = &fstest.MapFile{Data: []byte("Long ones.")}
-	changed, _ := spec.LoadFS(files, "skills")
+	changed, problems := spec.LoadFS(files, "skills")
+	require.Empty(t, problems)
 	require.NotEqual(t, doc.Version, changed[0].Version, "a file of the skill is part of its version")
 
 	one, problems := spec.Load("notes/SKILL.md", []byte(skillText))

@@ -205,9 +205,9 @@ func described(t *testing.T, path string, schema any) {
 			described(t, path, one)
 		}
 	case map[string]any:
-		properties, _ := s["properties"].(map[string]any)
+		properties, _ := s["properties"].(map[string]any) //nolint:errcheck // a schema without properties has none to describe
 		for name, property := range properties {
-			description, _ := property.(map[string]any)["description"].(string)
+			description, _ := property.(map[string]any)["description"].(string) //nolint:errcheck // none is found below
 			require.NotEmpty(t, description, "%s.%s", path, name)
 		}
 		for key, inner := range s {

@@ -60,7 +60,7 @@ func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
 func moving(m jig.FrameMove) (move, error) {
 	pass, ordinal, _, err := jig.ParseCallID(m.CallID)
 	if err != nil {
-		return move{}, err //nolint:wrapcheck // a *jig.Error that names the call
+		return move{}, err
 	}
 	ready := move{FrameMove: m, events: &log{}}
 	if m.Done {

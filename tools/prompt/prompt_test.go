@@ -127,8 +127,8 @@ func TestStructured(t *testing.T) {
 				s := modeltest.New(t, modeltest.Text(text))
 				var got answer
 				result := kitOver(t, s).Succeed("prompt.direct", ask(name), &got)
-				require.Equal(t, `{"title":"a","count":2}`, string(got.Output))
-				require.Equal(t, `{"title":"a","count":2}`, result.Summary)
+				require.JSONEq(t, `{"title":"a","count":2}`, string(got.Output))
+				require.JSONEq(t, `{"title":"a","count":2}`, result.Summary)
 				require.Nil(t, got.Text)
 				require.JSONEq(t, `{"input":10,"output":5}`, string(got.Usage))
 				require.True(t, strings.HasPrefix(s.Requests()[0].System, "You sum up.\n\nAnswer with one JSON value"))
