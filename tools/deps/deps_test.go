@@ -96,6 +96,7 @@ func TestListRunsLocally(t *testing.T) {
 
 // expected is what a person reads in the licence files of this repository's direct dependencies.
 const expected = `{
+	"cel.dev/expr": "Apache-2.0",
 	"charm.land/huh/v2": "MIT", "charm.land/lipgloss/v2": "MIT", "code.dny.dev/ssrf": "MIT",
 	"github.com/anthropics/anthropic-sdk-go": "MIT", "github.com/bmatcuk/doublestar/v4": "MIT",
 	"github.com/compose-spec/compose-go/v2": "Apache-2.0", "go.temporal.io/api": "MIT", "golang.org/x/net": "BSD-3-Clause",
@@ -109,7 +110,8 @@ const expected = `{
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc": "Apache-2.0 BSD-3-Clause", "go.opentelemetry.io/otel/exporters/prometheus": "Apache-2.0 BSD-3-Clause",
 	"go.opentelemetry.io/otel/sdk": "Apache-2.0 BSD-3-Clause", "go.opentelemetry.io/otel/sdk/metric": "Apache-2.0 BSD-3-Clause", "go.temporal.io/sdk": "MIT",
 	"go.temporal.io/sdk/contrib/envconfig": "MIT", "go.temporal.io/sdk/contrib/opentelemetry": "MIT", "go.yaml.in/yaml/v4": "Apache-2.0 MIT",
-	"golang.org/x/mod": "BSD-3-Clause", "golang.org/x/term": "BSD-3-Clause", "golang.org/x/time": "BSD-3-Clause"
+	"golang.org/x/mod": "BSD-3-Clause", "golang.org/x/term": "BSD-3-Clause", "golang.org/x/time": "BSD-3-Clause",
+	"google.golang.org/protobuf": "BSD-3-Clause"
 }`
 
 func TestLicensesOfThisRepository(t *testing.T) {
