@@ -76,7 +76,7 @@ histories: fetch jig-dev ## record the workflow histories anew, then replay them
 	@go test -count=1 -run Replay ./workflows/...
 
 bench: fetch jig-dev ## measure against the named baselines and write docs/benchmarks.md
-	@scripts/say.sh "bench: about twenty minutes"
+	@scripts/say.sh "bench: about half an hour"
 	@$(AROUND) go run ./bench --out docs/benchmarks.md
 
 bench-smoke: fetch jig-dev
