@@ -99,7 +99,7 @@ func readRuns(t *testing.T) []aRun {
 func TestRunsConform(t *testing.T) {
 	t.Parallel()
 	runs := readRuns(t)
-	require.GreaterOrEqual(t, len(runs), 60)
+	require.GreaterOrEqual(t, len(runs), 120)
 	seen := map[string]bool{}
 	for _, one := range runs {
 		require.False(t, seen[one.Name], "two cases are called %q", one.Name)
