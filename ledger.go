@@ -117,13 +117,6 @@ type ReconcileRequest struct {
 	Refusal        string
 }
 
-// Settlement ends a pass.
-type Settlement struct {
-	Tenant    string
-	SessionID string
-	Pass      int
-}
-
 // PassState is what settling a pass needs to know.
 type PassState struct {
 	Session Session

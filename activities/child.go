@@ -39,14 +39,10 @@ func (a *Activities) BeginChild(ctx context.Context, in RunInput) (Child, error)
 }
 
 func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error) {
-	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, []string{in.Call})
+	session, call, err := a.callOf(ctx, in.SessionRef, in.Call)
 	if err != nil {
 		return Child{}, err
 	}
-	if len(calls) == 0 {
-		return Child{}, jig.Errorf(jig.CodeNotFound, "there is no call %s in session %s", in.Call, in.SessionID)
-	}
-	call := calls[0]
 	tool, ok := a.catalogue.Tool(call.Tool)
 	if !ok {
 		return Child{}, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)

@@ -78,14 +78,10 @@ type composition struct {
 // composition finds the frame, or begins it. ended is set when there is nothing to compose: the call has its result, or
 // waits for a person again.
 func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *composition, ended *Ran, err error) {
-	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, []string{in.Call})
+	session, call, err := a.callOf(ctx, in.SessionRef, in.Call)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(calls) == 0 {
-		return nil, nil, jig.Errorf(jig.CodeNotFound, "there is no call %s in session %s", in.Call, in.SessionID)
-	}
-	call := calls[0]
 	if call.Status.Final() {
 		ran := result(call)
 		return nil, &ran, nil

@@ -48,14 +48,10 @@ func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 
 // attempt reserves and runs the call once; again says that it was admitted anew and may run at once.
 func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran Ran, again bool, err error) {
-	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, []string{in.Call})
+	session, call, err := a.callOf(ctx, in.SessionRef, in.Call)
 	if err != nil {
 		return Ran{}, false, err
 	}
-	if len(calls) == 0 {
-		return Ran{}, false, jig.Errorf(jig.CodeNotFound, "there is no call %s in session %s", in.Call, in.SessionID)
-	}
-	call := calls[0]
 	if call.Status.Final() {
 		return result(call), false, nil
 	}
@@ -75,6 +71,18 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	reservation.Call.Input = call.Input
 	ran, err = a.execute(ctx, session, tool, reservation)
 	return ran, false, err
+}
+
+// callOf reads a call with its session.
+func (a *Activities) callOf(ctx context.Context, ref SessionRef, id string) (jig.Session, jig.Call, error) {
+	session, calls, err := a.store.CallsOf(ctx, ref.Tenant, ref.SessionID, []string{id})
+	if err != nil {
+		return session, jig.Call{}, err
+	}
+	if len(calls) == 0 {
+		return session, jig.Call{}, jig.Errorf(jig.CodeNotFound, "there is no call %s in session %s", id, ref.SessionID)
+	}
+	return session, calls[0], nil
 }
 
 // unclaimed is why a call could not be claimed: it has its result or waits for a person; again says that it was admitted
