@@ -25,6 +25,10 @@ type Ruling struct {
 	// Expires is how long the approval waits that the verdict asks for; the agent's setting when it is zero. In JSON:
 	// nanoseconds.
 	Expires time.Duration `json:"expires,omitempty"`
+	// Terms are what the approval takes; those of the verdict ask.
+	Terms Terms `json:"terms,omitzero"`
+	// Base says that the tool's contract alone gave the verdict: no rule made it stricter.
+	Base bool `json:"base,omitempty"`
 }
 
 // PendingKind says what a waiting call waits for.
@@ -63,10 +67,42 @@ type Pending struct {
 	Summary   string          `json:"summary"`
 	Reasons   []string        `json:"reasons"`
 	Digest    string          `json:"digest"`
-	// RequestedBy is the principal on whose behalf the call is made.
+	// RequestedBy is the principal on whose behalf the call is made, Agent the agent that made it.
 	RequestedBy string    `json:"requested_by,omitempty"`
+	Agent       string    `json:"agent,omitempty"`
 	RequestedAt time.Time `json:"requested_at"`
-	ExpiresAt   time.Time `json:"expires_at"`
+	// ExpiresAt is zero when it never does.
+	ExpiresAt     time.Time `json:"expires_at"`
+	PolicyVersion string    `json:"policy_version,omitempty"`
+	// Terms are what it takes; nil for the plain ones: anybody, once.
+	Terms *Terms `json:"terms,omitempty"`
+	// Votes are the approvals so far, of an approval that takes several; Delegations whom people handed their word to.
+	Votes       []Vote       `json:"votes,omitempty"`
+	Delegations []Delegation `json:"delegations,omitempty"`
+	// NextAt is when somebody is reminded, or further people may decide; zero when there is no such moment before it expires.
+	NextAt time.Time `json:"next_at,omitzero"`
+	// Question is what a person is asked, in a pending question.
+	Question *Question `json:"question,omitempty"`
+	// Grant is set on an approval that a standing one gave.
+	Grant string `json:"grant,omitempty"`
+}
+
+// Consent is where the approval stands.
+func (p Pending) Consent() Consent {
+	c := Consent{RequestedBy: p.RequestedBy, RequestedAt: p.RequestedAt, Votes: p.Votes, Delegations: p.Delegations}
+	if p.Terms != nil {
+		c.Terms = *p.Terms
+	}
+	return c
+}
+
+// Question is what an agent asks a person.
+type Question struct {
+	Text string `json:"question"`
+	// Schema is what the answer must fit (JSON Schema); text when it is empty.
+	Schema json.RawMessage `json:"schema,omitempty"`
+	// Options are answers to choose from.
+	Options []json.RawMessage `json:"options,omitempty"`
 }
 
 // PreviewBytes bounds the arguments shown with an approval.
@@ -75,11 +111,12 @@ const PreviewBytes = 2048
 // Answer is what a person says.
 type Answer string
 
-// The answers. Edit is approve with changed input.
+// The answers. Approve with changed input is an edit; delegate hands the decision to somebody else.
 const (
-	AnswerApprove Answer = "approve"
-	AnswerDeny    Answer = "deny"
-	AnswerExpire  Answer = "expire"
+	AnswerApprove  Answer = "approve"
+	AnswerDeny     Answer = "deny"
+	AnswerDelegate Answer = "delegate"
+	AnswerExpire   Answer = "expire"
 )
 
 // Decision is a person's answer to one approval.
@@ -96,6 +133,23 @@ type Decision struct {
 	Note  string          `json:"note,omitempty"`
 	// Reason is told to the model when the answer is deny.
 	Reason string `json:"reason,omitempty"`
+	// To is the principal that it is delegated to.
+	To string `json:"to,omitempty"`
+	// Grant asks for a standing approval of further calls, with the approval of this one.
+	Grant *GrantRequest `json:"grant,omitempty"`
+	// Token proves who decides; see the documentation of identity.
+	Token string `json:"token,omitempty"`
+}
+
+// Reply answers a question.
+type Reply struct {
+	// Call is the call's id, e.g. "3.2".
+	Call string `json:"call"`
+	// Value is the answer; it must fit the question's schema.
+	Value json.RawMessage `json:"value"`
+	By    string          `json:"by,omitempty"`
+	Note  string          `json:"note,omitempty"`
+	Token string          `json:"token,omitempty"`
 }
 
 // ReconcileOutcome is a person's word on an effect whose outcome is unknown.
@@ -116,6 +170,7 @@ type Reconciliation struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	By     string          `json:"by,omitempty"`
 	Note   string          `json:"note,omitempty"`
+	Token  string          `json:"token,omitempty"`
 }
 
 // Ruled is what became of one decision or reconciliation.
@@ -123,10 +178,12 @@ type Ruled struct {
 	Call string `json:"call"`
 	// Outcome is accepted or refused.
 	Outcome string `json:"outcome"`
-	// Reason says why it was refused, in a sentence.
+	// Reason says why it was refused, in a sentence; of an accepted one, what is still missing.
 	Reason string `json:"reason,omitempty"`
 	// Status is where the call stands now, whoever decided it.
 	Status CallStatus `json:"status,omitempty"`
+	// Grant is the id of the standing approval that came along.
+	Grant string `json:"grant,omitempty"`
 }
 
 // Outcomes of a decision.

@@ -79,6 +79,11 @@ type Call struct {
 	Status        CallStatus `json:"status"`
 	// Fence counts attempts that began; a result is accepted from the latest alone.
 	Fence int `json:"fence"`
+	// Patch is what a person changed of the arguments, as JSON Patch (RFC 6902) from what the model asked for; EditedBy is who.
+	Patch    json.RawMessage `json:"patch,omitempty"`
+	EditedBy string          `json:"edited_by,omitempty"`
+	// Paused says what holds the call back: tenant, tool or session; empty when nothing does.
+	Paused PauseScope `json:"paused,omitempty"`
 	// DuplicateOf is the call with the same signature.
 	DuplicateOf string      `json:"duplicate_of,omitempty"`
 	Result      *ToolResult `json:"result,omitempty"`

@@ -31,6 +31,17 @@ const (
 	EventToolReconciled     EventType = "tool.reconciled"
 	EventToolUndone         EventType = "tool.undone"
 	EventDecisionRefused    EventType = "decision.refused"
+	EventApprovalVoted      EventType = "approval.voted"
+	EventApprovalDelegated  EventType = "approval.delegated"
+	EventApprovalReminded   EventType = "approval.reminded"
+	EventApprovalEscalated  EventType = "approval.escalated"
+	EventToolEdited         EventType = "tool.edited"
+	EventToolAsked          EventType = "tool.asked"
+	EventToolAnswered       EventType = "tool.answered"
+	EventGrantCreated       EventType = "grant.created"
+	EventGrantUsed          EventType = "grant.used"
+	EventSessionPaused      EventType = "session.paused"
+	EventSessionResumed     EventType = "session.resumed"
 )
 
 // EventCustom begins the types of the events that users name: those that a composition emits and those that a session is sent.

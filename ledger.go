@@ -95,14 +95,19 @@ type DecisionRequest struct {
 	SessionID string
 	// Key is the same whenever the same signal or update is processed again, so that it takes effect once.
 	Key string
-	// Claimed is true when By was not proved.
-	Claimed  bool
+	// Principal decides, with the groups and permissions that the tenant knows of; Claimed when nobody proved who it is.
+	Principal Principal
+	// Evidence is what proved it.
+	Evidence *Evidence
 	Decision Decision
-	// Edited is the call as it would run with the decision's input (canonical, validated, with its new digest and ruling);
-	// nil when the decision does not edit.
+	// Edited is the call as it would run with the decision's input (canonical, validated, with its new digest and ruling), and
+	// Fresh what people are shown of it; nil when the decision does not edit.
 	Edited *Call
+	Fresh  *Pending
+	// Grant is the standing approval that comes with it, checked against the tenant's ceiling; nil when none does.
+	Grant *Grant
 	// Refusal, when set, is recorded as decision.refused without looking further: a payload that could not be read, an edit
-	// that does not fit the schema.
+	// that does not fit the schema, a token that proves nothing.
 	Refusal string
 	Now     time.Time
 }
@@ -112,9 +117,38 @@ type ReconcileRequest struct {
 	Tenant         string
 	SessionID      string
 	Key            string
-	Claimed        bool
+	Principal      Principal
+	Evidence       *Evidence
 	Reconciliation Reconciliation
-	Refusal        string
+	// Reconcilers may say what became of an effect; nil: those who could have approved the call.
+	Reconcilers *Approvers
+	Refusal     string
+	Now         time.Time
+}
+
+// ReplyRequest is a person's answer to a question; see DecisionRequest for the fields they share. The value was found to fit the
+// question's schema.
+type ReplyRequest struct {
+	Tenant    string
+	SessionID string
+	Key       string
+	Principal Principal
+	Evidence  *Evidence
+	Reply     Reply
+	// Digest is that of the question that the value was checked against.
+	Digest  string
+	Refusal string
+	Now     time.Time
+}
+
+// Lapse is what time did to an approval.
+type Lapse struct {
+	// Status is where the call stands.
+	Status CallStatus
+	// Ask is the approval as it stands, while it waits.
+	Ask *Pending
+	// OnExpiry says what else ends, when the approval expired.
+	OnExpiry ExpiryOutcome
 }
 
 // PassState is what settling a pass needs to know.
@@ -169,4 +203,6 @@ type SessionView struct {
 	Counts         CallCounts      `json:"counts,omitempty"`
 	Tokens         int64           `json:"tokens,omitempty"`
 	Todo           json.RawMessage `json:"todo,omitempty"`
+	// Paused are the pauses that hold the session's calls back.
+	Paused []Pause `json:"paused,omitempty"`
 }

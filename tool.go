@@ -82,13 +82,19 @@ type Tool struct {
 	// ConcurrencyKey is CEL over input; calls with the same key run one after another.
 	ConcurrencyKey string          `json:"concurrency_key,omitempty"`
 	OutputSections json.RawMessage `json:"output_sections,omitempty"`
+	// Confirm says that the tool has a boolean input `confirmed`: a call without it is answered with requiresConfirmation and does
+	// nothing, and one with it acts.
+	Confirm bool `json:"confirm,omitempty"`
 	// Undo names the tool that takes this one's effect back.
 	Undo string `json:"undo,omitempty"`
 	// Revision is raised by the author when behaviour changes and the contract does not.
 	Revision int `json:"revision,omitempty"`
-	// Implementation is "go" for a tool in code, or the kind of its execution spec.
+	// Implementation is "go" for a tool in code, "person" for one that a person answers, or the kind of its execution spec.
 	Implementation string `json:"implementation,omitempty"`
 }
+
+// ImplementationPerson is the implementation of a tool that a person answers: its calls wait for a reply and never run.
+const ImplementationPerson = "person"
 
 // Defaults of a tool.
 const (

@@ -74,7 +74,7 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 			d.Answer = jig.AnswerApprove
 		}
 		request := jig.DecisionRequest{
-			Tenant: in.Tenant, SessionID: in.SessionID, Key: fmt.Sprintf("%s#%d", in.Key, i), Claimed: true, Decision: d, Now: a.now(),
+			Tenant: in.Tenant, SessionID: in.SessionID, Key: fmt.Sprintf("%s#%d", in.Key, i), Principal: jig.Principal{ID: d.By, Claimed: true}, Decision: d, Now: a.now(),
 		}
 		if err := a.prepare(ctx, &request); err != nil {
 			return heard, err
@@ -154,7 +154,7 @@ func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
 	if err := strictJSON(in.Payload, &r); err != nil {
 		return a.refuseLetter(ctx, in, "the payload could not be read: "+err.Error())
 	}
-	request := jig.ReconcileRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Claimed: true, Reconciliation: r}
+	request := jig.ReconcileRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Principal: jig.Principal{ID: r.By, Claimed: true}, Reconciliation: r}
 	switch {
 	case r.Call == "":
 		request.Refusal = "`call` is missing: name the call, e.g. 3.2"

@@ -83,7 +83,7 @@ func (db *DB) Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, err
 	d := r.Decision
 	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, d.Call, func(t *tx, s subject, l *log) (jig.Ruled, error) {
 		if why := objection(r, s); why != "" {
-			return s.refused(l, d.Call, why, details{"by": d.By, "claimed": r.Claimed, "answer": string(d.Answer)}), nil
+			return s.refused(l, d.Call, why, details{"by": d.By, "claimed": r.Principal.Claimed, "answer": string(d.Answer)}), nil
 		}
 		if d.Answer == jig.AnswerDeny {
 			return t.deny(r, s, l)
@@ -125,7 +125,7 @@ func objection(r jig.DecisionRequest, s subject) string {
 // approve lets the call run as it was shown, or as the decision edited it.
 func (t *tx) approve(r jig.DecisionRequest, s subject, l *log) (jig.Ruled, error) {
 	d, digest := r.Decision, s.call.Digest
-	what := details{"by": d.By, "claimed": r.Claimed, "note": d.Note, "digest": digest}
+	what := details{"by": d.By, "claimed": r.Principal.Claimed, "note": d.Note, "digest": digest}
 	var before, after []byte
 	if r.Edited == nil {
 		t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallReserved, nil, "", nil, "")
@@ -142,7 +142,7 @@ func (t *tx) approve(r jig.DecisionRequest, s subject, l *log) (jig.Ruled, error
 		shownAfter, _ := preview(after)
 		what["edited"] = details{"before": shownBefore, "after": shownAfter, "digest": digest}
 	}
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, jig.AnswerApprove, text(d.By), r.Claimed, text(d.Note),
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, jig.AnswerApprove, text(d.By), r.Principal.Claimed, text(d.Note),
 		"", r.Key, digest, before, after)
 	l.of(s.call, jig.EventToolApproved, what)
 	return jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}, nil
@@ -161,10 +161,10 @@ func (t *tx) deny(r jig.DecisionRequest, s subject, l *log) (jig.Ruled, error) {
 		return jig.Ruled{}, err
 	}
 	t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallDenied, columns.body, columns.summary, columns.err, "")
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalDenied, jig.AnswerDeny, text(d.By), r.Claimed, text(d.Note),
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalDenied, jig.AnswerDeny, text(d.By), r.Principal.Claimed, text(d.Note),
 		text(d.Reason), r.Key, "", nil, nil)
 	l.of(s.call, jig.EventToolDenied, details{
-		"by": d.By, "claimed": r.Claimed, "note": d.Note, "reason": d.Reason, "digest": s.approval.Digest,
+		"by": d.By, "claimed": r.Principal.Claimed, "note": d.Note, "reason": d.Reason, "digest": s.approval.Digest,
 		"summary": result.Summary, "error": result.Error,
 	})
 	return jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallDenied}, nil

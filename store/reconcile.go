@@ -14,7 +14,7 @@ func (db *DB) Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled,
 	w := r.Reconciliation
 	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, w.Call, func(t *tx, s subject, l *log) (jig.Ruled, error) {
 		if why := reconcileObjection(r, s); why != "" {
-			return s.refused(l, w.Call, why, details{"by": w.By, "claimed": r.Claimed, "answer": string(w.Outcome)}), nil
+			return s.refused(l, w.Call, why, details{"by": w.By, "claimed": r.Principal.Claimed, "answer": string(w.Outcome)}), nil
 		}
 		return t.reconcile(ctx, r, s, l)
 	})
@@ -39,9 +39,9 @@ func reconcileObjection(r jig.ReconcileRequest, s subject) string {
 
 func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l *log) (jig.Ruled, error) {
 	w := r.Reconciliation
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, w.Outcome, text(w.By), r.Claimed, text(w.Note), "", r.Key,
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, w.Outcome, text(w.By), r.Principal.Claimed, text(w.Note), "", r.Key,
 		s.approval.Digest, nil, nil)
-	l.of(s.call, jig.EventToolReconciled, details{"outcome": string(w.Outcome), "by": w.By, "claimed": r.Claimed, "note": w.Note})
+	l.of(s.call, jig.EventToolReconciled, details{"outcome": string(w.Outcome), "by": w.By, "claimed": r.Principal.Claimed, "note": w.Note})
 	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}
 	if w.Outcome == jig.OutcomeNotHappened {
 		t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallReserved, nil, "", nil, "")

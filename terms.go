@@ -1,0 +1,244 @@
+package jig
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Approvers says who may decide: a principal that is one of People, is in one of Groups, or holds Permission. The zero value
+// is everybody.
+type Approvers struct {
+	People     []string `json:"people,omitempty"`
+	Groups     []string `json:"groups,omitempty"`
+	Permission string   `json:"permission,omitempty"`
+}
+
+// Anybody reports whether everybody may decide.
+func (a Approvers) Anybody() bool {
+	return len(a.People) == 0 && len(a.Groups) == 0 && a.Permission == ""
+}
+
+// Include reports whether a principal may decide.
+func (a Approvers) Include(p Principal) bool {
+	return a.Anybody() || slices.Contains(a.People, p.ID) || a.Permission != "" && p.Holds(a.Permission) ||
+		slices.ContainsFunc(a.Groups, func(g string) bool { return slices.Contains(p.Groups, g) })
+}
+
+// String names them for people, e.g. "ana, group finance or permission refunds.approve".
+func (a Approvers) String() string {
+	if a.Anybody() {
+		return "anybody"
+	}
+	list := slices.Clone(a.People)
+	for _, g := range a.Groups {
+		list = append(list, "group "+g)
+	}
+	if a.Permission != "" {
+		list = append(list, "permission "+a.Permission)
+	}
+	if len(list) == 1 {
+		return list[0]
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
+}
+
+// Escalation lets further people decide once an approval has waited for After.
+type Escalation struct {
+	// After is counted from when the approval was asked for. In JSON: nanoseconds.
+	After     time.Duration `json:"after"`
+	Approvers Approvers     `json:"approvers"`
+}
+
+// Requirement is what one rule demands of an approval: Quorum distinct people of its Approvers.
+type Requirement struct {
+	// Rule is <policy>/<rule>; empty for the requirement that every approval has: anybody, once.
+	Rule      string    `json:"rule,omitempty"`
+	Approvers Approvers `json:"approvers,omitzero"`
+	// Quorum is how many distinct people must approve; at least 1.
+	Quorum int `json:"quorum,omitempty"`
+	// Escalate widens Approvers with time.
+	Escalate []Escalation `json:"escalate,omitempty"`
+}
+
+// allows reports whether a principal may decide for the requirement, when it has waited so long.
+func (r Requirement) allows(p Principal, waited time.Duration) bool {
+	return r.Approvers.Include(p) || slices.ContainsFunc(r.Escalate, func(e Escalation) bool { return waited >= e.After && e.Approvers.Include(p) })
+}
+
+// ExpiryOutcome is what becomes of a call whose approval expires.
+type ExpiryOutcome string
+
+// The outcomes of expiry, from the mildest to the strictest: the call ends with EXPIRED and the agent goes on; the session is
+// canceled; the session fails.
+const (
+	ExpiryDeny   ExpiryOutcome = "deny"
+	ExpiryCancel ExpiryOutcome = "cancel"
+	ExpiryFail   ExpiryOutcome = "fail"
+)
+
+// Strictness orders the outcomes; the empty one is ExpiryDeny.
+func (o ExpiryOutcome) Strictness() int {
+	return max(0, slices.Index([]ExpiryOutcome{ExpiryDeny, ExpiryCancel, ExpiryFail}, o))
+}
+
+// Terms are what an approval takes. The zero value: anybody, once, without reminders; when it expires the call ends.
+type Terms struct {
+	// Requirements must all be met; one person's word counts for each that the person may decide for.
+	Requirements []Requirement `json:"requirements,omitempty"`
+	// NotRequester keeps the principal on whose behalf the call is made from deciding.
+	NotRequester bool `json:"not_requester,omitempty"`
+	// Remind is the interval of reminders; none when it is zero. In JSON: nanoseconds.
+	Remind   time.Duration `json:"remind,omitempty"`
+	OnExpiry ExpiryOutcome `json:"on_expiry,omitempty"`
+}
+
+// Plain reports whether the terms are those that every approval has.
+func (t Terms) Plain() bool {
+	return len(t.Requirements) == 0 && !t.NotRequester && t.Remind == 0 && t.OnExpiry.Strictness() == 0
+}
+
+// demands are the requirements, with the one that stands in for none.
+func (t Terms) demands() []Requirement {
+	if len(t.Requirements) == 0 {
+		return []Requirement{{Quorum: 1}}
+	}
+	return t.Requirements
+}
+
+// Vote is one person's approval.
+type Vote struct {
+	By string `json:"by"`
+	// Claimed says that nobody proved who it was.
+	Claimed bool `json:"claimed,omitempty"`
+	// Counts are the indexes of the requirements that the vote counts for.
+	Counts []int     `json:"counts"`
+	At     time.Time `json:"at"`
+	Note   string    `json:"note,omitempty"`
+}
+
+// Delegation hands one person's word on an approval to another.
+type Delegation struct {
+	From string    `json:"from"`
+	To   string    `json:"to"`
+	At   time.Time `json:"at"`
+	// Counts are the indexes of the requirements that From could decide for.
+	Counts []int `json:"counts"`
+}
+
+// Consent is where an approval stands: its terms and what people have said so far. Its methods are pure.
+type Consent struct {
+	Terms       Terms
+	RequestedBy string
+	RequestedAt time.Time
+	Votes       []Vote
+	Delegations []Delegation
+}
+
+// Entitled returns the indexes of the requirements that a principal may decide for now, or why there is none, in words that
+// follow "refused: ".
+func (c Consent) Entitled(p Principal, now time.Time) (counts []int, why string) {
+	switch {
+	case p.ID == "":
+		return nil, "nobody says who decides"
+	case c.Terms.NotRequester && p.ID == c.RequestedBy:
+		return nil, fmt.Sprintf("%s asked for this call and may not decide it", p.ID)
+	}
+	for _, d := range c.Delegations {
+		if d.From == p.ID {
+			return nil, fmt.Sprintf("%s delegated this approval to %s", p.ID, d.To)
+		}
+	}
+	demands := c.Terms.demands()
+	for i, r := range demands {
+		if r.allows(p, now.Sub(c.RequestedAt)) || c.delegated(p.ID, i) {
+			counts = append(counts, i)
+		}
+	}
+	if len(counts) > 0 {
+		return counts, ""
+	}
+	who := make([]string, len(demands))
+	for i, r := range demands {
+		who[i] = r.Approvers.String()
+	}
+	return nil, fmt.Sprintf("%s may not decide this call: it is for %s", p.ID, strings.Join(who, ", and "))
+}
+
+func (c Consent) delegated(to string, requirement int) bool {
+	return slices.ContainsFunc(c.Delegations, func(d Delegation) bool { return d.To == to && slices.Contains(d.Counts, requirement) })
+}
+
+// Voted reports whether a person has approved already.
+func (c Consent) Voted(id string) bool {
+	return slices.ContainsFunc(c.Votes, func(v Vote) bool { return v.By == id })
+}
+
+// Granted reports whether every requirement has its quorum of distinct people.
+func (c Consent) Granted() bool { return c.Missing() == "" }
+
+// Missing says what is missing, for people; "" when nothing is.
+func (c Consent) Missing() string {
+	var missing []string
+	for i, r := range c.Terms.demands() {
+		people := map[string]bool{}
+		for _, v := range c.Votes {
+			if slices.Contains(v.Counts, i) {
+				people[v.By] = true
+			}
+		}
+		if need := max(1, r.Quorum); len(people) < need {
+			missing = append(missing, fmt.Sprintf("%d of %d approvals by %s", len(people), need, r.Approvers))
+		}
+	}
+	return strings.Join(missing, "; ")
+}
+
+// Moment is something that is due while an approval waits.
+type Moment struct {
+	At time.Time
+	// Escalation holds who may decide from then on; nil for a reminder.
+	Escalation *Approvers
+}
+
+// Moments returns the reminders and escalations after one time and up to another, in their order. Of reminders that fall
+// together (nobody looked for a while) only the last is returned.
+func (c Consent) Moments(after, until time.Time) []Moment {
+	var list []Moment
+	for _, r := range c.Terms.Requirements {
+		for _, e := range r.Escalate {
+			if at := c.RequestedAt.Add(e.After); at.After(after) && !at.After(until) {
+				list = append(list, Moment{At: at, Escalation: &e.Approvers})
+			}
+		}
+	}
+	if every := c.Terms.Remind; every > 0 && until.After(c.RequestedAt) {
+		last := c.RequestedAt.Add(until.Sub(c.RequestedAt).Truncate(every))
+		if last.After(c.RequestedAt) && last.After(after) {
+			list = append(list, Moment{At: last})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Moment) int { return a.At.Compare(b.At) })
+	return list
+}
+
+// Next is the first moment after a time at which a reminder or an escalation is due; zero when there is none.
+func (c Consent) Next(after time.Time) time.Time {
+	var next time.Time
+	soonest := func(at time.Time) {
+		if at.After(after) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	for _, r := range c.Terms.Requirements {
+		for _, e := range r.Escalate {
+			soonest(c.RequestedAt.Add(e.After))
+		}
+	}
+	if every := c.Terms.Remind; every > 0 {
+		waited := max(0, after.Sub(c.RequestedAt))
+		soonest(c.RequestedAt.Add(waited.Truncate(every) + every))
+	}
+	return next
+}
