@@ -40,7 +40,8 @@ func arrows() map[string][]string {
 		"activities":      {"."},
 		"workflows":       {".", "activities"},
 		"client":          {".", "workflows"},
-		"starter":         {".", "client", "spec", "policy"},
+		"token":           {"."},
+		"starter":         {".", "client", "spec", "policy", "token"},
 		"bundles":         {".", "spec", "tools"},
 		"deploy":          {},
 		"worker":          {anything},
@@ -63,6 +64,7 @@ func keepers() map[string][]string {
 		"github.com/stretchr/testify":                {"store/storetest", "model/modeltest", "tools/tooltest", "dev/stacktest"},
 		"go.yaml.in/yaml":                            {"spec"},
 		"github.com/google/licensecheck":             {"tools"},
+		"github.com/golang-jwt/jwt":                  {"token"},
 		"github.com/fergusstrange/embedded-postgres": {"dev"},
 	}
 }

@@ -1,0 +1,124 @@
+package token
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/gowebpki/jcs"
+
+	"github.com/jig-run/jig"
+)
+
+// Actions of tokens, beside the answers approve, deny and delegate.
+const (
+	ActionAnswer    = "answer"
+	ActionReconcile = "reconcile"
+	ActionPause     = "pause"
+	ActionResume    = "resume"
+	ActionRevoke    = "revoke"
+)
+
+// Content is the SHA-256, in hex, of the RFC 8785 form of v's JSON, and "" for nothing: nil, and JSON's null. Numbers are
+// doubles there: 1.0 and 1 have one content, and so have integers that no double tells apart. What is used is therefore that
+// form, too, never the text that was sent. An error is INVALID_INPUT: v is not JSON, or one of its objects names a member twice.
+func Content(v any) (string, error) {
+	form, err := canonical(v)
+	if err != nil || string(form) == "null" {
+		return "", err
+	}
+	sum := sha256.Sum256(form)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func canonical(v any) ([]byte, error) {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		raw, err = jcs.Transform(raw)
+	}
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "a token cannot bind what is not plain JSON: %w", err).
+			WithHint("see that it is JSON, that no object names a member twice, and that all numbers fit a double")
+	}
+	return raw, nil
+}
+
+// contentOf is the content of an object, "" when it has no members. Its errors name the member.
+func contentOf(members map[string]any) (string, error) {
+	if len(members) == 0 {
+		return "", nil
+	}
+	object := make(map[string]json.RawMessage, len(members))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		form, err := canonical(members[name])
+		if err != nil {
+			return "", jig.AsError(err).WithField(name)
+		}
+		object[name] = form
+	}
+	return Content(object)
+}
+
+// ForDecision is what a token must prove for a decision on a call of a session: the action is the answer; the content is that
+// of {"input", "to", "grant"} with the members that are given. digest is that of what waits. Note and reason are not bound.
+func ForDecision(tenant, session string, d jig.Decision, digest string) (jig.Claim, error) {
+	if !slices.Contains([]jig.Answer{jig.AnswerApprove, jig.AnswerDeny, jig.AnswerDelegate}, d.Answer) {
+		return jig.Claim{}, jig.Errorf(jig.CodeInvalidInput, "no token is for the answer %q", d.Answer).WithField("answer").
+			WithHint("it can be approve, deny or delegate")
+	}
+	members := map[string]any{}
+	if len(d.Input) > 0 {
+		members["input"] = d.Input
+	}
+	if d.To != "" {
+		members["to"] = d.To
+	}
+	if d.Grant != nil {
+		members["grant"] = d.Grant
+	}
+	return bind(jig.Claim{
+		Tenant: tenant, Principal: d.By, Action: string(d.Answer), SessionID: session, Call: d.Call, Digest: digest,
+	}, members)
+}
+
+// ForReply is what a token must prove for the answer to a question; the content is that of {"value"}.
+func ForReply(tenant, session string, r jig.Reply, digest string) (jig.Claim, error) {
+	members := map[string]any{}
+	if len(r.Value) > 0 {
+		members["value"] = r.Value
+	}
+	return bind(jig.Claim{
+		Tenant: tenant, Principal: r.By, Action: ActionAnswer, SessionID: session, Call: r.Call, Digest: digest,
+	}, members)
+}
+
+// ForReconciliation is what a token must prove for a word on an outcome that nobody knows; the content is that of
+// {"outcome", "result"} with the members that are given.
+func ForReconciliation(tenant, session string, r jig.Reconciliation, digest string) (jig.Claim, error) {
+	members := map[string]any{}
+	if r.Outcome != "" {
+		members["outcome"] = r.Outcome
+	}
+	if len(r.Result) > 0 {
+		members["result"] = r.Result
+	}
+	return bind(jig.Claim{
+		Tenant: tenant, Principal: r.By, Action: ActionReconcile, SessionID: session, Call: r.Call, Digest: digest,
+	}, members)
+}
+
+// ForSubject is what a token must prove for what is done to no call: to pause, resume or revoke. Subject is a grant's id,
+// tool:<name>, session:<id> or tenant. Who does it is left open.
+func ForSubject(tenant, action, subject string) jig.Claim {
+	return jig.Claim{Tenant: tenant, Action: action, Subject: subject}
+}
+
+func bind(claim jig.Claim, members map[string]any) (jig.Claim, error) {
+	var err error
+	if claim.Content, err = contentOf(members); err != nil {
+		return jig.Claim{}, err
+	}
+	return claim, nil
+}

@@ -1,0 +1,114 @@
+package token
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+
+	"github.com/jig-run/jig"
+)
+
+// MinSecretBytes is the shortest HMAC secret, that of the hash (RFC 7518, section 3.2).
+const MinSecretBytes = 32
+
+// pemType is that of a PKCS#8 key (RFC 7468, section 10).
+const pemType = "PRIVATE KEY"
+
+// Signer signs tokens. Its zero value signs nothing; ParsePrivateKey and NewHMAC make one.
+type Signer struct {
+	id, principal string
+	// One of the two is set.
+	private ed25519.PrivateKey
+	secret  []byte
+}
+
+// ID is the key's id, which tokens name.
+func (s Signer) ID() string { return s.id }
+
+// Principal is the only one that the key signs for; empty for all.
+func (s Signer) Principal() string { return s.principal }
+
+// String is the key's id: what prints a signer does not print its secret.
+func (s Signer) String() string { return "signer " + s.id }
+
+// GoString is String.
+func (s Signer) GoString() string { return s.String() }
+
+// Key verifies what the signer signs. Of an HMAC signer it holds the secret itself.
+func (s Signer) Key() jig.Key {
+	if s.private == nil {
+		return jig.Key{ID: s.id, Algorithm: jig.AlgorithmHMAC, Principal: s.principal, Material: s.secret}
+	}
+	return jig.Key{ID: s.id, Algorithm: jig.AlgorithmEd25519, Principal: s.principal, Material: publicOf(s.private)}
+}
+
+// NewKey makes an Ed25519 key: the private half as PEM (PKCS#8, "PRIVATE KEY"), as OpenSSL writes it, and the public half's 32
+// bytes in base64, as a tenant's document has it.
+func NewKey() (private []byte, public string, err error) {
+	pub, priv, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, "", jig.Errorf(jig.CodeInternal, "make a key: %w", err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(priv)
+	if err != nil {
+		return nil, "", jig.Errorf(jig.CodeInternal, "encode a key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}), base64.StdEncoding.EncodeToString(pub), nil
+}
+
+// KeyID is the id that a principal's key has unless somebody chose another: the principal, "-", and the first 8 hex digits of
+// the SHA-256 of the public key.
+func KeyID(principal string, public []byte) string {
+	sum := sha256.Sum256(public)
+	return principal + "-" + hex.EncodeToString(sum[:4])
+}
+
+// ParsePrivateKey reads an Ed25519 key from PEM (PKCS#8); text around the block is skipped. An empty kid stands for KeyID; with
+// an empty principal the key signs for everybody. Errors are INVALID_INPUT and repeat nothing of the key.
+func ParsePrivateKey(text []byte, kid, principal string) (Signer, error) {
+	const hint = "make one with `jig key new`, or with `openssl genpkey -algorithm ed25519`"
+	refuse := func(message string) (Signer, error) {
+		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "%s", message).WithField("key").WithHint(hint)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return refuse("this is not a key in PEM")
+	}
+	if block.Type != pemType {
+		return refuse("this PEM is not a PRIVATE KEY (PKCS#8, not encrypted)")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return refuse("the private key is damaged, or of a kind that is not known")
+	}
+	private, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return refuse("the private key is not an Ed25519 key")
+	}
+	if kid == "" {
+		kid = KeyID(principal, publicOf(private))
+	}
+	return Signer{id: kid, principal: principal, private: private}, nil
+}
+
+// NewHMAC makes a signer of a secret of at least MinSecretBytes. Who verifies its tokens can sign them, too.
+func NewHMAC(secret []byte, kid, principal string) (Signer, error) {
+	if len(secret) < MinSecretBytes {
+		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "the secret has %d bytes; at least %d are needed", len(secret), MinSecretBytes).
+			WithField("key").WithHint("make one with `openssl rand -base64 48`")
+	}
+	if kid == "" {
+		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "the secret has no key id").WithField("kid").
+			WithHint("give the id that the tenant's document has for it")
+	}
+	return Signer{id: kid, principal: principal, secret: bytes.Clone(secret)}, nil
+}
+
+func publicOf(private ed25519.PrivateKey) []byte {
+	return bytes.Clone(private[ed25519.SeedSize:]) // RFC 8032: the seed, then the public key
+}

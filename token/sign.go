@@ -1,0 +1,115 @@
+package token
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/jig-run/jig"
+)
+
+// How long tokens live, and how far clocks may be apart.
+const (
+	DefaultLifetime = 5 * time.Minute
+	MaxLifetime     = 15 * time.Minute
+	Leeway          = 30 * time.Second
+)
+
+// MaxBytes bounds a token.
+const MaxBytes = 4 << 10
+
+// audience keeps a token that some other service asked for from deciding anything here.
+const audience = "jig"
+
+// payload is a token's claims.
+type payload struct {
+	jwt.RegisteredClaims
+	Tenant  string `json:"tenant"`
+	Action  string `json:"action"`
+	Session string `json:"session,omitempty"`
+	Call    string `json:"call,omitempty"`
+	About   string `json:"subject,omitempty"` // sub is the principal
+	Digest  string `json:"digest,omitempty"`
+	Content string `json:"content,omitempty"`
+}
+
+func (p payload) claim() jig.Claim {
+	return jig.Claim{
+		Tenant: p.Tenant, Principal: p.Subject, Action: p.Action, SessionID: p.Session, Call: p.Call, Subject: p.About,
+		Digest: p.Digest, Content: p.Content,
+	}
+}
+
+// method is the only one that a key signs with, nil for an algorithm that is not known.
+func method(algorithm string) jwt.SigningMethod {
+	switch algorithm {
+	case jig.AlgorithmEd25519:
+		return jwt.SigningMethodEdDSA
+	case jig.AlgorithmHMAC:
+		return jwt.SigningMethodHS256
+	}
+	return nil
+}
+
+// Sign makes a token that proves the claim from now on for a lifetime, DefaultLifetime when it is zero: EdDSA or HS256, as the
+// key is. A claim without a principal is the key's own. What no token can be for is refused with INVALID_INPUT, a principal that
+// the key does not speak for with NOT_PERMITTED.
+func Sign(claim jig.Claim, key Signer, now time.Time, lifetime time.Duration) (string, error) {
+	if lifetime == 0 {
+		lifetime = DefaultLifetime
+	}
+	if claim.Principal == "" {
+		claim.Principal = key.principal
+	}
+	if err := signable(claim, key, lifetime); err != nil {
+		return "", err
+	}
+	now = now.Truncate(time.Second)
+	t := jwt.NewWithClaims(method(key.Key().Algorithm), payload{
+		RegisteredClaims: jwt.RegisteredClaims{
+			Subject: claim.Principal, Audience: jwt.ClaimStrings{audience}, ID: rand.Text(),
+			IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(lifetime)),
+		},
+		Tenant: claim.Tenant, Action: claim.Action, Session: claim.SessionID, Call: claim.Call, About: claim.Subject,
+		Digest: claim.Digest, Content: claim.Content,
+	})
+	t.Header["kid"] = key.id
+	var secret any = key.secret
+	if key.private != nil {
+		secret = key.private
+	}
+	text, err := t.SignedString(secret)
+	if err != nil {
+		return "", jig.Errorf(jig.CodeInternal, "sign a token: %w", err)
+	}
+	if len(text) > MaxBytes {
+		return "", jig.Errorf(jig.CodeInvalidInput, "the token would have %d bytes; at most %d are taken", len(text), MaxBytes).
+			WithField("claim").WithHint("shorten the names in it")
+	}
+	return text, nil
+}
+
+func signable(claim jig.Claim, key Signer, lifetime time.Duration) error {
+	refuse := func(field, message, hint string) error {
+		return jig.Errorf(jig.CodeInvalidInput, "%s", message).WithField(field).WithHint(hint)
+	}
+	switch {
+	case key.id == "" || key.private == nil && key.secret == nil:
+		return refuse("key", "there is no key to sign with", "make one with `jig key new`")
+	case lifetime < time.Second || lifetime > MaxLifetime:
+		return refuse("lifetime", "a token cannot live for "+lifetime.String(), "give from 1s to "+MaxLifetime.String())
+	case claim.Principal == "":
+		return refuse("principal", "the token does not say who decides", "name a principal; the key speaks for everybody")
+	case key.principal != "" && claim.Principal != key.principal:
+		return jig.Errorf(jig.CodeNotPermitted, "the key %s signs for %s, not for %s", key.id, key.principal, claim.Principal).
+			WithField("principal").WithHint("sign with a key of " + claim.Principal)
+	case claim.Tenant == "":
+		return refuse("tenant", "the token does not say for which tenant it is", "name the tenant")
+	case claim.Action == "":
+		return refuse("action", "the token does not say what it allows", "name the action, e.g. approve")
+	case claim.Subject == "" && (claim.SessionID == "" || claim.Call == ""):
+		return refuse("call", "the token does not say for what it is", "name a session and a call, or a subject")
+	}
+	return nil
+}

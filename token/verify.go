@@ -1,0 +1,136 @@
+package token
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/jig-run/jig"
+)
+
+// Verify checks that a token proves what is wanted, and returns who decides and the evidence. The key is the one that the token
+// names, the algorithm that of the key. Every field of want must be the token's, the empty ones too; only an empty principal
+// stands for any. A refusal is NOT_PERMITTED with the field token, and repeats nothing of the token.
+func Verify(text string, keys []jig.Key, want jig.Claim, now time.Time) (principal string, evidence jig.Evidence, err error) {
+	switch {
+	case text == "":
+		return "", jig.Evidence{}, refusal("there is no token", "sign the decision: `jig token` prints a token, or set JIG_SIGNING_KEY")
+	case len(text) > MaxBytes:
+		return "", jig.Evidence{}, refusal("the token is longer than 4 KiB", "send the token alone, as it was printed")
+	}
+	var got payload
+	var key jig.Key
+	parser := jwt.NewParser(
+		jwt.WithStrictDecoding(), jwt.WithAudience(audience), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(),
+		jwt.WithLeeway(Leeway), jwt.WithTimeFunc(func() time.Time { return now }),
+		jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg(), jwt.SigningMethodHS256.Alg()}),
+	)
+	if _, err = parser.ParseWithClaims(text, &got, func(t *jwt.Token) (any, error) {
+		var material any
+		key, material, err = find(t, keys)
+		return material, err
+	}); err != nil {
+		return "", jig.Evidence{}, explain(err)
+	}
+	if err = check(got, key, want); err != nil {
+		return "", jig.Evidence{}, err
+	}
+	return got.Subject, jig.Evidence{Key: key.ID, Token: got.ID, Until: got.ExpiresAt.UTC()}, nil
+}
+
+// find returns the key that a token names, and its material as its own algorithm wants it: whoever writes the header does not
+// choose how it is read (RFC 8725, section 3.1).
+func find(t *jwt.Token, keys []jig.Key) (jig.Key, any, error) {
+	const hint = "ask who keeps the tenant's document to add the public key, or sign with a key that it has"
+	if _, critical := t.Header["crit"]; critical {
+		return jig.Key{}, nil, refusal("the token demands an extension that is not known here", "sign without crit in the header")
+	}
+	kid, ok := t.Header["kid"].(string)
+	at := slices.IndexFunc(keys, func(k jig.Key) bool { return k.ID == kid })
+	if !ok || kid == "" || at < 0 {
+		return jig.Key{}, nil, refusal("the token's key is not one of the tenant's", hint)
+	}
+	key := keys[at]
+	own := method(key.Algorithm)
+	if own == nil {
+		return jig.Key{}, nil, refusal("the token's key has an algorithm that is not known", "it can be ed25519 or hmac-sha256; "+hint)
+	}
+	if t.Method.Alg() != own.Alg() {
+		return jig.Key{}, nil, refusal("the token is not signed with its key's own algorithm", "sign with "+own.Alg())
+	}
+	switch {
+	case key.Algorithm == jig.AlgorithmEd25519 && len(key.Material) == ed25519.PublicKeySize:
+		return key, ed25519.PublicKey(key.Material), nil
+	case key.Algorithm == jig.AlgorithmHMAC && len(key.Material) >= MinSecretBytes:
+		return key, key.Material, nil
+	}
+	return jig.Key{}, nil, refusal("the token's key is of a wrong length in the tenant's document", hint)
+}
+
+// check compares what a verified token says with its key and with what is wanted.
+func check(got payload, key jig.Key, want jig.Claim) error {
+	const again = "sign again, with `jig token`"
+	claim := got.claim()
+	switch {
+	case got.IssuedAt == nil:
+		return refusal("the token does not say when it was signed", again)
+	case !got.ExpiresAt.After(got.IssuedAt.Time) || got.ExpiresAt.Sub(got.IssuedAt.Time) > MaxLifetime:
+		return refusal("the token lives longer than 15 minutes, or not at all", "sign with a shorter lifetime")
+	case got.ID == "":
+		return refusal("the token has no id", again)
+	case got.Subject == "":
+		return refusal("the token does not say who decides", again)
+	case key.Principal != "" && claim.Principal != key.Principal:
+		return refusal("the token's key does not speak for the principal that it names", "sign with a key of that principal")
+	case want.Principal != "" && claim.Principal != want.Principal:
+		return refusal("the token is another principal's", "leave out who decides, or name the token's principal")
+	case claim.Tenant != want.Tenant:
+		return refusal("the token is for another tenant", "sign for this tenant")
+	case claim.Action != want.Action:
+		return refusal("the token allows another action", "sign for what is to be done")
+	case claim.SessionID != want.SessionID:
+		return refusal("the token is for another session", "sign for this session")
+	case claim.Call != want.Call:
+		return refusal("the token is for another call", "sign for this call")
+	case claim.Subject != want.Subject:
+		return refusal("the token is for another subject", "sign for this subject")
+	case claim.Digest != want.Digest:
+		return refusal("the token is for another digest than that of what waits", "look again and sign again: the call changed since")
+	case claim.Content != want.Content:
+		return refusal("the token is for another content: what the decision brings along is not what was signed",
+			"sign again with the same input, recipient, grant, value or outcome")
+	}
+	return nil
+}
+
+// explain says in our words why a token was not taken. The library's own may hold pieces of it.
+func explain(err error) error {
+	var refused *jig.Error
+	const again = "sign again, with `jig token`"
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case errors.Is(err, jwt.ErrTokenMalformed):
+		return refusal("the token is not a JSON Web Token, or it is cut off", "send the token whole, as it was printed")
+	case errors.Is(err, jwt.ErrTokenUnverifiable):
+		return refusal("the token is signed with a method that is not taken", "sign with EdDSA or HS256")
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
+		return refusal("the token is not signed with its key", again)
+	case errors.Is(err, jwt.ErrTokenRequiredClaimMissing):
+		return refusal("the token lacks one of aud, exp and nbf", again)
+	case errors.Is(err, jwt.ErrTokenInvalidAudience):
+		return refusal("the token is not for jig", "sign with aud [\"jig\"]")
+	case errors.Is(err, jwt.ErrTokenExpired):
+		return refusal("the token has expired", again)
+	case errors.Is(err, jwt.ErrTokenNotValidYet), errors.Is(err, jwt.ErrTokenUsedBeforeIssued):
+		return refusal("the token is not valid yet", "set the clock of the machine that signs, or wait")
+	}
+	return refusal("the token is not valid", again)
+}
+
+func refusal(message, hint string) *jig.Error {
+	return jig.Errorf(jig.CodeNotPermitted, "%s", message).WithField("token").WithHint(hint)
+}
