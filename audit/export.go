@@ -1,0 +1,97 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// Format is the version of the export that this package writes and reads.
+const Format = 1
+
+// Header is the first line of an export.
+type Header struct {
+	// Format is the version of the export's form; 1.
+	Format int    `json:"jig_audit"`
+	Tenant string `json:"tenant"`
+	// From is the number of the first row; 1 for a whole chain.
+	From int64 `json:"from"`
+	// Head is the last row: with it the export ends.
+	Head       Head      `json:"head"`
+	ExportedAt time.Time `json:"exported_at"`
+}
+
+// Check refuses a header that no export has: INVALID_INPUT with the field, e.g. header.head.
+func (h Header) Check() error {
+	bad := func(field, format string, args ...any) *jig.Error {
+		return jig.Errorf(jig.CodeInvalidInput, "the header of the export "+format, args...).WithField("header." + field)
+	}
+	switch {
+	case h.Format < 1:
+		return bad("jig_audit", "does not say that it is one of an audit").WithHint("the first line begins with {\"jig_audit\":1")
+	case h.Format > Format:
+		return bad("jig_audit", "has the form %d, and this program knows forms up to %d", h.Format, Format)
+	case h.From < 1:
+		return bad("from", "begins with row %d; rows count from 1", h.From)
+	case h.Head.check() != "":
+		return bad("head", "is wrong: its head %s", h.Head.check())
+	case h.Head.N < h.From-1:
+		return bad("head", "is wrong: it begins with row %d and ends with row %d", h.From, h.Head.N)
+	case jig.CheckTenant(h.Tenant) != nil:
+		return bad("tenant", "names no tenant: %q", shorten(h.Tenant))
+	}
+	return nil
+}
+
+// Writer writes an export.
+type Writer struct {
+	out *bufio.Writer
+}
+
+// NewWriter writes an export's header. The rows follow with Write, and Close ends it.
+func NewWriter(w io.Writer, h Header) (*Writer, error) {
+	h.Format, h.ExportedAt = Format, h.ExportedAt.UTC()
+	if err := h.Check(); err != nil {
+		return nil, err
+	}
+	out := &Writer{out: bufio.NewWriter(w)}
+	return out, out.line(h)
+}
+
+// Write writes a row. Nothing is checked: an export shows a chain as it is.
+func (w *Writer) Write(row jig.AuditRow) error { return w.line(row) }
+
+// Close writes what is still on its way. It does not close what is written to.
+func (w *Writer) Close() error {
+	if err := w.out.Flush(); err != nil {
+		return fmt.Errorf("write the export: %w", err)
+	}
+	return nil
+}
+
+func (w *Writer) line(v any) error {
+	b, err := encode(v)
+	if err != nil {
+		return err
+	}
+	if _, err := w.out.Write(b); err != nil {
+		return fmt.Errorf("write the export: %w", err)
+	}
+	return nil
+}
+
+// encode is how a line is written, with its end: there is one way, so that a reader sees any change.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode the export: %w", err)
+	}
+	return b.Bytes(), nil
+}

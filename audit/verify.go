@@ -1,0 +1,164 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// MaxLineBytes bounds a line of an export.
+const MaxLineBytes = 1 << 20
+
+// Options say what an export is checked against beside itself.
+type Options struct {
+	// Head is a hash, in hex, that was noted before and has to occur in the chain; empty to look for none.
+	Head string
+}
+
+// Report says what a check found.
+type Report struct {
+	// OK says that the chain is whole.
+	OK     bool   `json:"ok"`
+	Tenant string `json:"tenant"`
+	// From is the number of the first row; unless it is 1, what that row follows is taken on trust.
+	From int64 `json:"from"`
+	// Rows is how many rows were in order.
+	Rows int64 `json:"rows"`
+	// Head is the last row that was in order.
+	Head Head `json:"head"`
+	// Broken is the first thing that is wrong; nil when nothing is.
+	Broken *Broken `json:"broken,omitempty"`
+}
+
+// Verify checks an export: its header, that no row is missing, changed, moved or added, and that it ends where its header
+// says. It reads a line at a time. The error is INVALID_INPUT when this is no export or its header makes no sense (field header…)
+// and when Options.Head is no hash (field head); a chain that is broken is no error but the report's.
+func Verify(r io.Reader, o Options) (Report, error) {
+	noted := strings.ToLower(strings.TrimSpace(o.Head))
+	if _, ok := parseHash(noted); noted != "" && !ok {
+		return Report{}, jig.Errorf(jig.CodeInvalidInput, "%q is not a hash", shorten(o.Head)).WithField("head").
+			WithHint("give the 64 hex digits that an export, or audit.verify, showed as the head")
+	}
+	lines := linesOf(r)
+	header, err := readHeader(lines)
+	if err != nil {
+		return Report{}, err
+	}
+	v := verifier{chain: NewChain(header.Tenant, header.From), noted: noted}
+	v.see(v.chain.Head().Hash)
+	found, err := v.rows(lines)
+	if err != nil {
+		return Report{}, err
+	}
+	if found == nil {
+		found = v.chain.End(header.Head)
+	}
+	if found == nil && noted != "" && !v.seen {
+		found = broken(0, "the noted hash %s is not in the chain: rows were taken away or all was written anew", noted)
+	}
+	head := v.chain.Head()
+	return Report{
+		OK: found == nil, Tenant: header.Tenant, From: header.From, Rows: head.N - (header.From - 1), Head: head, Broken: found,
+	}, nil
+}
+
+// linesOf gives the lines of a text with their ends; a last one without an end comes as it is.
+func linesOf(r io.Reader) *bufio.Scanner {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, MaxLineBytes)
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		if end := bytes.IndexByte(data, '\n') + 1; end > 0 {
+			return end, data[:end], nil
+		}
+		if atEOF && len(data) > 0 {
+			return len(data), data, nil
+		}
+		return 0, nil, nil
+	})
+	return lines
+}
+
+// readHeader reads the first line.
+func readHeader(lines *bufio.Scanner) (Header, error) {
+	var h Header
+	lines.Scan()
+	if err := lines.Err(); err != nil && !errors.Is(err, bufio.ErrTooLong) {
+		return h, fmt.Errorf("read the export: %w", err)
+	}
+	line := lines.Bytes()
+	if err := json.Unmarshal(line, &h); err != nil || !bytes.HasSuffix(line, []byte("\n")) {
+		return h, jig.Errorf(jig.CodeInvalidInput, "this is no export of an audit: its first line is not a header").WithField("header").
+			WithHint("`jig audit export` writes one")
+	}
+	if err := h.Check(); err != nil {
+		return h, err
+	}
+	if written, err := encode(h); err != nil || !bytes.Equal(written, line) {
+		return h, jig.Errorf(jig.CodeInvalidInput, "the header of the export is not written as an export writes it: it was changed").
+			WithField("header")
+	}
+	return h, nil
+}
+
+// verifier reads the rows of an export.
+type verifier struct {
+	chain *Chain
+	noted string
+	seen  bool
+}
+
+func (v *verifier) see(hash string) {
+	v.seen = v.seen || v.noted != "" && hash == v.noted
+}
+
+// rows checks line after line and returns the first thing that is wrong.
+func (v *verifier) rows(lines *bufio.Scanner) (*Broken, error) {
+	for lines.Scan() {
+		n := v.chain.Head().N + 1
+		if !bytes.HasSuffix(lines.Bytes(), []byte("\n")) {
+			if err := lines.Err(); err != nil { // the line is what came before reading failed
+				return nil, fmt.Errorf("read the export: %w", err)
+			}
+			return broken(n, "its line has no end: the export was cut off"), nil
+		}
+		if found := v.line(n, lines.Bytes()); found != nil {
+			return found, nil
+		}
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return broken(v.chain.Head().N+1, "its line is longer than %d bytes", MaxLineBytes), nil
+	case err != nil:
+		return nil, fmt.Errorf("read the export: %w", err)
+	}
+	return nil, nil //nolint:nilnil // nothing is wrong
+}
+
+func (v *verifier) line(n int64, line []byte) *Broken {
+	var row jig.AuditRow
+	if err := json.Unmarshal(line, &row); err != nil {
+		return broken(n, "its line is not a row: %v", err)
+	}
+	// A decoder forgives much: other keys, other escapes, bytes that are no text. An export is written in one way.
+	written, err := encode(row)
+	if err != nil {
+		return broken(n, "its line is not a row: %v", err)
+	}
+	before := *v.chain
+	if found := v.chain.Next(row); found != nil {
+		return found
+	}
+	if !bytes.Equal(written, line) {
+		*v.chain = before
+		return broken(n, "its line is not written as an export writes it: it was changed")
+	}
+	v.see(row.Prev)
+	v.see(row.Hash)
+	return nil
+}
