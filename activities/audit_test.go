@@ -1,0 +1,90 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// auditLedger is a store of one tenant's audit rows; what else a store has is not used.
+type auditLedger struct {
+	activities.Store
+
+	rows   []jig.AuditRow
+	asked  []string
+	failed error
+}
+
+func (l *auditLedger) AuditHead(context.Context, string) (int64, string, error) {
+	return int64(len(l.rows)), "abc", l.failed
+}
+
+func (l *auditLedger) AuditRows(_ context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error) {
+	l.asked = append(l.asked, fmt.Sprint("all of ", tenant))
+	return l.rows[after:min(int64(len(l.rows)), after+int64(limit))], nil
+}
+
+func (l *auditLedger) FindAudit(_ context.Context, tenant, session string, since, until time.Time, after int64, _ int) ([]jig.AuditRow, error) {
+	l.asked = append(l.asked, fmt.Sprint(tenant, " ", session, " ", since.Unix(), " ", until.IsZero(), " ", after))
+	return l.rows[:1], nil
+}
+
+func auditRows(n, bytes int) *auditLedger {
+	l := &auditLedger{}
+	for i := range n {
+		l.rows = append(l.rows, jig.AuditRow{N: int64(i + 1), Entry: strings.Repeat(`"`, bytes)})
+	}
+	return l
+}
+
+func TestReadAuditInPages(t *testing.T) {
+	t.Parallel()
+	for _, entry := range []int{200, 20 << 10, 64 << 10} {
+		l := auditRows(250, entry)
+		a := activities.New(activities.Deps{Store: l})
+		request := activities.AuditRequest{Tenant: "acme"}
+		for more := true; more; {
+			page, err := a.ReadAudit(t.Context(), request)
+			require.NoError(t, err)
+			require.NotEmpty(t, page.Rows)
+			require.Equal(t, int64(250), page.HeadN)
+			require.Equal(t, "abc", page.HeadHash)
+			b, err := json.Marshal(page)
+			require.NoError(t, err)
+			require.Less(t, len(b), 130<<10)
+			for _, row := range page.Rows {
+				request.After++
+				require.Equal(t, request.After, row.N)
+			}
+			more = page.More
+		}
+		require.Equal(t, int64(250), request.After)
+	}
+}
+
+func TestReadAuditOfASession(t *testing.T) {
+	t.Parallel()
+	l := auditRows(3, 10)
+	a := activities.New(activities.Deps{Store: l})
+	for _, request := range []activities.AuditRequest{
+		{Tenant: "acme", SessionID: "ses_1", After: 7}, {Tenant: "acme", Since: time.Unix(5, 0)}, {Tenant: "acme"},
+	} {
+		page, err := a.ReadAudit(t.Context(), request)
+		require.NoError(t, err)
+		require.False(t, page.More)
+	}
+	none := time.Time{}.Unix()
+	require.Equal(t, []string{fmt.Sprint("acme ses_1 ", none, " true 7"), "acme  5 true 0", "all of acme"}, l.asked)
+
+	l.failed = jig.Errorf(jig.CodeUnavailable, "the database is away")
+	_, err := a.ReadAudit(t.Context(), activities.AuditRequest{Tenant: "acme"})
+	require.ErrorContains(t, err, "the database is away")
+}

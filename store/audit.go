@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// Bounds of the audit.
+const (
+	// auditBytes bounds an entry, so that a row fits into what one read returns. What is larger is shortened.
+	auditBytes = 64 << 10
+	// auditRows is how many rows one read returns at most.
+	auditRows = 1000
+)
+
+// audit queues a row of the tenant's chain. The chain stays locked until the transaction ends, so it is the last lock that a
+// transaction takes. Tenant and At are filled in when they are empty.
+func (t *tx) audit(e jig.AuditEntry) error {
+	if e.Tenant == "" {
+		e.Tenant = t.tenant
+	}
+	if e.At.IsZero() {
+		e.At = time.Now()
+	}
+	e.At = e.At.UTC()
+	entry, err := encodeAudit(e)
+	if err != nil {
+		return err
+	}
+	t.queue("AuditAppend", string(entry), text(string(e.Kind)), text(e.SessionID), text(e.Call))
+	return nil
+}
+
+// encodeAudit writes an entry. One that is too large loses the ends of its texts and keeps previews of its values: that a
+// decision was long is no reason to lose it.
+func encodeAudit(e jig.AuditEntry) ([]byte, error) {
+	e.Patch = readable(e.Patch)
+	if e.Shown != nil {
+		shown := *e.Shown
+		shown.Input = readable(shown.Input)
+		e.Shown = &shown
+	}
+	b, err := encode(e)
+	for room := jig.PreviewBytes; err == nil && len(b) > auditBytes && room >= 256; room /= 2 {
+		shortenAudit(&e, room)
+		b, err = encode(e)
+	}
+	if err == nil && len(b) > auditBytes {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "an audit entry of %d bytes is too large", len(b)).WithField("entry")
+	}
+	return b, err
+}
+
+// readable is a value that can be written: itself when it is JSON, else its text as a string.
+func readable(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || json.Valid(raw) {
+		return raw
+	}
+	shown, _ := preview(raw)
+	return shown
+}
+
+// shortenAudit cuts each part of an entry that can be long.
+func shortenAudit(e *jig.AuditEntry, room int) {
+	for _, s := range []*string{&e.By, &e.Subject, &e.Reason, &e.Note, &e.Tool, &e.Digest, &e.ApprovedDigest, &e.PolicyVersion} {
+		*s = cut(*s, room)
+	}
+	if len(e.Patch) > jig.PreviewBytes {
+		e.Patch, _ = preview(e.Patch)
+	}
+	if e.Evidence != nil {
+		e.Evidence = &jig.Evidence{Key: cut(e.Evidence.Key, room), Token: cut(e.Evidence.Token, 4*jig.PreviewBytes), Until: e.Evidence.Until}
+	}
+	if e.Shown == nil {
+		return
+	}
+	shown := &jig.Shown{Summary: cut(e.Shown.Summary, room), Input: e.Shown.Input, Truncated: e.Shown.Truncated}
+	for _, reason := range e.Shown.Reasons[:min(len(e.Shown.Reasons), 20)] {
+		shown.Reasons = append(shown.Reasons, cut(reason, room))
+	}
+	if len(shown.Input) > jig.PreviewBytes {
+		shown.Input, shown.Truncated = preview(shown.Input)
+	}
+	e.Shown = shown
+}
+
+// AuditRows returns at most limit rows (1000 when it is 0 or more) of a tenant's chain after row n, in their order.
+func (db *DB) AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error) {
+	var rows []jig.AuditRow
+	err := db.once(ctx, tenant, func(t *tx) {
+		list(t.queue("AuditRows", tenant, after, boundAudit(limit)), &rows)
+	})
+	return rows, err
+}
+
+// FindAudit returns rows as AuditRows does, of one session unless that is "", and written at or after since and before until
+// by the database's clock; a zero time does not bound.
+func (db *DB) FindAudit(ctx context.Context, tenant, session string, since, until time.Time, after int64, limit int) ([]jig.AuditRow, error) {
+	var rows []jig.AuditRow
+	err := db.once(ctx, tenant, func(t *tx) {
+		list(t.queue("AuditFind", tenant, after, boundAudit(limit), text(session), moment(since), moment(until)), &rows)
+	})
+	return rows, err
+}
+
+func boundAudit(limit int) int {
+	if limit <= 0 {
+		return auditRows
+	}
+	return min(limit, auditRows)
+}
+
+// AuditHead returns the number and the hash (in hex) of the last row of a tenant's chain: 0 and the hash that the first row
+// follows when there is none.
+func (db *DB) AuditHead(ctx context.Context, tenant string) (n int64, hash string, err error) {
+	type auditHead struct {
+		N    int64
+		Hash string
+	}
+	var head *auditHead
+	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("AuditHead", tenant), &head) }); err != nil {
+		return 0, "", err
+	}
+	if head == nil {
+		genesis := jig.AuditGenesis(tenant)
+		return 0, hex.EncodeToString(genesis[:]), nil
+	}
+	return head.N, head.Hash, nil
+}

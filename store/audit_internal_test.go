@@ -1,0 +1,32 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+// Audit appends rows in one transaction, as others do beside their own work.
+func (db *DB) Audit(ctx context.Context, tenant string, entries ...jig.AuditEntry) error {
+	return db.transact(ctx, tenant, func(t *tx) error {
+		for _, e := range entries {
+			if err := t.audit(e); err != nil {
+				return err
+			}
+		}
+		return t.commit(ctx)
+	})
+}
+
+// AuditAndFail appends a row in a transaction that comes to nothing.
+func (db *DB) AuditAndFail(ctx context.Context, tenant string, e jig.AuditEntry, why error) error {
+	return db.transact(ctx, tenant, func(t *tx) error {
+		if err := t.audit(e); err != nil {
+			return err
+		}
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		return why
+	})
+}

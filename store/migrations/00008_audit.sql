@@ -1,0 +1,75 @@
+-- Who decided what, as a chain of hashes for each tenant: a row cannot be changed, moved or taken out without breaking all that
+-- follow it.
+
+-- +goose Up
+-- The end of each chain. Its row is the lock under which a tenant's rows are appended.
+create table audit_heads (
+    tenant_id text primary key references tenants on delete cascade,
+    n         bigint not null check (n >= 0),
+    hash      bytea not null check (length(hash) = 32)
+) with (fillfactor = 10); -- it changes with every row: room for HOT updates
+
+-- No foreign key to sessions: what was decided outlives them.
+create table audit (
+    tenant_id  text not null references audit_heads on delete cascade,
+    n          bigint not null check (n > 0),
+    prev       bytea not null check (length(prev) = 32),
+    hash       bytea not null check (length(hash) = 32),
+    entry      text not null check (octet_length(entry) <= 131072),
+    at         timestamptz not null,
+    kind       text not null,
+    session_id text not null,
+    call_id    text not null,
+    primary key (tenant_id, n)
+);
+create index audit_of_session on audit (tenant_id, session_id, n) where session_id <> '';
+create index audit_at on audit (tenant_id, at);
+
+-- +goose StatementBegin
+do $$
+declare name text;
+begin
+    foreach name in array array['audit_heads', 'audit'] loop
+        execute format('alter table %I enable row level security', name);
+        execute format('alter table %I force row level security', name);
+        execute format($p$create policy tenant on %I
+            using (tenant_id = nullif(current_setting('jig.tenant', true), ''))
+            with check (tenant_id = nullif(current_setting('jig.tenant', true), '') and tenant_id <> '_global')$p$, name);
+    end loop;
+end $$;
+-- +goose StatementEnd
+
+-- Appends a row to the chain of the current tenant and returns its number. The chain stays locked until the transaction ends.
+-- +goose StatementBegin
+create function jig_audit(entry text, kind text, session text, call text) returns bigint
+language plpgsql volatile security definer
+set search_path from current
+as $$
+#variable_conflict use_variable
+declare
+    tenant text := nullif(current_setting('jig.tenant', true), '');
+    head audit_heads;
+    link bytea;
+begin
+    if tenant is null or tenant = '_global' then
+        raise exception 'name the tenant whose audit it is' using errcode = '42501';
+    end if;
+    select * into head from audit_heads h where h.tenant_id = tenant for no key update;
+    if not found then
+        insert into tenants (tenant_id) values (tenant) on conflict do nothing;
+        insert into audit_heads (tenant_id, n, hash) values (tenant, 0, sha256(convert_to('jig audit ' || tenant, 'UTF8')))
+        on conflict do nothing;
+        select * into head from audit_heads h where h.tenant_id = tenant for no key update;
+    end if;
+    link := sha256(head.hash || int8send(head.n + 1) || convert_to(entry, 'UTF8'));
+    insert into audit (tenant_id, n, prev, hash, entry, at, kind, session_id, call_id)
+    values (tenant, head.n + 1, head.hash, link, entry, clock_timestamp(), kind, session, call);
+    update audit_heads h set n = head.n + 1, hash = link where h.tenant_id = tenant;
+    return head.n + 1;
+end $$;
+-- +goose StatementEnd
+revoke all on function jig_audit(text, text, text, text) from public;
+
+-- +goose Down
+drop function jig_audit(text, text, text, text);
+drop table audit, audit_heads;
