@@ -9,6 +9,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/jig-run/jig"
 )
@@ -61,11 +64,24 @@ func NewKey() (private []byte, public string, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}), base64.StdEncoding.EncodeToString(pub), nil
 }
 
+// maxNameInID keeps a key's id, with its hash, within the 64 characters that documents allow.
+const maxNameInID = 48
+
 // KeyID is the id that a principal's key has unless somebody chose another: the principal, "-", and the first 8 hex digits of
-// the SHA-256 of the public key.
+// the SHA-256 of the public key, e.g. "ana-3ac5c550". What an id cannot hold is written "-", and a long name is cut.
 func KeyID(principal string, public []byte) string {
+	name := strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._:-", r)) {
+			return r
+		}
+		return '-'
+	}, principal)
+	name = strings.Trim(name, "._:-")
+	if name == "" {
+		name = "key"
+	}
 	sum := sha256.Sum256(public)
-	return principal + "-" + hex.EncodeToString(sum[:4])
+	return name[:min(len(name), maxNameInID)] + "-" + hex.EncodeToString(sum[:4])
 }
 
 // ParsePrivateKey reads an Ed25519 key from PEM (PKCS#8); text around the block is skipped. An empty kid stands for KeyID; with

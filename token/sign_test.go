@@ -108,6 +108,17 @@ func TestNewKey(t *testing.T) {
 	require.NotEqual(t, private, other)
 }
 
+func TestKeyID(t *testing.T) {
+	t.Parallel()
+	suffix := "-" + hash("public")[:8]
+	for principal, name := range map[string]string{
+		"ana": "ana", "ana@example.com": "ana-example.com", "größe": "gr--e", "..ci:1": "ci:1", "": "key", "@": "key", "李": "key",
+		strings.Repeat("a", 100): strings.Repeat("a", 48),
+	} {
+		require.Equal(t, name+suffix, token.KeyID(principal, []byte("public")))
+	}
+}
+
 func TestSignersKeepTheirSecrets(t *testing.T) {
 	t.Parallel()
 	secret := strings.Repeat("portal", 6)
