@@ -45,6 +45,8 @@ type globalFlags struct {
 	namespace string
 	taskQueue string
 	noColor   bool
+	// key is the file of the key that signs, on the commands that have --key.
+	key string
 }
 
 // run is the whole program. args begin with the program's own name.
@@ -143,6 +145,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 		a.runCommand(), a.triggerCommand(), a.statusCommand(), a.watchCommand(), a.approvalsCommand(), a.approveCommand(),
 		a.denyCommand(), a.reconcileCommand(), a.messageCommand(), a.cancelCommand(), a.eventsCommand(), a.catalogCommand(),
 		a.validateCommand(), a.explainCommand(), a.scheduleCommand(), a.policyCommand(), a.versionCommand(), completionCommand(),
+		a.keyCommand(), a.tokenCommand(),
 	)
 	return root
 }

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/token"
+)
+
+// signingKeySetting names the file of the key that signs decisions when --key does not.
+const signingKeySetting = "JIG_SIGNING_KEY"
+
+// principalLine begins the line of a key file, before the PEM block, that says whose key it is.
+const principalLine = "# principal: "
+
+// maxPrincipal is how many characters documents allow for a principal.
+const maxPrincipal = 128
+
+func (a *app) keyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "key",
+		Short:   "Make keys that sign decisions",
+		Example: `  jig key new --principal ana --out ana.key`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.keyNewCommand())
+	return cmd
+}
+
+func (a *app) keyNewCommand() *cobra.Command {
+	var principal, out string
+	cmd := &cobra.Command{
+		Use:   "new --principal NAME --out FILE",
+		Short: "Make a key that signs one principal's decisions",
+		Long: `Make an Ed25519 key that signs one principal's decisions. The file is for that person alone; what is printed belongs into the
+document of kind tenant, so that workers know the key. For programs: {"id", "algorithm", "principal", "public_key", "file"}.`,
+		Example: `  jig key new --principal ana --out ana.key
+  export JIG_SIGNING_KEY=$PWD/ana.key`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := checkPrincipal(principal); err != nil {
+				return err
+			}
+			if out == "" {
+				return usagef("--out is missing: the file that the private key goes to")
+			}
+			made, err := newKeyFile(principal, out)
+			if err != nil {
+				return err
+			}
+			return a.printKey(made)
+		},
+	}
+	cmd.Flags().StringVar(&principal, "principal", "", "whose decisions it signs")
+	cmd.Flags().StringVar(&out, "out", "", "file for the private key; it must not exist")
+	_ = cmd.MarkFlagFilename("out") //nolint:errcheck // fails for an unknown flag alone
+	return cmd
+}
+
+// madeKey is what `key new` prints for programs.
+type madeKey struct {
+	ID        string `json:"id"`
+	Algorithm string `json:"algorithm"`
+	Principal string `json:"principal"`
+	PublicKey string `json:"public_key"`
+	File      string `json:"file"`
+}
+
+func (a *app) printKey(made madeKey) error {
+	if a.json() {
+		return a.printJSON(made)
+	}
+	if err := a.print("keys:\n  - {id: %s, algorithm: %s, principal: %s, public_key: %s}",
+		strconv.Quote(made.ID), made.Algorithm, strconv.Quote(made.Principal), strconv.Quote(made.PublicKey)); err != nil {
+		return err
+	}
+	a.say("%s holds the private key; add the lines to the tenant's document and register it with `%s catalog add`", made.File, a.program)
+	return nil
+}
+
+func checkPrincipal(principal string) error {
+	switch {
+	case principal == "":
+		return usagef("--principal is missing: whose decisions the key signs")
+	case utf8.RuneCountInString(principal) > maxPrincipal || strings.TrimSpace(principal) != principal || strings.ContainsFunc(principal, unprintable):
+		return usagef("--principal %q is not a principal; it has at most %d characters, all printable, and no spaces around it",
+			oneLine(principal, 60), maxPrincipal)
+	}
+	return nil
+}
+
+func unprintable(r rune) bool { return !strconv.IsPrint(r) || r == '\uFFFD' }
+
+// newKeyFile makes a key and the file that holds its private half.
+func newKeyFile(principal, out string) (madeKey, error) {
+	private, public, err := token.NewKey()
+	if err != nil {
+		return madeKey{}, err
+	}
+	signer, err := token.ParsePrivateKey(private, "", principal)
+	if err != nil {
+		return madeKey{}, err
+	}
+	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names it
+	if errors.Is(err, fs.ErrExist) {
+		return madeKey{}, usage(jig.Errorf(jig.CodeConflict, "%s exists already; a key is never overwritten", out).WithField("out").
+			WithHint("give another --out, or remove the file when nobody needs the key"))
+	}
+	if err != nil {
+		return madeKey{}, usage(fmt.Errorf("--out: %w", err))
+	}
+	_, err = f.WriteString(principalLine + principal + "\n" + string(private))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return madeKey{}, fmt.Errorf("write the key: %w", errors.Join(err, os.Remove(out)))
+	}
+	return madeKey{ID: signer.ID(), Algorithm: jig.AlgorithmEd25519, Principal: principal, PublicKey: public, File: out}, nil
+}
+
+// readKeyFile reads a private key. A file that does not say whose it is, e.g. one of OpenSSL's, is taken for otherwise's.
+func readKeyFile(name string, content []byte, otherwise string) (token.Signer, error) {
+	principal := otherwise
+	for line := range strings.Lines(string(content)) {
+		if strings.HasPrefix(line, "-----BEGIN") {
+			break
+		}
+		if said, ok := strings.CutPrefix(line, principalLine); ok && strings.TrimSpace(said) != "" {
+			principal = strings.TrimSpace(said)
+		}
+	}
+	signer, err := token.ParsePrivateKey(content, "", principal)
+	if err != nil {
+		e := *jig.AsError(err)
+		e.Message = name + ": " + e.Message
+		return token.Signer{}, usage(&e)
+	}
+	return signer, nil
+}
+
+// addKeyFlag adds --key to a command that signs.
+func (a *app) addKeyFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.flags.key, "key", "", "file of the key that signs ("+signingKeySetting+")")
+	_ = cmd.MarkFlagFilename("key") //nolint:errcheck // fails for an unknown flag alone
+}
+
+// signer is the key of --key, or of JIG_SIGNING_KEY; false when neither is given.
+func (a *app) signer() (token.Signer, bool, error) {
+	name, from := a.flags.key, "--key"
+	if name == "" {
+		name, from = a.env[signingKeySetting], signingKeySetting
+	}
+	if name == "" {
+		return token.Signer{}, false, nil
+	}
+	if name == "-" {
+		return token.Signer{}, false, usagef("%s is -; a key is read from a file alone", from)
+	}
+	content, err := a.readFile(name)
+	if err != nil {
+		return token.Signer{}, false, usage(fmt.Errorf("%s: %w", from, err))
+	}
+	s, err := readKeyFile(name, content, a.flags.as)
+	return s, err == nil, err
+}
+
+// actor is who decides: the principal of the key that signs, else the one of --as. One that was named and is not the key's
+// is refused; a name that the operating system gives does not count.
+func (a *app) actor(cmd *cobra.Command) (string, error) {
+	s, signs, err := a.signer()
+	if err != nil || !signs {
+		return a.flags.as, err
+	}
+	if named := cmd.Flags().Changed("as") || a.env["JIG_PRINCIPAL"] != ""; named && a.flags.as != s.Principal() {
+		return "", usage(jig.Errorf(jig.CodeNotPermitted, "the key %s is %s's, and you act as %s", s.ID(), s.Principal(), a.flags.as).
+			WithField("as").WithHint("leave out --as and JIG_PRINCIPAL, or sign with a key of " + a.flags.as))
+	}
+	return s.Principal(), nil
+}
+
+// sign makes a token for a claim, which lives for token.DefaultLifetime; "" when there is no key. A claim without a principal
+// is the key's.
+func (a *app) sign(claim jig.Claim) (string, error) {
+	s, signs, err := a.signer()
+	if err != nil || !signs {
+		return "", err
+	}
+	text, err := token.Sign(claim, s, time.Now(), token.DefaultLifetime)
+	if err != nil {
+		return "", usage(err)
+	}
+	return text, nil
+}

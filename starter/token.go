@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/token"
+)
+
+// tokenFlags are those of `token`.
+type tokenFlags struct {
+	action, digest   string
+	input, grant, to string
+	value            string
+	outcome, result  string
+	lifetime         time.Duration
+}
+
+// brings lists, by action, the flags of what a decision brings along; those with an exclamation mark must be given.
+func brings() map[string][]string {
+	return map[string][]string{
+		string(jig.AnswerApprove): {"input", "grant"}, string(jig.AnswerDeny): nil, string(jig.AnswerDelegate): {"to!"},
+		token.ActionAnswer: {"value!"}, token.ActionReconcile: {"outcome!", "result"},
+	}
+}
+
+// check refuses flags that do not go with the action.
+func (f tokenFlags) check(cmd *cobra.Command) error {
+	all := brings()
+	own, known := all[f.action]
+	if !known {
+		return usagef("--action is %q; it can be approve, deny, delegate, answer or reconcile", f.action)
+	}
+	if f.lifetime <= 0 {
+		return usagef("--lifetime is %s; give up to %s", f.lifetime, token.MaxLifetime)
+	}
+	for _, name := range own {
+		if bare, must := strings.CutSuffix(name, "!"); must && !cmd.Flags().Changed(bare) {
+			return usagef("--action %s needs --%s", f.action, bare)
+		}
+	}
+	for _, action := range slices.Sorted(maps.Keys(all)) {
+		for _, name := range all[action] {
+			if bare := strings.TrimSuffix(name, "!"); action != f.action && cmd.Flags().Changed(bare) {
+				return usagef("--%s goes with --action %s", bare, action)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) tokenCommand() *cobra.Command {
+	var f tokenFlags
+	cmd := &cobra.Command{
+		Use:   "token SESSION CALL --action approve|deny|delegate|answer|reconcile",
+		Short: "Print a token that proves who decides one call",
+		Long: `Print a token that proves who decides one call, for a decision that is sent by other means, e.g. by the temporal command. It is
+good for one action on one call as it waits now, with exactly what the decision brings along, for some minutes. Give the same
+--input, --grant, --to, --value, --outcome and --result here as in the decision.
+
+The key is that of --key or JIG_SIGNING_KEY; see "jig key new". Without --digest, what waits is looked up; with it, nothing is
+connected to. For programs: {"token", "key", "principal", "action", "session_id", "call", "digest", "expires_at"}.`,
+		Example: `  jig token ses_… 3.1 --action approve --key ana.key
+  temporal workflow signal --workflow-id ses_… --name approve \
+    --input "{\"call\": \"3.1\", \"token\": \"$(jig token ses_… 3.1 --action approve)\"}"
+  jig token ses_… 2.1 --action reconcile --outcome happened --result '{"id": 7}'`,
+		Args: sessionArgs(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.printToken(cmd, args[0], args[1], f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.action, "action", "", "approve, deny, delegate, answer or reconcile")
+	flags.StringVar(&f.digest, "digest", "", "of what waits (default: looked up)")
+	flags.StringVar(&f.input, "input", "", "changed input of an approval: @file.json, @- or JSON")
+	flags.StringVar(&f.grant, "grant", "", "standing approval that comes along: @file.json, @- or JSON, e.g. {\"max_uses\": 3}")
+	flags.StringVar(&f.to, "to", "", "whom it is delegated to")
+	flags.StringVar(&f.value, "value", "", "the answer: @file.json, @- or JSON")
+	flags.StringVar(&f.outcome, "outcome", "", "happened, not_happened or give_up")
+	flags.StringVar(&f.result, "result", "", "what the call gave back: @file.json, @- or JSON")
+	flags.DurationVar(&f.lifetime, "lifetime", token.DefaultLifetime, "how long it is good for, up to "+shortDuration(token.MaxLifetime))
+	a.addKeyFlag(cmd)
+	return cmd
+}
+
+// madeToken is what `token` prints for programs.
+type madeToken struct {
+	Token     string    `json:"token"`
+	Key       string    `json:"key"`
+	Principal string    `json:"principal"`
+	Action    string    `json:"action"`
+	SessionID string    `json:"session_id"`
+	Call      string    `json:"call"`
+	Digest    string    `json:"digest"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+func (a *app) printToken(cmd *cobra.Command, session, call string, f tokenFlags) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	key, signs, err := a.signer()
+	if err != nil {
+		return err
+	}
+	if !signs {
+		return usage(jig.Errorf(jig.CodeInvalidInput, "there is no key to sign with").WithField("key").
+			WithHint("give --key or set " + signingKeySetting + "; `" + a.program + " key new` makes a key"))
+	}
+	principal, err := a.actor(cmd)
+	if err != nil {
+		return err
+	}
+	claim, err := a.claimOf(session, call, f)
+	if err != nil {
+		return usage(err)
+	}
+	claim.Principal = principal
+	if claim.Digest == "" {
+		if claim.Digest, err = a.waitingDigest(cmd.Context(), session, call, f.action); err != nil {
+			return err
+		}
+	}
+	now := time.Now().Truncate(time.Second)
+	text, err := token.Sign(claim, key, now, f.lifetime)
+	if err != nil {
+		return usage(err)
+	}
+	if a.json() {
+		return a.printJSON(madeToken{
+			Token: text, Key: key.ID(), Principal: principal, Action: f.action, SessionID: session, Call: call, Digest: claim.Digest,
+			ExpiresAt: now.Add(f.lifetime).UTC(),
+		})
+	}
+	return a.print("%s", text)
+}
+
+// claimOf is what the token proves, by the same functions as what it is verified against.
+func (a *app) claimOf(session, call string, f tokenFlags) (jig.Claim, error) {
+	var values [3]json.RawMessage
+	for i, flag := range []struct{ name, value string }{{"--input", f.input}, {"--value", f.value}, {"--result", f.result}} {
+		if flag.value == "" {
+			continue
+		}
+		var err error
+		if values[i], err = a.jsonArgument(flag.name, flag.value); err != nil {
+			return jig.Claim{}, err
+		}
+	}
+	switch f.action {
+	case token.ActionAnswer:
+		return token.ForReply(a.flags.tenant, session, jig.Reply{Call: call, Value: values[1]}, f.digest)
+	case token.ActionReconcile:
+		word := jig.Reconciliation{Call: call, Outcome: jig.ReconcileOutcome(f.outcome), Result: values[2]}
+		if !slices.Contains([]jig.ReconcileOutcome{jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp}, word.Outcome) {
+			return jig.Claim{}, usagef("--outcome is %q; it can be happened, not_happened or give_up", f.outcome)
+		}
+		if word.Result != nil && word.Outcome != jig.OutcomeHappened {
+			return jig.Claim{}, usagef("--result goes with --outcome happened")
+		}
+		return token.ForReconciliation(a.flags.tenant, session, word, f.digest)
+	}
+	decision := jig.Decision{Call: call, Answer: jig.Answer(f.action), Input: values[0], To: f.to}
+	if f.grant != "" {
+		var err error
+		if decision.Grant, err = a.grantArgument(f.grant); err != nil {
+			return jig.Claim{}, err
+		}
+	}
+	return token.ForDecision(a.flags.tenant, session, decision, f.digest)
+}
+
+// grantArgument reads --grant; a member that no grant has is a mistake.
+func (a *app) grantArgument(value string) (*jig.GrantRequest, error) {
+	raw, err := a.jsonArgument("--grant", value)
+	if err != nil {
+		return nil, err
+	}
+	grant := &jig.GrantRequest{}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(grant); err != nil {
+		return nil, usagef("--grant is not a grant: %w", err)
+	}
+	return grant, nil
+}
+
+// waitingDigest is the digest of a call that waits for the action.
+func (a *app) waitingDigest(ctx context.Context, session, call, action string) (digest string, err error) {
+	kind := jig.PendingApproval
+	switch action {
+	case token.ActionAnswer:
+		kind = jig.PendingQuestion
+	case token.ActionReconcile:
+		kind = jig.PendingReconcile
+	}
+	err = a.with(ctx, func(e engine) error {
+		list, err := e.Approvals(ctx, a.flags.tenant, session)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(list, func(p jig.Pending) bool { return p.Call == call && (p.SessionID == "" || p.SessionID == session) })
+		if at < 0 {
+			return jig.Errorf(jig.CodeNotFound, "nothing waits as %s in %s", call, session).WithField("call").
+				WithHint("see `" + a.command("approvals", "--session", session) + "`, or give --digest")
+		}
+		if list[at].Kind != kind {
+			return usagef("%s waits for what --action %s does not answer: it is of the kind %s", call, action, list[at].Kind)
+		}
+		digest = list[at].Digest
+		return nil
+	})
+	return digest, err
+}
