@@ -28,20 +28,22 @@ func arrows() map[string][]string {
 	return map[string][]string{
 		".":               {},
 		"expr":            {"."},
+		"audit":           {"."},
 		"spec":            {".", "expr"},
 		"compose":         {".", "spec", "expr"},
 		"policy":          {".", "spec", "expr"},
-		"tools":           {".", "spec"},
+		"tools":           {".", "spec", "audit"},
 		"tools/tooltest":  {".", "spec", "tools"},
 		"model":           {".", "expr"},
 		"model/modeltest": {".", "model"},
 		"store":           {"."},
 		"store/storetest": {".", "store"},
+		"notify":          {"."},
 		"activities":      {"."},
 		"workflows":       {".", "activities"},
 		"client":          {".", "workflows"},
 		"token":           {"."},
-		"starter":         {".", "client", "spec", "policy", "token"},
+		"starter":         {".", "client", "spec", "policy", "audit", "token"},
 		"bundles":         {".", "spec", "tools"},
 		"deploy":          {},
 		"worker":          {anything},
@@ -66,6 +68,7 @@ func keepers() map[string][]string {
 		"github.com/google/licensecheck":             {"tools"},
 		"github.com/golang-jwt/jwt":                  {"token"},
 		"github.com/fergusstrange/embedded-postgres": {"dev"},
+		"github.com/standard-webhooks/":              {"notify"},
 	}
 }
 

@@ -104,6 +104,8 @@ type DecisionRequest struct {
 	// Fresh what people are shown of it; nil when the decision does not edit.
 	Edited *Call
 	Fresh  *Pending
+	// Patch is what the edit changes, as JSON Patch (RFC 6902).
+	Patch json.RawMessage
 	// Grant is the standing approval that comes with it, checked against the tenant's ceiling; nil when none does.
 	Grant *Grant
 	// Refusal, when set, is recorded as decision.refused without looking further: a payload that could not be read, an edit

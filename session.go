@@ -144,4 +144,5 @@ const (
 	ReasonRefusal           = "refusal"
 	ReasonCutOff            = "cut_off"
 	ReasonTerminated        = "terminated"
+	ReasonExpired           = "approval_expired"
 )

@@ -21,6 +21,8 @@ type Store interface {
 	Views
 	Documents
 	Frames
+	Grants
+	Pauses
 }
 
 // Deps are what the activities work with. All are required but Runs (the sweeper is off without it) and Logger.
@@ -33,6 +35,9 @@ type Deps struct {
 	Composer    Composer
 	Agents      Agents
 	Schemas     Schemas
+	Tenants     Tenants
+	Proofs      Proofs
+	GrantRules  GrantRules
 	Runs        Runs
 	// Logger gets one line for each failure that no event tells of; default slog.Default.
 	Logger *slog.Logger
@@ -51,6 +56,9 @@ type Activities struct {
 	contracts   contracts
 	agents      Agents
 	schemas     Schemas
+	tenants     Tenants
+	proofs      Proofs
+	grantRules  GrantRules
 	runs        Runs
 	logger      *slog.Logger
 	now         func() time.Time
@@ -66,7 +74,8 @@ func New(d Deps) *Activities {
 	}
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
-		composer: d.Composer, agents: d.Agents, schemas: d.Schemas, runs: d.Runs, logger: d.Logger, now: d.Now,
+		composer: d.Composer, agents: d.Agents, schemas: d.Schemas, tenants: d.Tenants, proofs: d.Proofs, grantRules: d.GrantRules,
+		runs: d.Runs, logger: d.Logger, now: d.Now,
 	}
 }
 

@@ -103,7 +103,7 @@ func (a *Activities) refs(ctx context.Context, w jig.Window) ([]CallRef, error) 
 		if err != nil {
 			return nil, err
 		}
-		if p, ok := w.Approvals[c.ID]; ok {
+		if p, ok := w.Approvals[c.ID]; ok && p.Grant == "" {
 			ref.Ask = shorten(p, room)
 		}
 		list[i] = ref
@@ -186,6 +186,7 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 	if err != nil {
 		return out, err
 	}
+	cover := a.newCover(session)
 	for i := range out.Calls {
 		call := &out.Calls[i]
 		if call.Status != "" {
@@ -199,15 +200,36 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 			seen = map[string]string{}
 		}
 		seen[call.Signature] = call.ID
-		ruling, err := a.rule(ctx, session, tools[i], call)
+		approval, err := a.decideOn(ctx, cover, tools[i], call)
 		if err != nil {
 			return out, err
 		}
-		if call.Status == jig.CallWaiting {
-			out.Approvals = append(out.Approvals, a.pending(session, tools[i], *call, ruling))
+		if approval != nil {
+			out.Approvals = append(out.Approvals, *approval)
 		}
 	}
 	return out, nil
+}
+
+// decideOn puts a call through policy and sets where it stands; approval is what is asked of a person, or what a grant gave.
+func (a *Activities) decideOn(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call) (approval *jig.Pending, err error) {
+	ruling, err := a.rule(ctx, cover.session, tool, call)
+	if err != nil {
+		return nil, err
+	}
+	if tool.Confirm && !call.Status.Final() {
+		if err := a.confirm(ctx, cover.session, tool, call, ruling); err != nil {
+			return nil, err
+		}
+	}
+	if call.Status != jig.CallWaiting {
+		return nil, nil //nolint:nilnil // nothing is asked
+	}
+	pending := a.pending(cover.session, tool, *call, ruling)
+	if err := cover.apply(ctx, tool, call, &pending); err != nil {
+		return nil, err
+	}
+	return &pending, nil
 }
 
 // resolve finds the tool, checks that the session may use it, and sets the call's input, canonical and with defaults. What is
@@ -235,7 +257,10 @@ func (a *Activities) resolve(ctx context.Context, session jig.Session, asked jig
 		return tool, jig.Errorf(jig.CodeInvalidInput, "the arguments are not JSON").
 			WithHint("send one JSON object that fits the input schema; a cut-off answer needs fewer or shorter arguments"), nil
 	}
-	return tool, a.normalize(tool, asked.Input, call), nil
+	if refused := a.normalize(tool, asked.Input, call); refused != nil {
+		return tool, refused, nil
+	}
+	return tool, a.checkQuestion(tool, call.Input), nil
 }
 
 // normalize sets the call's tool version and its input: defaults filled in, validated, canonical.
@@ -276,7 +301,10 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 	if call.Digest, err = digest(*call); err != nil {
 		return ruling, err
 	}
-	switch ruling.Verdict {
+	if tool.Implementation == jig.ImplementationPerson && ruling.Verdict == jig.VerdictRun {
+		call.Verdict = jig.VerdictAsk // somebody answers it, whether or not anybody must allow it
+	}
+	switch call.Verdict {
 	case jig.VerdictRun:
 		call.Status = jig.CallReserved
 	case jig.VerdictDeny, jig.VerdictRefuse:
@@ -300,8 +328,18 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 	p := jig.Pending{
 		Tenant: session.Tenant, SessionID: session.ID, Kind: jig.PendingApproval, Call: call.ID, Tool: call.Tool,
 		Input: json.RawMessage(call.Input), Summary: firstSentence(tool.Description), Reasons: call.Reasons, Digest: call.Digest,
-		RequestedBy: session.Principal.ID, RequestedAt: now,
-		ExpiresAt: now.Add(expires),
+		RequestedBy: session.Principal.ID, Agent: session.Agent.Name, RequestedAt: now, ExpiresAt: now.Add(expires),
+		PolicyVersion: call.PolicyVersion,
+	}
+	if !ruling.Terms.Plain() && ruling.Verdict == jig.VerdictAsk {
+		terms := ruling.Terms
+		p.Terms = &terms
+		if next := p.Consent().Next(now); next.Before(p.ExpiresAt) {
+			p.NextAt = next
+		}
+	}
+	if tool.Implementation == jig.ImplementationPerson {
+		asQuestion(&p, call.Input)
 	}
 	if len(p.Input) > jig.PreviewBytes {
 		p.Input, p.Truncated = jsonPreview(p.Input, jig.PreviewBytes), true

@@ -28,7 +28,7 @@ type AgentOutput struct {
 type Child struct {
 	SessionID string       `json:"session_id,omitempty"`
 	Start     StartSession `json:"start,omitzero"`
-	// Ended is set when there is nothing to start: the call has its result, or waits for a person again.
+	// Ended is set when there is nothing to start: the call has its result, waits for a person again, or is held back.
 	Ended *Ran `json:"ended,omitempty"`
 }
 

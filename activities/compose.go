@@ -54,6 +54,9 @@ func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, er
 	if err != nil {
 		return Composed{}, temporalError(err)
 	}
+	if ended != nil && ended.Paused {
+		return Composed{Wake: in.Now.Add(pauseLook)}, nil
+	}
 	if ended != nil {
 		return Composed{Done: true, Ran: *ended}, nil
 	}
@@ -69,6 +72,8 @@ type composition struct {
 	spec    contract
 	frame   jig.Frame
 	at      jig.Situation
+	// cover finds the grants for its calls.
+	cover *cover
 	// told are the calls that were cancelled by this run of Compose: an executing one stays open until its worker ends it.
 	told []string
 	// fresh are the calls that this run of Compose admitted and that are open, with what they ask.
@@ -86,7 +91,7 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 		ran := result(call)
 		return nil, &ran, nil
 	}
-	c = &composition{Activities: a, session: session, root: call}
+	c = &composition{Activities: a, session: session, root: call, cover: a.newCover(session)}
 	if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
 		return nil, nil, err
 	}
@@ -261,15 +266,8 @@ func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pe
 		refuse(&call, refused)
 		return call, nil, nil
 	}
-	ruling, err := c.rule(ctx, c.session, tool, &call)
-	if err != nil {
-		return call, nil, err
-	}
-	if call.Status != jig.CallWaiting {
-		return call, nil, nil
-	}
-	pending := c.pending(c.session, tool, call, ruling)
-	return call, &pending, nil
+	approval, err := c.decideOn(ctx, c.cover, tool, &call)
+	return call, approval, err
 }
 
 // conclude sets the result of a composition that is over: checked against what the spec promises, cut down when it is large.

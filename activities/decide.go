@@ -3,6 +3,8 @@ package activities
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -34,10 +36,12 @@ type Heard struct {
 	// Message says that a user message was added, Event that an event came that a composition may wait for.
 	Message bool `json:"message,omitempty"`
 	Event   bool `json:"event,omitempty"`
+	// Ending says that the session ends, because an approval expired that says so: cancel or fail.
+	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
 }
 
-// Hear takes a signal or update: a decision, a reconciliation, a message. What cannot be read, or is not known, is refused
-// with an event, never dropped. It is idempotent by the letter's key.
+// Hear takes a signal or update: a decision, an answer, a reconciliation, a message. What cannot be read, or is not known, is
+// refused with an event, never dropped. It is idempotent by the letter's key.
 func (a *Activities) Hear(ctx context.Context, in Letter) (Heard, error) {
 	heard, err := a.hear(ctx, in)
 	return heard, temporalError(err)
@@ -45,8 +49,10 @@ func (a *Activities) Hear(ctx context.Context, in Letter) (Heard, error) {
 
 func (a *Activities) hear(ctx context.Context, in Letter) (Heard, error) {
 	switch in.Name {
-	case "approve", "deny", "decide":
+	case "approve", "deny", "delegate", "decide":
 		return a.decide(ctx, in)
+	case "answer":
+		return a.reply(ctx, in)
 	case "reconcile":
 		return a.reconcile(ctx, in)
 	case "message":
@@ -54,7 +60,7 @@ func (a *Activities) hear(ctx context.Context, in Letter) (Heard, error) {
 	case "event":
 		return a.event(ctx, in)
 	}
-	return a.refuseLetter(ctx, in, fmt.Sprintf("there is no signal %q; use approve, deny, reconcile, message or event", in.Name))
+	return a.refuseLetter(ctx, in, fmt.Sprintf("there is no signal %q; use approve, deny, delegate, answer, reconcile, message or event", in.Name))
 }
 
 func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
@@ -62,21 +68,22 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 	if err := strictJSON(in.Payload, &payload); err != nil {
 		return a.refuseLetter(ctx, in, "the payload could not be read: "+err.Error())
 	}
+	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return Heard{}, err
+	}
 	var heard Heard
 	for i, d := range payload.All() {
-		switch in.Name {
-		case "approve":
-			d.Answer = jig.AnswerApprove
-		case "deny":
-			d.Answer = jig.AnswerDeny
+		if in.Name != "decide" {
+			d.Answer = jig.Answer(in.Name)
 		}
 		if d.Answer == "" {
 			d.Answer = jig.AnswerApprove
 		}
 		request := jig.DecisionRequest{
-			Tenant: in.Tenant, SessionID: in.SessionID, Key: fmt.Sprintf("%s#%d", in.Key, i), Principal: jig.Principal{ID: d.By, Claimed: true}, Decision: d, Now: a.now(),
+			Tenant: in.Tenant, SessionID: in.SessionID, Key: fmt.Sprintf("%s#%d", in.Key, i), Decision: d, Now: a.now(),
 		}
-		if err := a.prepare(ctx, &request); err != nil {
+		if err := a.prepare(ctx, in, settings, &request); err != nil {
 			return heard, err
 		}
 		ruled, err := a.store.Decide(ctx, request)
@@ -91,34 +98,42 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 	return heard, nil
 }
 
-// prepare works out what the store cannot: whether the decision is well-formed, and what an edited call would be.
-func (a *Activities) prepare(ctx context.Context, r *jig.DecisionRequest) error {
-	d := r.Decision
+// prepare works out what the store cannot: whether the decision is well-formed, who makes it, what an edited call would be, and
+// what grant comes along.
+func (a *Activities) prepare(ctx context.Context, in Letter, settings jig.TenantSettings, r *jig.DecisionRequest) error {
+	d := &r.Decision
 	switch {
 	case d.Call == "":
 		r.Refusal = "`call` is missing: name the call to decide, e.g. 3.2"
-	case d.Answer != jig.AnswerApprove && d.Answer != jig.AnswerDeny:
-		r.Refusal = fmt.Sprintf("%q is not an answer; use approve or deny", d.Answer)
-	case d.By == "":
-		r.Refusal = "`by` is missing: say who decides"
-	case d.Answer == jig.AnswerDeny && len(d.Input) > 0:
-		r.Refusal = "`input` goes with approve; a denied call does not run"
-	case len(d.Input) > 0:
-		return a.edit(ctx, r)
+	case d.Answer != jig.AnswerApprove && d.Answer != jig.AnswerDeny && d.Answer != jig.AnswerDelegate:
+		r.Refusal = fmt.Sprintf("%q is not an answer; use approve, deny or delegate", d.Answer)
+	case d.Answer != jig.AnswerApprove && len(d.Input) > 0:
+		r.Refusal = "`input` goes with approve alone"
+	case d.Answer != jig.AnswerApprove && d.Grant != nil:
+		r.Refusal = "`grant` goes with approve alone"
+	case d.Answer != jig.AnswerDelegate && d.To != "":
+		r.Refusal = "`to` goes with delegate alone"
 	}
-	return nil
+	s := sender{letter: in, settings: settings, by: d.By, token: d.Token, call: d.Call}
+	err := a.identify(ctx, &s, func(digest string) (string, jig.Evidence, error) {
+		d.Digest = firstOf(d.Digest, digest)
+		return a.proofs.Decision(settings.Keys, in.Tenant, in.SessionID, *d, digest, r.Now)
+	})
+	r.Principal, r.Evidence = s.principal, s.evidence
+	d.By, d.Token = s.principal.ID, ""
+	r.Refusal = firstOf(r.Refusal, s.refusal)
+	if err != nil || r.Refusal != "" || (len(d.Input) == 0 && d.Grant == nil) {
+		return err
+	}
+	return a.furnish(ctx, settings, r)
 }
 
-// edit validates changed input, puts it through policy again and gives it its own digest.
-func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest) error {
-	call, err := a.store.Call(ctx, r.Tenant, r.SessionID, r.Decision.Call)
+// furnish works out what a decision brings along: changed input, a grant.
+func (a *Activities) furnish(ctx context.Context, settings jig.TenantSettings, r *jig.DecisionRequest) error {
+	session, call, err := a.callOf(ctx, SessionRef{Tenant: r.Tenant, SessionID: r.SessionID}, r.Decision.Call)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		return nil // the store refuses an unknown call in its own words
 	}
-	if err != nil {
-		return err
-	}
-	session, err := a.store.Session(ctx, r.Tenant, r.SessionID)
 	if err != nil {
 		return err
 	}
@@ -127,9 +142,65 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest) error {
 		return err
 	}
 	if !ok {
-		r.Refusal = fmt.Sprintf("the tool %s is not there any more, so changed input cannot be checked", call.Tool)
+		r.Refusal = fmt.Sprintf("the tool %s is not there any more, so what the decision brings along cannot be checked", call.Tool)
 		return nil
 	}
+	if r.Decision.Grant != nil {
+		if r.Refusal = a.grantWith(settings, r, session, tool); r.Refusal != "" {
+			return nil
+		}
+	}
+	if len(r.Decision.Input) == 0 || call.Status != jig.CallWaiting {
+		return nil
+	}
+	return a.edit(ctx, r, session, tool, call)
+}
+
+// grantWith makes the grant that comes with an approval; it says why there cannot be one.
+func (a *Activities) grantWith(settings jig.TenantSettings, r *jig.DecisionRequest, session jig.Session, tool jig.Tool) (refusal string) {
+	request := *r.Decision.Grant
+	switch {
+	case request.Tool != "" && request.Tool != tool.Name:
+		return fmt.Sprintf("`grant.tool` is %s, and the call is of %s: leave it out", request.Tool, tool.Name)
+	case request.Agent == "":
+		request.Agent = session.Agent.Name
+	}
+	request.Tool = tool.Name
+	g, err := a.grantRules.New(request, settings.Grants.WithDefaults(), tool, r.Now)
+	if err != nil {
+		return "the grant cannot be given: " + explain(err)
+	}
+	g.Tenant, g.ID = r.Tenant, GrantID(r.SessionID, r.Key)
+	r.Grant = &g
+	return ""
+}
+
+// GrantID names a grant, the same however often what gives it is tried.
+func GrantID(session, key string) string {
+	sum := sha256.Sum256([]byte(session + "\x00" + key))
+	return "grt_" + hex.EncodeToString(sum[:10])
+}
+
+// explain is an error as a sentence of a refusal, with its hint.
+func explain(err error) string {
+	e := jig.AsError(err)
+	if e.Hint == "" {
+		return e.Message
+	}
+	return e.Message + " (" + e.Hint + ")"
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// edit validates changed input, puts it through policy again and gives it its own digest.
+func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session jig.Session, tool jig.Tool, call jig.Call) error {
 	edited := call
 	if failed := a.normalize(tool, r.Decision.Input, &edited); failed != nil {
 		r.Refusal = "the changed input does not fit: " + failed.Error()
@@ -138,15 +209,62 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest) error {
 	if call.Frame == "" { // calls of compositions are told apart by their id
 		edited.Signature = signature(tool, edited.Input, session.Writes)
 	}
-	if _, err := a.rule(ctx, session, tool, &edited); err != nil {
+	ruling, err := a.rule(ctx, session, tool, &edited)
+	if err != nil {
 		return err
 	}
 	if edited.Status.Final() {
 		r.Refusal = "policy does not allow the changed input: " + strings.Join(edited.Reasons, "; ")
 		return nil
 	}
-	r.Edited = &edited
+	if r.Patch, edited.Patch, err = patched(call, edited.Input); err != nil {
+		return err
+	}
+	edited.EditedBy = r.Principal.ID
+	fresh := a.pending(session, tool, edited, ruling)
+	r.Edited, r.Fresh = &edited, &fresh
 	return nil
+}
+
+// reply takes a person's answer to a question.
+func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
+	var r jig.Reply
+	if err := strictJSON(in.Payload, &r); err != nil {
+		return a.refuseLetter(ctx, in, "the payload could not be read: "+err.Error())
+	}
+	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return Heard{}, err
+	}
+	request := jig.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now()}
+	switch {
+	case r.Call == "":
+		request.Refusal = "`call` is missing: name the call of the question, e.g. 3.2"
+	case len(r.Value) == 0:
+		request.Refusal = "`value` is missing: give the answer"
+	case len(r.Value) > jig.InlineBytes:
+		request.Refusal = fmt.Sprintf("`value` has %d bytes, at most %d are taken", len(r.Value), jig.InlineBytes)
+	}
+	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
+	err = a.identify(ctx, &s, func(digest string) (string, jig.Evidence, error) {
+		return a.proofs.Reply(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
+	})
+	if err != nil {
+		return Heard{}, err
+	}
+	request.Principal, request.Evidence, request.Reply.Token = s.principal, s.evidence, ""
+	if request.Refusal = firstOf(request.Refusal, s.refusal); request.Refusal == "" && s.pending != nil && s.pending.Question != nil {
+		request.Digest = s.pending.Digest
+		if err := a.fits(*s.pending.Question, r.Value); err != nil {
+			request.Refusal = "the answer does not fit the question: " + err.Error()
+		}
+	}
+	ruled, err := a.store.Reply(ctx, request)
+	if err != nil {
+		return Heard{}, err
+	}
+	heard := Heard{Decisions: []jig.Ruled{ruled}}
+	return heard, a.follow(ctx, in.SessionRef, ruled, &heard)
 }
 
 func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
@@ -154,15 +272,28 @@ func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
 	if err := strictJSON(in.Payload, &r); err != nil {
 		return a.refuseLetter(ctx, in, "the payload could not be read: "+err.Error())
 	}
-	request := jig.ReconcileRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Principal: jig.Principal{ID: r.By, Claimed: true}, Reconciliation: r}
+	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return Heard{}, err
+	}
+	request := jig.ReconcileRequest{
+		Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
+	}
 	switch {
 	case r.Call == "":
 		request.Refusal = "`call` is missing: name the call, e.g. 3.2"
-	case r.By == "":
-		request.Refusal = "`by` is missing: say who knows"
 	case r.Outcome != jig.OutcomeHappened && r.Outcome != jig.OutcomeNotHappened && r.Outcome != jig.OutcomeGiveUp:
 		request.Refusal = fmt.Sprintf("%q is not an outcome; use happened, not_happened or give_up", r.Outcome)
 	}
+	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
+	err = a.identify(ctx, &s, func(digest string) (string, jig.Evidence, error) {
+		return a.proofs.Reconciliation(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
+	})
+	if err != nil {
+		return Heard{}, err
+	}
+	request.Principal, request.Evidence, request.Reconciliation.Token = s.principal, s.evidence, ""
+	request.Refusal = firstOf(request.Refusal, s.refusal)
 	ruled, err := a.store.Reconcile(ctx, request)
 	if err != nil {
 		return Heard{}, err
@@ -171,10 +302,11 @@ func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
 	return heard, a.follow(ctx, in.SessionRef, ruled, &heard)
 }
 
-// follow adds the composition that a decided call belongs to, and the reference of a call that may run now.
+// follow adds the composition that a decided call belongs to, and the reference of a call that may run now, or that waits on.
 func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled, heard *Heard) error {
 	inFrame := strings.Contains(ruled.Call, "/")
-	if ruled.Status == "" || (ruled.Status != jig.CallReserved && !inFrame) {
+	waits := ruled.Status == jig.CallWaiting && ruled.Outcome == jig.DecisionAccepted
+	if ruled.Status == "" || (ruled.Status != jig.CallReserved && !waits && !inFrame) {
 		return nil
 	}
 	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, ruled.Call)
@@ -184,12 +316,19 @@ func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled,
 	if call.Frame != "" && !slices.Contains(heard.Frames, call.Frame) {
 		heard.Frames = append(heard.Frames, call.Frame)
 	}
-	if call.Status != jig.CallReserved {
+	if call.Status != jig.CallReserved && !(waits && call.Status == jig.CallWaiting) {
 		return nil
 	}
 	ref, err := a.ref(ctx, call)
 	if err != nil {
 		return err
+	}
+	if call.Status == jig.CallWaiting {
+		ran, err := a.asked(ctx, call)
+		if err != nil {
+			return err
+		}
+		ref.State, ref.Ask = ran.State, ran.Ask
 	}
 	heard.Calls = append(heard.Calls, ref)
 	return nil
@@ -243,7 +382,7 @@ func (a *Activities) refuseLetter(ctx context.Context, in Letter, reason string)
 	return Heard{Decisions: []jig.Ruled{ruled}}, a.store.Refuse(ctx, in.Tenant, in.SessionID, in.Key, reason, data)
 }
 
-// ExpireInput names calls whose approvals may have expired.
+// ExpireInput names calls on whose approvals time may act.
 type ExpireInput struct {
 	SessionRef
 	Calls []string `json:"calls"`
@@ -251,16 +390,20 @@ type ExpireInput struct {
 	Now time.Time `json:"now"`
 }
 
-// Expire expires the approvals whose time has come and says where each call stands.
+// Expire lets time act on approvals: those whose time has come expire, reminders and escalations that are due are sent. It says
+// where each call stands.
 func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Heard, error) {
 	var heard Heard
 	for _, id := range in.Calls {
-		status, err := a.store.ExpireApproval(ctx, in.Tenant, in.SessionID, id, in.Now)
+		lapse, err := a.store.Lapse(ctx, in.Tenant, in.SessionID, id, in.Now)
 		if err != nil {
 			return heard, temporalError(err)
 		}
-		ruled := jig.Ruled{Call: id, Outcome: jig.DecisionAccepted, Status: status}
+		ruled := jig.Ruled{Call: id, Outcome: jig.DecisionAccepted, Status: lapse.Status}
 		heard.Decisions = append(heard.Decisions, ruled)
+		if lapse.Status == jig.CallExpired && lapse.OnExpiry.Strictness() > heard.Ending.Strictness() {
+			heard.Ending = lapse.OnExpiry
+		}
 		if err := a.follow(ctx, in.SessionRef, ruled, &heard); err != nil {
 			return heard, temporalError(err)
 		}

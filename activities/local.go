@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/jig-run/jig"
@@ -40,6 +41,10 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 	list := make([]Ran, len(in.Calls))
 	for i, id := range in.Calls {
 		ran, ok := finished[id]
+		if paused(calls, id) {
+			list[i] = Ran{State: jig.CallReserved, Paused: true}
+			continue
+		}
 		if !ok {
 			if ran, err = a.RunTool(ctx, RunInput{SessionRef: in.SessionRef, Call: id}); err != nil {
 				return nil, err
@@ -56,7 +61,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 	var running sync.WaitGroup
 	for i, call := range calls {
 		tool, ok := a.catalogue.Tool(call.Tool) // only tools in code are quick
-		if !ok || call.Status != jig.CallReserved || call.Verdict != jig.VerdictRun || call.Fence != 0 || !localTool(tool) {
+		if !ok || call.Status != jig.CallReserved || call.Verdict != jig.VerdictRun || call.Fence != 0 || !localTool(tool) || call.Paused != "" {
 			continue
 		}
 		fresh := call
@@ -92,6 +97,11 @@ func (a *Activities) quickly(ctx context.Context, session jig.Session, tool jig.
 	return &jig.QuickCompletion{
 		CallID: call.ID, Version: call.Version, Digest: call.Digest, Status: status, Result: outcome, Started: started, Finished: a.now(),
 	}
+}
+
+// paused reports whether a pause holds a call back that has not begun.
+func paused(calls []jig.Call, id string) bool {
+	return slices.ContainsFunc(calls, func(c jig.Call) bool { return c.ID == id && c.Paused != "" && c.Status == jig.CallReserved })
 }
 
 // localTool reports whether a tool may run beside the workflow.

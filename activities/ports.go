@@ -71,15 +71,41 @@ type Approvals interface {
 	Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, error)
 	// Reconcile applies a person's word on an unknown outcome. Idempotent by Key.
 	Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled, error)
+	// Reply answers a question. Idempotent by Key.
+	Reply(ctx context.Context, r jig.ReplyRequest) (jig.Ruled, error)
 	// Refuse writes decision.refused for a signal that names no call. Idempotent by key.
 	Refuse(ctx context.Context, tenant, id, key, reason string, data json.RawMessage) error
-	// ExpireApproval expires an open approval whose time has come by now; it returns where the call stands.
-	ExpireApproval(ctx context.Context, tenant, id, callID string, now time.Time) (jig.CallStatus, error)
-	// Readmit replaces a waiting or reserved call's admission (version, digest, ruling) because the tool changed since; an open approval
-	// expires and a new one opens. It returns the call as it stands.
+	// Lapse lets time act on an open approval: it expires when its time has come by now, else reminders and escalations that are
+	// due leave their events and notices. It says where the call stands, and is idempotent.
+	Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (jig.Lapse, error)
+	// Readmit replaces a waiting or reserved call's admission (version, digest, ruling) because the tool changed since, or because it
+	// is reserved without a valid approval; an open approval expires and a new one opens. It returns the call as it stands.
 	Readmit(ctx context.Context, call jig.Call, approval *jig.Pending) (jig.Call, error)
 	// Pending returns one call's open approval; NOT_FOUND when there is none.
 	Pending(ctx context.Context, tenant, id, callID string) (jig.Pending, error)
+	// Approved returns who approved a call; nobody when it was not approved.
+	Approved(ctx context.Context, tenant, id, callID string) (by []string, claimed bool, err error)
+}
+
+// Grants keeps standing approvals.
+type Grants interface {
+	// LiveGrants returns those that may cover calls of some tools, the oldest first, at most 1,000.
+	LiveGrants(ctx context.Context, tenant string, tools []string, now time.Time) ([]jig.Grant, error)
+	// Grants lists those of a tenant, the latest first, after a cursor ("" to begin); next is "" at the end. Those that are used up,
+	// expired or revoked come along when all is set.
+	Grants(ctx context.Context, tenant, cursor string, limit int, all bool, now time.Time) (list []jig.Grant, next string, err error)
+	// RevokeGrant ends one: no call that has not begun is covered by it any more; NOT_FOUND when there is none.
+	RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *jig.Evidence, now time.Time) (jig.Grant, error)
+}
+
+// Pauses keeps what is held back.
+type Pauses interface {
+	// Pause holds back what has not begun; one that holds already is left alone. changed says that it was not there.
+	Pause(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error)
+	// Resume lifts a pause. changed says that it was there.
+	Resume(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error)
+	// Pauses lists what is held back in a tenant, the oldest first.
+	Pauses(ctx context.Context, tenant string) ([]jig.Pause, error)
 }
 
 // Events is the append-only log of each session.
@@ -168,6 +194,30 @@ type Policy interface {
 	Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error)
 }
 
+// Tenants tells what a tenant has settled.
+type Tenants interface {
+	// Settings are the tenant's, with the defaults of this worker filled in. An error is of finding them: then nothing is decided.
+	Settings(ctx context.Context, tenant string) (jig.TenantSettings, error)
+}
+
+// Proofs checks the tokens that come with decisions: each must be for exactly what it comes with, and for what was shown (digest).
+// It returns who is proved to speak. Errors are NOT_PERMITTED and say what is wrong.
+type Proofs interface {
+	Decision(keys []jig.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, jig.Evidence, error)
+	Reply(keys []jig.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, jig.Evidence, error)
+	Reconciliation(keys []jig.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, jig.Evidence, error)
+	// Subject is for what concerns no call: pause, resume, revoke.
+	Subject(keys []jig.Key, token, tenant, action, subject string, now time.Time) (string, jig.Evidence, error)
+}
+
+// GrantRules makes and matches standing approvals.
+type GrantRules interface {
+	// New checks what is asked for against the tenant's ceiling; errors are INVALID_INPUT or NOT_PERMITTED with the field.
+	New(request jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error)
+	// Covers reports whether a grant is for a call. An error of its condition means that it is not.
+	Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error)
+}
+
 // Model answers prompts.
 type Model interface {
 	// Answer asks the model once. progress is called as text streams in. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE
@@ -181,6 +231,8 @@ type Model interface {
 type Schemas interface {
 	// Validate checks a document against a JSON Schema; every violation in one Error, nil when it fits.
 	Validate(schema json.RawMessage, document []byte) error
+	// Check refuses a JSON Schema that is none.
+	Check(schema json.RawMessage) error
 	// FromPairs converts key=value pairs to a document by a schema; errors name the field.
 	FromPairs(schema json.RawMessage, pairs map[string]string) (json.RawMessage, error)
 }

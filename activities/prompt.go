@@ -107,6 +107,10 @@ func shown(sessionID string, e jig.Exchange, reference bool) jig.Exchange {
 			continue
 		}
 		r := *c.Result
+		if len(c.Patch) > 0 {
+			// The model asked for other arguments than those that ran: it must not reason from its own.
+			r.Markdown = fmt.Sprintf("(%s changed the arguments before this ran, as JSON Patch: %s)\n%s", c.EditedBy, cut(string(c.Patch), 2000), resultText(r))
+		}
 		switch id := jig.IdempotencyKey(sessionID, c.ID); {
 		case reference && r.Success && len(r.Data)+len(r.Markdown) > len(r.Summary)+200:
 			r.Data, r.Markdown = nil, fmt.Sprintf("%s (left out; artifact.read with id %q gives it)", r.Summary, id)
@@ -117,6 +121,14 @@ func shown(sessionID string, e jig.Exchange, reference bool) jig.Exchange {
 	}
 	e.Calls = calls
 	return e
+}
+
+// resultText is a result as the model reads it.
+func resultText(r jig.ToolResult) string {
+	if r.Error != nil && r.Markdown == "" {
+		return r.Error.Error()
+	}
+	return preview(r)
 }
 
 func preview(r jig.ToolResult) string {

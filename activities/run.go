@@ -26,6 +26,8 @@ type Ran struct {
 	Summary string         `json:"summary,omitempty"`
 	// Ask is set when the call waits for a person again: the tool changed since it was admitted, or its outcome is unknown.
 	Ask *jig.Pending `json:"ask,omitempty"`
+	// Paused says that a pause holds the call back: it is to be looked at again.
+	Paused bool `json:"paused,omitempty"`
 }
 
 // RunTool runs one call: reserve, execute, finalise. It is registered under every tool's name. An attempt that finds the
@@ -39,6 +41,9 @@ func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 		ran, again, err := a.attempt(ctx, in, name)
 		if err != nil {
 			return Ran{}, temporalError(err)
+		}
+		if ran.Paused {
+			return Ran{}, pausedError(in.Call)
 		}
 		if !again {
 			return ran, nil
@@ -95,6 +100,9 @@ type unclaimed struct {
 // claim reserves a call for an attempt: what would run is digested and held against what was admitted and approved, and
 // policy is asked once more, in case it has come to deny the call since.
 func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (jig.Reservation, *unclaimed, error) {
+	if call.Paused != "" && call.Status == jig.CallReserved {
+		return jig.Reservation{}, &unclaimed{ran: Ran{State: call.Status, Paused: true}}, nil
+	}
 	running := call
 	running.Version = tool.Version
 	digested, err := digest(running)
@@ -160,19 +168,18 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 		return ran, false, err
 	}
 	fresh := call
-	var ruling jig.Ruling
-	if failed := a.normalize(tool, call.Input, &fresh); failed != nil {
+	var approval *jig.Pending
+	failed := a.normalize(tool, call.Input, &fresh)
+	if failed == nil {
+		failed = a.checkQuestion(tool, fresh.Input)
+	}
+	if failed != nil {
 		refuse(&fresh, failed)
 	} else {
 		var err error
-		if ruling, err = a.rule(ctx, session, tool, &fresh); err != nil {
+		if approval, err = a.decideOn(ctx, a.newCover(session), tool, &fresh); err != nil {
 			return Ran{}, false, err
 		}
-	}
-	var approval *jig.Pending
-	if fresh.Status == jig.CallWaiting {
-		p := a.pending(session, tool, fresh, ruling)
-		approval = &p
 	}
 	stored, err := a.store.Readmit(ctx, fresh, approval)
 	if err != nil {
@@ -192,6 +199,9 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (bool, error) {
 	if call.Status != jig.CallReserved {
 		return false, nil
+	}
+	if tool.Permission == jig.PermissionDestructive && call.Verdict == jig.VerdictRun {
+		return true, nil // nothing admits such a call; whatever changed the row, a person decides
 	}
 	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
 	return ruling.Verdict == jig.VerdictDeny, err

@@ -14,8 +14,7 @@ type Base struct{}
 
 // Rule gives the verdict on a call. Every reason that leads to it is named.
 func (Base) Rule(tool jig.Tool, _ jig.Call, _ jig.Session) jig.Ruling {
-	v := baseVerdict(tool)
-	return jig.Ruling{Verdict: v.verdict, Reasons: v.reasons, PolicyVersion: BaseVersion}
+	return baseVerdict(tool).ruling()
 }
 
 // base is a base verdict as later rules take it up.
@@ -24,6 +23,11 @@ type base struct {
 	reasons []string
 	// fixed says that no rule and no grant may lift the verdict: the tool is destructive, or its author says always_ask.
 	fixed bool
+}
+
+// ruling is the verdict as it holds when no rule speaks.
+func (b base) ruling() jig.Ruling {
+	return jig.Ruling{Verdict: b.verdict, Reasons: b.reasons, PolicyVersion: BaseVersion, Base: b.verdict == jig.VerdictAsk}
 }
 
 // ask makes the verdict ask for a reason.

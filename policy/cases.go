@@ -23,6 +23,8 @@ type CaseResult struct {
 	Problem string `json:"problem,omitempty"`
 	// Reasons are those of the verdict.
 	Reasons []string `json:"reasons,omitempty"`
+	// Terms are what the approval takes, of the verdict ask.
+	Terms jig.Terms `json:"terms,omitzero"`
 }
 
 // Test tries the document's cases, in their order. tools gives the contract of a tool by name, for cases that give no more
@@ -52,7 +54,7 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 		}
 	}
 	x := r.Explain(ctx, tool, callOf(c), sessionOf(c), c.Now)
-	result.Got, result.Reasons = x.Verdict, x.Reasons
+	result.Got, result.Reasons, result.Terms = x.Verdict, x.Reasons, x.Terms
 	for _, s := range x.Spoken {
 		result.Rules = append(result.Rules, s.Rule)
 	}
@@ -65,8 +67,20 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 			wrong = append(wrong, "the rule "+name+" did not speak")
 		}
 	}
+	if c.Quorum > 0 && result.Got == jig.VerdictAsk && quorum(x.Terms) != c.Quorum {
+		wrong = append(wrong, fmt.Sprintf("the largest quorum is %d, not %d", quorum(x.Terms), c.Quorum))
+	}
 	result.OK, result.Problem = len(wrong) == 0, strings.Join(wrong, "; ")
 	return result
+}
+
+// quorum is how many people the requirement wants that wants most.
+func quorum(t jig.Terms) int {
+	most := 1
+	for _, r := range t.Requirements {
+		most = max(most, r.Quorum)
+	}
+	return most
 }
 
 func callOf(c spec.PolicyCase) jig.Call {

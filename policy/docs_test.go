@@ -3,6 +3,7 @@ package policy_test
 import (
 	"encoding/json"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-const page = "../docs/policies.md"
+const page = "../docs/policy.md"
 
 // Every example of the page is read without a problem, and each of its cases gives what it expects.
 func TestExamplesOfThePage(t *testing.T) {
@@ -22,8 +23,16 @@ func TestExamplesOfThePage(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	require.NoError(t, err)
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(raw), -1)
-	require.GreaterOrEqual(t, len(examples), 3)
+	require.GreaterOrEqual(t, len(examples), 5)
+	tenants := 0
 	for _, example := range examples {
+		if spec.KindOf("example.yaml", []byte(example[1])) == spec.KindTenant {
+			doc, problems := spec.Load("example.yaml", []byte(example[1]))
+			require.Empty(t, problems)
+			require.NotEmpty(t, doc.Tenant.People)
+			tenants++
+			continue
+		}
 		rules := load(t, example[1])
 		results := policy.Test(t.Context(), rules, nil)
 		spoke := map[string]bool{}
@@ -39,16 +48,24 @@ func TestExamplesOfThePage(t *testing.T) {
 			require.True(t, spoke[rule.Name], "%s: no case shows the rule %s", rules.Name(), rule.Name)
 		}
 	}
+	require.Equal(t, 1, tenants)
 }
 
-// The page names every key that a policy may have, and everything that rules read.
+// The page names every key that a policy, a tenant's document and the request for a grant may have, and everything that rules read.
 func TestPageIsComplete(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(page)
 	require.NoError(t, err)
-	schema, err := spec.SchemaOf(spec.KindPolicy)
-	require.NoError(t, err)
-	members := []json.RawMessage{schema}
+	var members []json.RawMessage
+	for _, kind := range []spec.Kind{spec.KindPolicy, spec.KindTenant} {
+		schema, err := spec.SchemaOf(kind)
+		require.NoError(t, err)
+		members = append(members, schema)
+	}
+	for i := range reflect.TypeFor[jig.GrantRequest]().NumField() {
+		name, _, _ := strings.Cut(reflect.TypeFor[jig.GrantRequest]().Field(i).Tag.Get("json"), ",")
+		require.Contains(t, string(raw), "`"+name+"`")
+	}
 	for name, shape := range spec.PolicyShapes() {
 		require.Contains(t, string(raw), "| `"+name+"` |")
 		members = append(members, shape)
@@ -62,7 +79,7 @@ func TestPageIsComplete(t *testing.T) {
 			require.Contains(t, string(raw), "`"+key+"`")
 		}
 	}
-	require.Greater(t, seen, 40)
+	require.Greater(t, seen, 90)
 }
 
 func propertiesOf(schema any) []string {

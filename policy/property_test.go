@@ -35,8 +35,21 @@ func randomRule(r *rand.Rand, n int) spec.PolicyRule {
 	}
 	if rule.Verdict == jig.VerdictAsk {
 		rule.Expires = spec.Duration(pick(r, 0, time.Hour, 48*time.Hour))
+		randomTerms(r, &rule)
 	}
 	return rule
+}
+
+// randomTerms says of some rules what their approvals take.
+func randomTerms(r *rand.Rand, rule *spec.PolicyRule) {
+	rule.Approvers = pick(r, nil, nil, &spec.Approvers{Groups: []string{"finance"}}, &spec.Approvers{People: []string{"ana", "bo"}, Permission: "pay"})
+	rule.Quorum = pick(r, 0, 0, 1, 2)
+	rule.NotRequester = pick(r, false, false, true)
+	rule.Remind = spec.Duration(pick(r, 0, 0, time.Minute, time.Hour))
+	rule.OnExpiry = pick(r, "", "", jig.ExpiryDeny, jig.ExpiryCancel, jig.ExpiryFail)
+	if rule.Approvers != nil && r.IntN(2) == 0 {
+		rule.Escalate = []spec.Escalation{{After: spec.Duration(time.Minute), Approvers: spec.Approvers{Groups: []string{"leads"}}}}
+	}
 }
 
 // request is a call with all that is ruled on.

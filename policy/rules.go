@@ -27,7 +27,7 @@ type Rules struct {
 type rule struct {
 	name    string
 	verdict jig.Verdict
-	expires time.Duration
+	terms   terms
 	when    *expr.Program
 	reason  *expr.Template
 }
@@ -52,7 +52,7 @@ func Compile(p spec.Policy, version string) (*Rules, error) {
 				WithHint("give one of them another name")
 		}
 		names[one.Name] = true
-		made, field, err := compileRule(env, one)
+		made, field, err := compileRule(env, p.Name, one)
 		if err != nil {
 			e := jig.AsError(err)
 			return nil, jig.Errorf(jig.CodeInvalidInput, "policy %s, rule %s: %w", p.Name, one.Name, err).
@@ -67,13 +67,13 @@ func Compile(p spec.Policy, version string) (*Rules, error) {
 	return r, nil
 }
 
-func compileRule(env *expr.Env, one spec.PolicyRule) (made rule, field string, err error) {
-	made = rule{name: one.Name, verdict: one.Verdict, expires: time.Duration(one.Expires)}
+func compileRule(env *expr.Env, policy string, one spec.PolicyRule) (made rule, field string, err error) {
+	made = rule{name: one.Name, verdict: one.Verdict, terms: termsOf(policy, one)}
 	if strictness(one.Verdict) == 0 {
 		return made, "verdict", jig.Errorf(jig.CodeInvalidInput, "%q is not a verdict", one.Verdict).WithHint("use run, ask or deny")
 	}
-	if made.expires < 0 || made.expires > 0 && one.Verdict != jig.VerdictAsk {
-		return made, "expires", jig.Errorf(jig.CodeInvalidInput, "only an approval that is asked for expires").WithHint("remove it")
+	if err := one.CheckTerms(); err != nil {
+		return made, jig.AsError(err).Field, err
 	}
 	if made.when, err = env.CompileAs(string(one.When), expr.Bool); err != nil {
 		return made, "when", err
@@ -124,7 +124,7 @@ type Spoken struct {
 	// Failed says that the condition could not be worked out.
 	Failed bool `json:"failed,omitempty"`
 
-	expires time.Duration
+	terms terms
 }
 
 // Explanation is a ruling with what led to it.
@@ -136,10 +136,19 @@ type Explanation struct {
 	Spoken []Spoken
 }
 
+// Asked is the ruling for when nothing is to be denied: a denial becomes an approval, on the terms of the rules that ask.
+func (x Explanation) Asked() jig.Ruling {
+	if x.Verdict == jig.VerdictDeny {
+		ask(&x.Ruling, x.Spoken)
+	}
+	return x.Ruling
+}
+
 // Rule gives the verdict on a call: the tool's base verdict, unless rules of the document say otherwise. Of those whose
 // condition holds the strictest wins: deny, then ask, then run. Ask and deny make any verdict stricter; run lifts the ask of
 // a tool that writes or is of high risk, never that of one that is destructive, always asks or is not known. A rule that
-// cannot be worked out asks. All that spoke are among the reasons. The call's input is the one that will run.
+// cannot be worked out asks. All that spoke are among the reasons. An approval takes what all rules together demand that ask;
+// where none of them spoke, and of one that could not be worked out, anybody's word. The call's input is the one that will run.
 func (r *Rules) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) jig.Ruling {
 	return r.Explain(ctx, tool, call, session, now).Ruling
 }
@@ -185,7 +194,7 @@ func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session
 				Reason: line("it could not be worked out, so a person is asked: " + why(err)),
 			})
 		case holds:
-			all = append(all, Spoken{Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: one.because(ctx, vars), expires: one.expires})
+			all = append(all, Spoken{Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: one.because(ctx, vars), terms: one.terms})
 		}
 	}
 	return all

@@ -42,7 +42,7 @@ func (s Set) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig
 // Explain is Rule, and says what led to the verdict.
 func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
 	start := baseVerdict(tool)
-	x := Explanation{Base: jig.Ruling{Verdict: start.verdict, Reasons: start.reasons, PolicyVersion: BaseVersion}}
+	x := Explanation{Base: start.ruling()}
 	for _, r := range s {
 		x.Spoken = append(x.Spoken, r.speak(ctx, tool, call, session, now)...)
 	}
@@ -59,9 +59,9 @@ func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session 
 			reason += fmt.Sprintf(" (says %s, overruled)", spoken.Verdict)
 		}
 		x.Reasons = append(x.Reasons, reason)
-		if x.Verdict == jig.VerdictAsk && spoken.expires > 0 && (x.Expires == 0 || spoken.expires < x.Expires) {
-			x.Expires = spoken.expires
-		}
+	}
+	if x.Verdict == jig.VerdictAsk {
+		ask(&x.Ruling, x.Spoken)
 	}
 	return x
 }

@@ -17,8 +17,9 @@ func variables(tool jig.Tool, call jig.Call, session jig.Session, now time.Time)
 			"name": tool.Name, "version": tool.Version, "description": tool.Description, "category": tool.Category,
 			"permission": string(tool.Permission), "risk": string(tool.Risk), "approval": string(tool.Approval),
 			"idempotent": tool.Idempotent, "execution": string(tool.Execution), "tags": list(tool.Tags),
-			"required_permission": tool.RequiredPermission, "undo": tool.Undo, "implementation": tool.Implementation,
+			"required_permission": tool.RequiredPermission, "confirm": tool.Confirm, "undo": tool.Undo, "implementation": tool.Implementation,
 		},
+		"input": object(call.Input),
 		"call":  map[string]any{"id": call.ID, "tool": call.Tool, "input": object(call.Input), "pass": call.Pass},
 		"agent": map[string]any{"name": session.Agent.Name},
 		"principal": map[string]any{

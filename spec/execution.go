@@ -169,7 +169,7 @@ var surrogatePair = regexp.MustCompile(`\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD
 
 // plainJSON writes out the characters that JSON escapes as surrogate pairs, which YAML does not know. Other text stays.
 func plainJSON(body []byte) []byte {
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) || len(body) > MaxDocumentBytes || !json.Valid(body) {
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) || len(body) > MaxTenantBytes || !json.Valid(body) {
 		return body
 	}
 	return surrogatePair.ReplaceAllFunc(body, func(pair []byte) []byte {

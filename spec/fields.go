@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/jig-run/jig"
 )
 
 // field is what the tags of a document type's field say; the decoder checks it and the published schema tells it.
@@ -24,25 +26,27 @@ type field struct {
 type form struct {
 	pattern *regexp.Regexp
 	hint    string
+	// value says that it is about what a text means, not about how a name is written.
+	value bool
 }
 
 // formOf returns a form by the name that `spec` tags use.
 func formOf(name string) form {
 	switch name {
 	case "name":
-		return form{namePattern, "use lower-case letters, digits, '.', '_' and '-', beginning with a letter"}
+		return form{pattern: namePattern, hint: "use lower-case letters, digits, '.', '_' and '-', beginning with a letter"}
 	case "model":
-		return form{modelPattern, "write provider/model: anthropic/…, openai/… or script/…"}
+		return form{pattern: modelPattern, hint: "write provider/model: anthropic/…, openai/… or script/…", value: true}
 	case "tool":
-		return form{whitelistPattern, `write a tool's name ("file.read"), a category ("file.*") or "*" for all`}
+		return form{pattern: whitelistPattern, hint: `write a tool's name ("file.read"), a category ("file.*") or "*" for all`}
 	case "call":
-		return form{toolPattern, "use category.actionTarget, e.g. file.read"}
+		return form{pattern: toolPattern, hint: "use category.actionTarget, e.g. file.read"}
 	case "variable":
-		return form{variablePattern, "use letters, digits and '_', beginning with a small letter"}
+		return form{pattern: variablePattern, hint: "use letters, digits and '_', beginning with a small letter"}
 	case "spec_name":
-		return form{specNamePattern, "use category.actionTarget to make it callable as a tool, else lower-case letters, digits, '.', '_' and '-'"}
+		return form{pattern: specNamePattern, hint: "use category.actionTarget to make it callable as a tool, else lower-case letters, digits, '.', '_' and '-'"}
 	case "tool_name":
-		return form{toolNamePattern, "use category.actionTarget, e.g. file.read"}
+		return form{pattern: toolNamePattern, hint: "use category.actionTarget, e.g. file.read"}
 	case "permission":
 		return oneOf("read", "draft", "write", "destructive")
 	case "risk":
@@ -51,13 +55,43 @@ func formOf(name string) form {
 		return oneOf("auto", "always_ask")
 	case "prompt_mode":
 		return oneOf("direct", "skill", "agent")
+	case "on_expiry":
+		return oneOf(string(jig.ExpiryDeny), string(jig.ExpiryCancel), string(jig.ExpiryFail))
+	}
+	return tenantFormOf(name)
+}
+
+// tenantFormOf returns a form that documents of kind tenant have, and label, which rules of policies share with them.
+func tenantFormOf(name string) form {
+	switch name {
+	case "label":
+		return form{pattern: labelPattern, hint: "use 1 to 128 characters on one line, without blanks around them"}
+	case "tenant":
+		return form{pattern: tenantPattern, hint: "write the tenant's id: 1 to 63 lower-case letters, digits, '_' or '-', beginning with a letter or digit"}
+	case "key":
+		return form{pattern: keyPattern, hint: "use 1 to 64 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit"}
+	case "secret":
+		return form{pattern: secretPattern, hint: "name a variable of the worker's environment that begins with " + SecretPrefix + ", e.g. " + SecretPrefix + "PORTAL"}
+	case "signals":
+		return oneOf(string(jig.SignalsTrusted), string(jig.SignalsSigned), string(jig.SignalsOff))
+	case "algorithm":
+		return oneOf(jig.AlgorithmEd25519, jig.AlgorithmHMAC)
+	case "notice":
+		words := make([]string, 0, len(jig.NoticeKinds()))
+		for _, kind := range jig.NoticeKinds() {
+			words = append(words, string(kind))
+		}
+		return oneOf(words...)
 	}
 	panic("spec: no form is called " + name)
 }
 
 // oneOf is the form of a text that is one of a few words.
 func oneOf(words ...string) form {
-	return form{regexp.MustCompile("^(" + strings.Join(words, "|") + ")$"), "use " + strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]}
+	return form{
+		pattern: regexp.MustCompile("^(" + strings.ReplaceAll(strings.Join(words, "|"), ".", `\.`) + ")$"),
+		hint:    "use " + strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1], value: true,
+	}
 }
 
 var (
@@ -68,6 +102,10 @@ var (
 	specNamePattern  = regexp.MustCompile(`^([a-z][a-z0-9._-]*|[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+)$`)
 	toolNamePattern  = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+$`)
 	variablePattern  = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
+	labelPattern     = regexp.MustCompile(`^\S(.{0,126}\S)?$`)
+	tenantPattern    = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	keyPattern       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
+	secretPattern    = regexp.MustCompile(`^` + SecretPrefix + `[A-Z0-9_]{1,100}$`)
 )
 
 // fieldsOf reads the tags of a struct's fields, embedded structs included.
@@ -149,8 +187,7 @@ func (d *decoder) checkForm(path, text, name string) {
 		return
 	}
 	code := ProblemBadName
-	switch name {
-	case "model", "permission", "risk", "approval", "prompt_mode":
+	if f.value {
 		code = ProblemBadValue
 	}
 	d.at(path, code, f.hint, "%q is not allowed here", text)

@@ -19,11 +19,12 @@ const (
 	KindTask        Kind = "task"
 	KindSkill       Kind = "skill"
 	KindPolicy      Kind = "policy"
+	KindTenant      Kind = "tenant"
 )
 
 // Kinds lists the kinds that this version reads.
 func Kinds() []Kind {
-	return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill, KindPolicy}
+	return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill, KindPolicy, KindTenant}
 }
 
 // IsExecution reports whether documents of the kind are execution specs, which can be called like tools.

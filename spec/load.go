@@ -29,6 +29,8 @@ type Document struct {
 	Skill *Skill
 	// Policy is the document as read, when Kind is KindPolicy.
 	Policy *Policy
+	// Tenant is the document as read, when Kind is KindTenant.
+	Tenant *Tenant
 
 	places map[string]*node
 	// broken is set when a problem is an error.
@@ -65,6 +67,9 @@ func Load(file string, body []byte) (Document, Problems) {
 	case kind == KindPolicy && !markdown:
 		p := d.policy(body)
 		doc.Policy, doc.Name = &p, p.Name
+	case kind == KindTenant && !markdown:
+		t := d.tenant(body)
+		doc.Tenant, doc.Name = &t, t.Name
 	case slices.Contains(Kinds(), kind):
 		d.add(Problem{
 			Path: "kind", Line: 1, Column: 1, Code: ProblemUnknownKind,
@@ -73,7 +78,7 @@ func Load(file string, body []byte) (Document, Problems) {
 	case kind == "":
 		d.add(Problem{
 			Line: 1, Column: 1, Code: ProblemUnknownKind, Message: "the file does not say what it describes",
-			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt, task or policy",
+			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt, task, policy or tenant",
 		})
 	default:
 		d.add(Problem{
@@ -91,7 +96,7 @@ func (k Kind) home() string {
 	switch k {
 	case KindSkill:
 		return "write a skill in a file " + skillFile + " in a folder of its own"
-	case KindAgent, KindComposition, KindPrompt, KindTask, KindPolicy:
+	case KindAgent, KindComposition, KindPrompt, KindTask, KindPolicy, KindTenant:
 	}
 	return "write it in a .yaml or .json file"
 }

@@ -27,14 +27,26 @@ const MaxPolicyRules = 500
 type PolicyRule struct {
 	// Name is unique in the document; it stands in the reasons of verdicts.
 	Name string `json:"name" spec:"required,max=64,form=name" hint:"add e.g. name: large-refunds" jsonschema:"The rule's name, unique in the document; it stands in the reasons of verdicts."`
-	// When is CEL over tool, call, agent, principal, tenant, session and now; true or false.
-	When Expression `json:"when" spec:"required,min=1,max=4096" hint:"add when: true for a rule that speaks on every call" jsonschema:"The condition (CEL over tool, call, agent, principal, tenant, session and now)."`
+	// When is CEL over tool, call, input, agent, principal, tenant, session and now; true or false.
+	When Expression `json:"when" spec:"required,min=1,max=4096" hint:"add when: true for a rule that speaks on every call" jsonschema:"The condition (CEL over tool, call, input, agent, principal, tenant, session and now)."`
 	// Verdict is run, ask or deny.
 	Verdict jig.Verdict `json:"verdict" spec:"required" hint:"add verdict: run, ask or deny" jsonschema:"run, ask or deny. The strictest of the rules that hold wins."`
 	// Reason is a template over the same names; people are told it.
 	Reason string `json:"reason,omitempty" spec:"max=4096" jsonschema:"Why, for people; a template over the same names."`
 	// Expires is how long an approval waits that the rule asks for; the agent's setting when it is zero.
 	Expires Duration `json:"expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long the approval waits, e.g. 48h; with verdict: ask alone."`
+	// Approvers may decide; everybody when it is nil.
+	Approvers *Approvers `json:"approvers,omitempty" jsonschema:"Who may decide; everybody when left out. With verdict: ask alone."`
+	// Quorum is how many distinct people must approve; 0 is 1.
+	Quorum int `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many distinct people must approve; 1 when left out. With verdict: ask alone."`
+	// NotRequester keeps the principal on whose behalf the call is made from deciding.
+	NotRequester bool `json:"not_requester,omitempty" jsonschema:"Whether the principal on whose behalf the call is made may not decide it; with verdict: ask alone."`
+	// Remind is the interval of reminders; none when it is zero.
+	Remind Duration `json:"remind,omitempty" spec:"min=1m,max=30d" jsonschema:"How often people are reminded while the approval waits, e.g. 4h; with verdict: ask alone."`
+	// Escalate lets further people decide with time.
+	Escalate []Escalation `json:"escalate,omitempty" spec:"min=1,max=10" jsonschema:"Who else may decide once it has waited; with verdict: ask and approvers alone."`
+	// OnExpiry is what becomes of the call when nobody decides in time; deny when it is empty.
+	OnExpiry jig.ExpiryOutcome `json:"on_expiry,omitempty" spec:"form=on_expiry" jsonschema:"What becomes of the call when nobody decides in time: deny (the default: it ends, the agent goes on), cancel or fail (the session). With verdict: ask alone."`
 }
 
 // PolicyCase is a call and what the policy is to say of it.
@@ -55,6 +67,8 @@ type PolicyCase struct {
 	// Expect is the verdict, Rules are the names of rules that must have spoken; others may have.
 	Expect jig.Verdict
 	Rules  []string
+	// Quorum is how many people the verdict ask must want, by the requirement that wants most; 0 when the case does not say.
+	Quorum int
 }
 
 // PolicySession is the session of a case.
@@ -88,6 +102,7 @@ type policyCase struct {
 	Now       string           `json:"now,omitempty" spec:"max=64" jsonschema:"When the call is made (RFC 3339); 2026-01-01T12:00:00Z when left out."`
 	Expect    jig.Verdict      `json:"expect" spec:"required" hint:"add expect: run, ask or deny" jsonschema:"The verdict: run, ask or deny."`
 	Rules     []string         `json:"rules,omitempty" spec:"max=500" jsonschema:"Rules that must have spoken; others may have."`
+	Quorum    int              `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many people must approve, by the rule that wants most; with expect: ask alone."`
 }
 
 // policyPrincipal is the principal of a case.
@@ -108,6 +123,7 @@ type policyTool struct {
 	Idempotent         bool     `json:"idempotent,omitempty" jsonschema:"Whether a second run of the same call changes nothing more."`
 	Tags               []string `json:"tags,omitempty" spec:"max=32" jsonschema:"Its tags."`
 	RequiredPermission string   `json:"required_permission,omitempty" spec:"max=128" jsonschema:"A permission that the principal must hold."`
+	Confirm            bool     `json:"confirm,omitempty" jsonschema:"Whether it wants its input confirmed before it acts."`
 	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that takes the effect back."`
 	Implementation     string   `json:"implementation,omitempty" spec:"max=64" jsonschema:"go (the default), or the kind of the tool's execution spec."`
 }
@@ -143,7 +159,7 @@ func (d *decoder) policy(body []byte) Policy {
 	for i, c := range h.Cases {
 		p.Cases = append(p.Cases, d.policyCase(indexPath("cases", i), c, names))
 	}
-	d.unique("cases", len(h.Cases), func(i int) string { return h.Cases[i].Name })
+	d.unique("cases", "name", len(h.Cases), func(i int) string { return h.Cases[i].Name })
 	d.checkPolicyExpressions(h.Rules)
 	return p
 }
@@ -160,11 +176,9 @@ func (d *decoder) checkPolicyRules(rules []PolicyRule) []string {
 		path := indexPath("rules", i)
 		names = append(names, rule.Name)
 		d.checkVerdict(path+".verdict", rule.Verdict)
-		if d.has(path+".expires") && rule.Verdict != jig.VerdictAsk {
-			d.at(path+".expires", ProblemBadShape, "remove it, or write verdict: ask", "only a rule that asks has an approval that expires")
-		}
+		d.checkTerms(path, rule)
 	}
-	d.unique("rules", len(rules), func(i int) string { return rules[i].Name })
+	d.unique("rules", "name", len(rules), func(i int) string { return rules[i].Name })
 	return names
 }
 
@@ -175,8 +189,8 @@ func (d *decoder) checkVerdict(path string, verdict jig.Verdict) {
 	d.at(path, ProblemBadValue, "use run, ask or deny", "%q is not a verdict", verdict)
 }
 
-// unique reports the second use of a name in a list.
-func (d *decoder) unique(list string, length int, name func(i int) string) {
+// unique reports the second use in a list of what a key of its entries gives.
+func (d *decoder) unique(list, key string, length int, name func(i int) string) {
 	first := map[string]int{}
 	for i := range length {
 		j, again := first[name(i)]
@@ -184,7 +198,7 @@ func (d *decoder) unique(list string, length int, name func(i int) string) {
 			continue
 		}
 		if again {
-			d.at(indexPath(list, i)+".name", ProblemDuplicateID, "give one of them another name", "%q is the name of %s already", name(i), indexPath(list, j))
+			d.at(indexPath(list, i)+"."+key, ProblemDuplicateID, "give one of them another "+key, "%q is the %s of %s already", name(i), key, indexPath(list, j))
 			continue
 		}
 		first[name(i)] = i
@@ -201,11 +215,14 @@ const (
 // policyCase makes a case of what is written.
 func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCase {
 	out := PolicyCase{
-		Name: c.Name, Input: c.Input, Agent: c.Agent, Tenant: c.Tenant, Expect: c.Expect, Rules: c.Rules,
+		Name: c.Name, Input: c.Input, Agent: c.Agent, Tenant: c.Tenant, Expect: c.Expect, Rules: c.Rules, Quorum: c.Quorum,
 		Principal: jig.Principal{ID: "case"}, Session: PolicySession{ID: caseSession, Pass: 1},
 	}
 	out.Tool, out.Lookup = d.policyTool(path + ".tool")
 	d.checkVerdict(path+".expect", c.Expect)
+	if d.has(path+".quorum") && c.Expect != jig.VerdictAsk {
+		d.at(path+".quorum", ProblemBadShape, "remove it, or write expect: ask", "only a call that asks has approvals to count")
+	}
 	d.checkObject(path+".input", c.Input)
 	if len(out.Input) == 0 {
 		out.Input = json.RawMessage(`{}`)
@@ -253,7 +270,7 @@ func (d *decoder) policyTool(path string) (tool jig.Tool, lookup bool) {
 	return jig.Tool{
 		Name: t.Name, Description: t.Description, Category: t.Category, Permission: jig.Permission(t.Permission), Risk: jig.Risk(t.Risk),
 		Approval: jig.ApprovalPolicy(t.Approval), Idempotent: t.Idempotent, Tags: t.Tags, RequiredPermission: t.RequiredPermission,
-		Undo: t.Undo, Implementation: t.Implementation,
+		Confirm: t.Confirm, Undo: t.Undo, Implementation: t.Implementation,
 	}.Seal(), false
 }
 

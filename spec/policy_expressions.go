@@ -27,8 +27,9 @@ func PolicyShapes() expr.Shapes {
 	return expr.Shapes{
 		"tool": object(map[string]string{
 			"name": text, "version": text, "description": text, "category": text, "permission": text, "risk": text, "approval": text,
-			"idempotent": flag, "execution": text, "tags": texts, "required_permission": text, "undo": text, "implementation": text,
+			"idempotent": flag, "execution": text, "tags": texts, "required_permission": text, "confirm": flag, "undo": text, "implementation": text,
 		}),
+		"input":     json.RawMessage(`{"type":"object"}`),
 		"call":      object(map[string]string{"id": text, "tool": text, "input": `{"type":"object"}`, "pass": number}),
 		"agent":     object(map[string]string{"name": text}),
 		"principal": object(map[string]string{"id": text, "groups": texts, "permissions": texts}),
@@ -84,10 +85,20 @@ func policyShape(schema *jsonschema.Schema) error {
 	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindPolicy))
 	rules, cases := schema.Properties["rules"].Items, schema.Properties["cases"].Items
 	rules.Properties["verdict"].Enum, cases.Properties["expect"].Enum = words, words
-	// Only an approval expires.
-	rules.If = &jsonschema.Schema{Required: []string{"expires"}}
+	// Only a rule that asks has an approval.
+	rules.If = &jsonschema.Schema{}
+	for _, key := range termKeys() {
+		rules.If.AnyOf = append(rules.If.AnyOf, &jsonschema.Schema{Required: []string{key}})
+	}
 	rules.Then = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
-		"verdict": {Const: jsonschema.Ptr[any]("ask"), Description: "A rule with expires asks."},
+		"verdict": {Const: jsonschema.Ptr[any]("ask"), Description: "A rule that says what an approval takes asks."},
+	}}
+	rules.DependentRequired = map[string][]string{"escalate": {"approvers"}}
+	rules.Properties["approvers"].MinProperties = jsonschema.Ptr(1)
+	rules.Properties["escalate"].Items.Properties["approvers"].MinProperties = jsonschema.Ptr(1)
+	cases.If = &jsonschema.Schema{Required: []string{"quorum"}}
+	cases.Then = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
+		"expect": {Const: jsonschema.Ptr[any]("ask"), Description: "A case with quorum asks."},
 	}}
 	contract, err := shapeOf(reflect.TypeFor[policyTool]())
 	if err != nil {

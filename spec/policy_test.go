@@ -29,6 +29,14 @@ rules:
     verdict: ask
     reason: "a refund of ${call.input.amount} by ${principal.id}"
     expires: 2d
+    approvers: {people: [ana], groups: [finance], permission: refunds.any}
+    quorum: 2
+    not_requester: true
+    remind: 90m
+    escalate:
+      - {after: 4h, approvers: {groups: [leads]}}
+      - {after: 1d, approvers: {people: [dora]}}
+    on_expiry: cancel
   - {name: frozen, when: "now > timestamp('2026-12-24T00:00:00Z') && tool.permission != 'read'", verdict: deny}
 cases:
   - name: a page of the documentation
@@ -45,6 +53,7 @@ cases:
     session: {task: "Refund it.", input: {order: 7}, pass: 3, writes: 2}
     now: 2026-03-01T09:30:00+01:00
     expect: ask
+    quorum: 2
 `
 
 func TestPolicy(t *testing.T) {
@@ -61,6 +70,12 @@ func TestPolicy(t *testing.T) {
 			{
 				Name: "large-refunds", When: "tool.name == 'billing.refund' && call.input.amount > 100.0", Verdict: jig.VerdictAsk,
 				Reason: "a refund of ${call.input.amount} by ${principal.id}", Expires: spec.Duration(48 * time.Hour),
+				Approvers: &spec.Approvers{People: []string{"ana"}, Groups: []string{"finance"}, Permission: "refunds.any"},
+				Quorum:    2, NotRequester: true, Remind: spec.Duration(90 * time.Minute), OnExpiry: jig.ExpiryCancel,
+				Escalate: []spec.Escalation{
+					{After: spec.Duration(4 * time.Hour), Approvers: spec.Approvers{Groups: []string{"leads"}}},
+					{After: spec.Duration(24 * time.Hour), Approvers: spec.Approvers{People: []string{"dora"}}},
+				},
 			},
 			{Name: "frozen", When: "now > timestamp('2026-12-24T00:00:00Z') && tool.permission != 'read'", Verdict: jig.VerdictDeny},
 		},
@@ -78,7 +93,7 @@ func TestPolicy(t *testing.T) {
 				Principal: jig.Principal{ID: "ana", Groups: []string{"support"}, Permissions: []string{"billing.refund"}},
 				Agent:     "desk", Tenant: "acme",
 				Session: spec.PolicySession{ID: "ses_case", Task: "Refund it.", Input: json.RawMessage(`{"order":7}`), Pass: 3, Writes: 2},
-				Now:     time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC), Expect: jig.VerdictAsk,
+				Now:     time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC), Expect: jig.VerdictAsk, Quorum: 2,
 			},
 		},
 	}, p)
@@ -123,33 +138,56 @@ func TestPublishedSchemaOfPoliciesAgreesWithTheReader(t *testing.T) {
 		fullPolicy: true,
 		rule("{name: r, when: true, verdict: ask, expires: 1d}"):  true,
 		rule("{name: r, when: false, verdict: deny, reason: no}"): true,
-		rule(""):                                                                                  false,
-		rule("{name: r, when: true}"):                                                             false,
-		rule("{name: r, verdict: ask}"):                                                           false,
-		rule("{when: true, verdict: ask}"):                                                        false,
-		rule("{name: r, when: '', verdict: ask}"):                                                 false,
-		rule("{name: R, when: true, verdict: ask}"):                                               false,
-		rule("{name: r, when: true, verdict: allow}"):                                             false,
-		rule("{name: r, when: true, verdict: run, expires: 1d}"):                                  false,
-		rule("{name: r, when: true, verdict: ask, expires: 3 days}"):                              false,
-		rule("{name: r, when: true, verdict: ask, quorum: 2}"):                                    false,
-		rule("{name: r, when: true, verdict: ask, approvers: [ana]}"):                             false,
-		testCase("{name: c, tool: a.b, expect: ask}"):                                             true,
-		testCase("{name: c, tool: {name: a.b, approval: always_ask}, expect: ask, rules: [r]}"):   true,
-		testCase("{name: c, tool: a.b, expect: ask, session: {writes: 0}, principal: {id: ana}}"): true,
-		testCase("{name: c, tool: a, expect: ask}"):                                               false,
-		testCase("{name: c, tool: 3, expect: ask}"):                                               false,
-		testCase("{name: c, tool: {permission: read}, expect: ask}"):                              false,
-		testCase("{name: c, tool: {name: a.b, risk: low}, expect: ask}"):                          false,
-		testCase("{name: c, tool: {name: a.b, input_schema: {}}, expect: ask}"):                   false,
-		testCase("{name: c, tool: a.b, expect: refuse}"):                                          false,
-		testCase("{name: c, tool: a.b, expect: ask, input: 3}"):                                   false,
-		testCase("{name: c, tool: a.b, expect: ask, principal: {groups: [a]}}"):                   false,
-		testCase("{name: c, tool: a.b, expect: ask, session: {pass: 0}}"):                         false,
-		testCase("{tool: a.b, expect: ask}"):                                                      false,
-		"{kind: policies, name: a, rules: [{name: r, when: true, verdict: ask}]}":                 false,
-		"{kind: policy, name: a, rules: [{name: r, when: true, verdict: ask}], grants: []}":       false,
-		"{kind: policy, name: a, rules: [{name: r, when: true, verdict: ask}], on_expiry: deny}":  false,
+		rule(""):                                                     false,
+		rule("{name: r, when: true}"):                                false,
+		rule("{name: r, verdict: ask}"):                              false,
+		rule("{when: true, verdict: ask}"):                           false,
+		rule("{name: r, when: '', verdict: ask}"):                    false,
+		rule("{name: R, when: true, verdict: ask}"):                  false,
+		rule("{name: r, when: true, verdict: allow}"):                false,
+		rule("{name: r, when: true, verdict: run, expires: 1d}"):     false,
+		rule("{name: r, when: true, verdict: ask, expires: 3 days}"): false,
+		rule("{name: r, when: true, verdict: ask, quorum: 2}"):       true,
+		rule("{name: r, when: true, verdict: ask, quorum: 20, not_requester: true, remind: 1m, on_expiry: fail}"):                           true,
+		rule("{name: r, when: true, verdict: ask, approvers: {people: [ana], permission: a.b}}"):                                            true,
+		rule("{name: r, when: input.a == 1, verdict: ask, approvers: {groups: [a b]}, escalate: [{after: 1h, approvers: {people: [bo]}}]}"): true,
+		rule("{name: r, when: true, verdict: ask, quorum: 0}"):                                                                              false,
+		rule("{name: r, when: true, verdict: ask, quorum: 21}"):                                                                             false,
+		rule("{name: r, when: true, verdict: deny, quorum: 2}"):                                                                             false,
+		rule("{name: r, when: true, verdict: run, not_requester: false}"):                                                                   false,
+		rule("{name: r, when: true, verdict: deny, remind: 1h}"):                                                                            false,
+		rule("{name: r, when: true, verdict: deny, on_expiry: deny}"):                                                                       false,
+		rule("{name: r, when: true, verdict: ask, on_expiry: run}"):                                                                         false,
+		rule("{name: r, when: true, verdict: ask, approvers: [ana]}"):                                                                       false,
+		rule("{name: r, when: true, verdict: ask, approvers: {}}"):                                                                          false,
+		rule("{name: r, when: true, verdict: ask, approvers: {people: []}}"):                                                                false,
+		rule("{name: r, when: true, verdict: ask, approvers: {people: ['']}}"):                                                              false,
+		rule("{name: r, when: true, verdict: ask, approvers: {people: [' ana']}}"):                                                          false,
+		rule("{name: r, when: true, verdict: ask, approvers: {permission: ''}}"):                                                            false,
+		rule("{name: r, when: true, verdict: ask, escalate: [{after: 1h, approvers: {people: [bo]}}]}"):                                     false,
+		rule("{name: r, when: true, verdict: ask, approvers: {people: [ana]}, escalate: [{after: 1h, approvers: {}}]}"):                     false,
+		rule("{name: r, when: true, verdict: ask, approvers: {people: [ana]}, escalate: []}"):                                               false,
+		rule("{name: r, when: true, verdict: ask, approvers: {people: [ana]}, escalate: [{approvers: {people: [bo]}}]}"):                    false,
+		testCase("{name: c, tool: a.b, expect: ask, quorum: 2}"):                                                                            true,
+		testCase("{name: c, tool: {name: a.b, confirm: true}, expect: ask}"):                                                                true,
+		testCase("{name: c, tool: a.b, expect: deny, quorum: 2}"):                                                                           false,
+		testCase("{name: c, tool: a.b, expect: ask, quorum: 0}"):                                                                            false,
+		testCase("{name: c, tool: a.b, expect: ask}"):                                                                                       true,
+		testCase("{name: c, tool: {name: a.b, approval: always_ask}, expect: ask, rules: [r]}"):                                             true,
+		testCase("{name: c, tool: a.b, expect: ask, session: {writes: 0}, principal: {id: ana}}"):                                           true,
+		testCase("{name: c, tool: a, expect: ask}"):                                                                                         false,
+		testCase("{name: c, tool: 3, expect: ask}"):                                                                                         false,
+		testCase("{name: c, tool: {permission: read}, expect: ask}"):                                                                        false,
+		testCase("{name: c, tool: {name: a.b, risk: low}, expect: ask}"):                                                                    false,
+		testCase("{name: c, tool: {name: a.b, input_schema: {}}, expect: ask}"):                                                             false,
+		testCase("{name: c, tool: a.b, expect: refuse}"):                                                                                    false,
+		testCase("{name: c, tool: a.b, expect: ask, input: 3}"):                                                                             false,
+		testCase("{name: c, tool: a.b, expect: ask, principal: {groups: [a]}}"):                                                             false,
+		testCase("{name: c, tool: a.b, expect: ask, session: {pass: 0}}"):                                                                   false,
+		testCase("{tool: a.b, expect: ask}"):                                                                                                false,
+		"{kind: policies, name: a, rules: [{name: r, when: true, verdict: ask}]}":                                                           false,
+		"{kind: policy, name: a, rules: [{name: r, when: true, verdict: ask}], grants: []}":                                                 false,
+		"{kind: policy, name: a, rules: [{name: r, when: true, verdict: ask}], on_expiry: deny}":                                            false,
 	} {
 		_, err := spec.LoadPolicy("a.yaml", []byte(text))
 		if ok {
@@ -159,6 +197,50 @@ func TestPublishedSchemaOfPoliciesAgreesWithTheReader(t *testing.T) {
 			require.Error(t, err, text)
 			require.Error(t, schema.Validate(valueOf(t, text)), text)
 		}
+	}
+}
+
+// Rules made in code are held to what documents are held to.
+func TestCheckTerms(t *testing.T) {
+	t.Parallel()
+	finance := &spec.Approvers{Groups: []string{"finance"}}
+	two := &spec.Approvers{People: []string{"ana", "bo", "bo"}}
+	after := func(d time.Duration, a spec.Approvers) []spec.Escalation {
+		return []spec.Escalation{{After: spec.Duration(d), Approvers: a}}
+	}
+	for field, rule := range map[string]spec.PolicyRule{
+		"": {
+			Verdict: jig.VerdictAsk, Approvers: two, Quorum: 3, Expires: spec.Duration(time.Hour), Remind: spec.Duration(time.Minute),
+			NotRequester: true, OnExpiry: jig.ExpiryFail, Escalate: after(time.Minute, spec.Approvers{People: []string{"dora"}}),
+		},
+		"approvers":             {Verdict: jig.VerdictAsk, Approvers: &spec.Approvers{}},
+		"quorum":                {Verdict: jig.VerdictAsk, Approvers: two, Quorum: 3},
+		"not_requester":         {Verdict: jig.VerdictDeny, NotRequester: true},
+		"expires":               {Verdict: jig.VerdictAsk, Expires: -1},
+		"remind":                {Verdict: jig.VerdictAsk, Remind: -1},
+		"on_expiry":             {Verdict: jig.VerdictAsk, OnExpiry: "run"},
+		"escalate":              {Verdict: jig.VerdictAsk, Escalate: after(time.Hour, *finance)},
+		"escalate[0].after":     {Verdict: jig.VerdictAsk, Approvers: two, Expires: 1, Escalate: after(time.Hour, *finance)},
+		"escalate[0].approvers": {Verdict: jig.VerdictAsk, Approvers: two, Escalate: after(time.Hour, spec.Approvers{})},
+	} {
+		err := rule.CheckTerms()
+		if field == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput}, field)
+		require.Equal(t, field, jig.AsError(err).Field)
+		require.NotEmpty(t, jig.AsError(err).Hint)
+	}
+	for key, rule := range map[string]spec.PolicyRule{
+		"approvers": {Approvers: finance}, "quorum": {Quorum: 1}, "expires": {Expires: 1}, "remind": {Remind: 1}, "escalate": {Escalate: after(1, *finance)},
+		"on_expiry": {OnExpiry: jig.ExpiryDeny},
+	} {
+		rule.Verdict = jig.VerdictDeny
+		require.Equal(t, key, jig.AsError(rule.CheckTerms()).Field)
+	}
+	for _, quorum := range []int{-1, spec.MaxQuorum + 1} {
+		require.Equal(t, "quorum", jig.AsError(spec.PolicyRule{Verdict: jig.VerdictAsk, Quorum: quorum}.CheckTerms()).Field)
 	}
 }
 

@@ -33,6 +33,9 @@ func SchemaOf(kind Kind) ([]byte, error) {
 			return nil, fmt.Errorf("schema of %s: %w", kind, err)
 		}
 	}
+	if kind == KindTenant {
+		tenantShape(schema)
+	}
 	if kind == KindComposition {
 		if schema.Defs, err = definitions(); err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", kind, err)
@@ -64,6 +67,8 @@ func headOf(kind Kind) (reflect.Type, string) {
 		return reflect.TypeFor[SkillHead](), "jig skill (front matter of SKILL.md)"
 	case KindPolicy:
 		return reflect.TypeFor[PolicyHead](), "jig policy"
+	case KindTenant:
+		return reflect.TypeFor[Tenant](), "jig tenant"
 	}
 	return nil, ""
 }

@@ -20,10 +20,12 @@ const (
 	MaxDocumentBytes = 256 << 10
 	// MaxDepth bounds how deep values nest: ten blocks of steps, four values each, and what stands in the innermost step.
 	MaxDepth = 64
-	// MaxValues bounds the values of a document, and maxTextBytes their text, after aliases are expanded.
-	MaxValues    = 20_000
-	maxTextBytes = 4 * MaxDocumentBytes
+	// MaxValues bounds the values of a document after aliases are expanded; their text may be four times the file then.
+	MaxValues = 20_000
 )
+
+// limits bound a document by its size and its values.
+type limits struct{ bytes, values int }
 
 // splitHint is what to do about a document that is too large.
 const splitHint = "split it into several documents"
@@ -119,6 +121,7 @@ func appendJSONString(b *bytes.Buffer, text string) {
 // grower builds the tree and keeps to the limits.
 type grower struct {
 	report func(at yaml.Node, path string, code ProblemCode, message, hint string)
+	limits limits
 	values int
 	bytes  int
 	full   bool
@@ -126,12 +129,16 @@ type grower struct {
 
 // parseTree reads YAML (JSON is YAML too). It returns nil, with the problems reported, when the text cannot be read at all.
 func (d *decoder) parseTree(text []byte) *node {
-	if len(text) > MaxDocumentBytes {
-		d.add(Problem{Code: ProblemTooLarge, Message: fmt.Sprintf("the document has %d bytes; at most %d are read", len(text), MaxDocumentBytes), Hint: splitHint})
+	return d.parseWithin(limits{bytes: MaxDocumentBytes, values: MaxValues}, text)
+}
+
+func (d *decoder) parseWithin(most limits, text []byte) *node {
+	if len(text) > most.bytes {
+		d.add(Problem{Code: ProblemTooLarge, Message: fmt.Sprintf("the document has %d bytes; at most %d are read", len(text), most.bytes), Hint: splitHint})
 		return nil
 	}
-	if separators(text) > 2*MaxValues { // before the parser spends memory on each of them
-		d.add(Problem{Code: ProblemTooMany, Line: 1, Column: 1, Message: fmt.Sprintf("the document has more than %d values", MaxValues), Hint: splitHint})
+	if separators(text) > 2*most.values { // before the parser spends memory on each of them
+		d.add(Problem{Code: ProblemTooMany, Line: 1, Column: 1, Message: fmt.Sprintf("the document has more than %d values", most.values), Hint: splitHint})
 		return nil
 	}
 	if !utf8.Valid(text) {
@@ -139,7 +146,7 @@ func (d *decoder) parseTree(text []byte) *node {
 		return nil
 	}
 	tooDeep := false
-	limits := loaderlimits.New(loaderlimits.DepthFunc(func(depth int, _ *loaderlimits.DepthContext) error {
+	depth := loaderlimits.New(loaderlimits.DepthFunc(func(depth int, _ *loaderlimits.DepthContext) error {
 		if depth > 4*MaxDepth {
 			tooDeep = true
 			return errors.New("nested too deep")
@@ -147,14 +154,14 @@ func (d *decoder) parseTree(text []byte) *node {
 		return nil
 	}), loaderlimits.AliasNone())
 	var root yaml.Node
-	if err := yaml.Load(text, &root, yaml.WithPlugin(limits)); err != nil {
+	if err := yaml.Load(text, &root, yaml.WithPlugin(depth)); err != nil {
 		d.syntaxProblem(err, tooDeep)
 		return nil
 	}
 	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {
 		root = *root.Content[0]
 	}
-	g := &grower{report: func(at yaml.Node, path string, code ProblemCode, message, hint string) {
+	g := &grower{limits: most, report: func(at yaml.Node, path string, code ProblemCode, message, hint string) {
 		d.add(Problem{Path: path, Line: at.Line, Column: at.Column, Code: code, Message: message, Hint: hint})
 	}}
 	tree := g.grow(&root, "", 0)
@@ -197,9 +204,9 @@ func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 	switch {
 	case g.full:
 		return n
-	case g.values > MaxValues || g.bytes > maxTextBytes:
+	case g.values > g.limits.values || g.bytes > 4*g.limits.bytes:
 		g.full = true
-		g.report(*y, "", ProblemTooMany, fmt.Sprintf("the document has more than %d values, or %d bytes of text, once its aliases are expanded", MaxValues, maxTextBytes), splitHint)
+		g.report(*y, "", ProblemTooMany, fmt.Sprintf("the document has more than %d values, or %d bytes of text, once its aliases are expanded", g.limits.values, 4*g.limits.bytes), splitHint)
 		return n
 	case depth > MaxDepth:
 		g.full = true

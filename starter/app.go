@@ -144,7 +144,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	root.AddCommand(
 		a.runCommand(), a.triggerCommand(), a.statusCommand(), a.watchCommand(), a.approvalsCommand(), a.approveCommand(),
 		a.denyCommand(), a.reconcileCommand(), a.messageCommand(), a.cancelCommand(), a.eventsCommand(), a.catalogCommand(),
-		a.validateCommand(), a.explainCommand(), a.scheduleCommand(), a.policyCommand(), a.versionCommand(), completionCommand(),
+		a.validateCommand(), a.explainCommand(), a.scheduleCommand(), a.policyCommand(), a.auditCommand(), a.versionCommand(), completionCommand(),
 		a.keyCommand(), a.tokenCommand(),
 	)
 	return root

@@ -48,6 +48,7 @@ type engine interface {
 	decisions
 	readings
 	schedules
+	audits
 	Close()
 }
 

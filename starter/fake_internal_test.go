@@ -36,7 +36,10 @@ type fake struct {
 	catalog  client.Catalog
 	// documents are what is registered, by kind and name.
 	documents map[string]string
-	err       error
+	// audit are the pages of the tenant's record, audited what it was asked for.
+	audit   []client.AuditPage
+	audited client.AuditRequest
+	err     error
 	// onDecide changes what the fake answers afterwards.
 	onDecide func(f *fake)
 }
@@ -134,6 +137,16 @@ func (f *fake) Document(_ context.Context, tenant, kind, name string) ([]byte, e
 		return nil, jig.Errorf(jig.CodeNotFound, "tenant %s has no %s %q", tenant, kind, name).WithField("name")
 	}
 	return []byte(body), f.err
+}
+
+func (f *fake) Audit(_ context.Context, request client.AuditRequest, fn func(client.AuditPage) error) error {
+	f.audited = request
+	for _, page := range f.audit {
+		if err := fn(page); err != nil {
+			return err
+		}
+	}
+	return f.err
 }
 
 func (f *fake) Close() {}

@@ -48,7 +48,7 @@ func (a *app) policyTestCommand() *cobra.Command {
 		Short: "Run the cases of a policy document",
 		Long: `Run the cases of a policy document. The running worker, or a catalogue from "catalog export", says what the tools are whose
 cases give no more than their name; when every case writes its tool out, neither is needed. The exit code is 1 when a case
-fails. For programs: {"ok", "cases": [{"name", "expect", "got", "rules", "ok", "problem"?, "reasons"?}]}.`,
+fails. For programs: {"ok", "cases": [{"name", "expect", "got", "rules", "ok", "problem"?, "reasons"?, "terms"?}]}.`,
 		Example: `  jig policy test production.yaml
   jig policy test production.yaml --catalog catalog.json --output json`,
 		Args: cobra.ExactArgs(1),
@@ -142,7 +142,7 @@ func (a *app) printCases(results []policy.CaseResult) error {
 	total := plural(len(results), "case", "cases")
 	switch {
 	case len(results) == 0:
-		a.say("the policy has no cases; see docs/policies.md")
+		a.say("the policy has no cases; see docs/policy.md")
 	case failed > 0:
 		a.say("%s: %d of %s", a.err.red("failed"), failed, total)
 	default:
@@ -153,12 +153,12 @@ func (a *app) printCases(results []policy.CaseResult) error {
 
 func (a *app) printCase(r policy.CaseResult) error {
 	if r.OK {
-		return a.print("%s    %s: %s", a.out.green("ok"), oneLine(r.Name, 0), r.Got)
+		return a.print("%s    %s: %s", a.out.green("ok"), oneLine(r.Name, 0), oneLine(strings.Join(append([]string{string(r.Got)}, wanted(r.Terms)...), ", "), 0))
 	}
 	if err := a.print("%s  %s: %s", a.out.red("FAIL"), oneLine(r.Name, 0), oneLine(r.Problem, 0)); err != nil {
 		return err
 	}
-	for _, reason := range r.Reasons {
+	for _, reason := range append(r.Reasons, termLines(r.Terms)...) {
 		if err := a.print("        %s", oneLine(reason, 0)); err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (a *app) policyExplainCommand() *cobra.Command {
 		Long: `Say what a policy document makes of one call: the verdict, and every rule that spoke. The running worker, or a catalogue
 from "catalog export", says what the tool is. The call is the first of a session that has written nothing, by the principal
 and tenant of --as and --tenant; defaults of the tool's schema are filled in at the top of the input, which is not checked.
-For programs: {"tool", "verdict", "reasons", "policy_version", "expires"?, "base": {"verdict", "reasons"},
+For programs: {"tool", "verdict", "reasons", "policy_version", "expires"?, "terms"?, "base": {"verdict", "reasons"},
 "rules": [{"rule", "verdict", "reason", "failed"?}]}.`,
 		Example: `  jig policy explain production.yaml --tool file.write --input path=docs/a.md
   jig policy explain production.yaml --tool http.post --input @call.json --as ana --group ops --now 2026-12-24T20:00:00Z`,
@@ -282,6 +282,7 @@ type callExplanation struct {
 	Reasons       []string        `json:"reasons"`
 	PolicyVersion string          `json:"policy_version"`
 	Expires       string          `json:"expires,omitempty"`
+	Terms         jig.Terms       `json:"terms,omitzero"`
 	Base          baseExplanation `json:"base"`
 	Rules         []policy.Spoken `json:"rules"`
 }
@@ -295,11 +296,11 @@ type baseExplanation struct {
 func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
 	expires := ""
 	if x.Expires > 0 {
-		expires = plainDuration(spec.Duration(x.Expires).String())
+		expires = plainly(x.Expires)
 	}
 	if a.json() {
 		return a.printJSON(callExplanation{
-			Tool: tool.Name, Verdict: x.Verdict, Reasons: x.Reasons, PolicyVersion: x.PolicyVersion, Expires: expires,
+			Tool: tool.Name, Verdict: x.Verdict, Reasons: x.Reasons, PolicyVersion: x.PolicyVersion, Expires: expires, Terms: x.Terms,
 			Base: baseExplanation{Verdict: x.Base.Verdict, Reasons: x.Base.Reasons}, Rules: append([]policy.Spoken{}, x.Spoken...),
 		})
 	}
@@ -310,7 +311,7 @@ func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
 	if err := a.print("%s", head); err != nil {
 		return err
 	}
-	for _, reason := range x.Reasons {
+	for _, reason := range append(x.Reasons, termLines(x.Terms)...) {
 		if err := a.print("  %s", oneLine(reason, 0)); err != nil {
 			return err
 		}
@@ -321,6 +322,44 @@ func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
 	a.say("%s", a.err.dim("policy "+x.PolicyVersion))
 	return nil
 }
+
+// wanted says who must approve, requirement by requirement; nothing when anybody may, alone.
+func wanted(t jig.Terms) []string {
+	list := make([]string, 0, len(t.Requirements))
+	for _, r := range t.Requirements {
+		list = append(list, fmt.Sprintf("%d by %s", r.Quorum, r.Approvers))
+	}
+	return list
+}
+
+// termLines says what an approval takes, for people; nothing of terms that every approval has.
+func termLines(t jig.Terms) []string {
+	var lines []string
+	for i, who := range wanted(t) {
+		r := t.Requirements[i]
+		line := fmt.Sprintf("to approve: %s (%s)", who, r.Rule)
+		for _, e := range r.Escalate {
+			line += fmt.Sprintf("; after %s also %s", plainly(e.After), e.Approvers)
+		}
+		lines = append(lines, line)
+	}
+	if t.NotRequester {
+		lines = append(lines, "whoever asks for the call may not decide it")
+	}
+	if t.Remind > 0 {
+		lines = append(lines, "a reminder every "+plainly(t.Remind))
+	}
+	switch t.OnExpiry {
+	case jig.ExpiryCancel:
+		lines = append(lines, "when nobody decides in time, the session is canceled")
+	case jig.ExpiryFail:
+		lines = append(lines, "when nobody decides in time, the session fails")
+	case jig.ExpiryDeny: // as for every approval
+	}
+	return lines
+}
+
+func plainly(d time.Duration) string { return plainDuration(spec.Duration(d).String()) }
 
 // plainDuration leaves out what is zero at the end: 12h for 12h0m0s.
 func plainDuration(text string) string {

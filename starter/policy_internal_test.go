@@ -181,7 +181,7 @@ func TestPolicyExplainMistakes(t *testing.T) {
 // What the page on policies says that commands print is what they print.
 func TestCommandsOfThePageOnPolicies(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("../docs/policies.md")
+	raw, err := os.ReadFile("../docs/policy.md")
 	require.NoError(t, err)
 	example := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(raw)
 	require.NotNil(t, example)

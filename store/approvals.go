@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -21,40 +23,152 @@ func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pendi
 	return row.pending()
 }
 
-// ExpireApproval expires an open approval whose time has come by now; it returns where the call stands.
-func (db *DB) ExpireApproval(ctx context.Context, tenant, id, callID string, now time.Time) (jig.CallStatus, error) {
-	var status jig.CallStatus
+// Lapse lets time act on an open approval: when it has come by now the approval expires; else reminders and escalations that
+// are due leave their events and notices. It says where the call stands, and is idempotent.
+func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (jig.Lapse, error) {
+	var lapse jig.Lapse
 	err := db.transact(ctx, tenant, func(t *tx) error {
-		var row *callRow
-		var approval *approvalRow
-		first(t.queue("CallLock", tenant, id, callID), &row)
-		first(t.queue("ApprovalOpenLock", tenant, id, callID), &approval)
+		s := subject{session: id}
+		var latest *approvalRow
+		first(t.queue("CallLock", tenant, id, callID), &s.call)
+		first(t.queue("ApprovalOpenLock", tenant, id, callID), &s.approval)
+		first(t.queue("ApprovalLatest", tenant, id, callID), &latest)
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
-		if row == nil {
+		if s.call == nil {
 			return noCall(id, callID)
 		}
-		status = row.status()
-		if status != jig.CallWaiting || approval == nil || approval.ExpiresAt == nil || now.Before(*approval.ExpiresAt) {
+		lapse = jig.Lapse{Status: s.call.status()}
+		if lapse.Status == jig.CallExpired && latest != nil { // asked again after it had expired
+			ended, err := latest.pending()
+			lapse.OnExpiry = ended.Consent().Terms.OnExpiry
+			return err
+		}
+		if !waits(lapse.Status) || s.approval == nil {
 			return nil
 		}
-		result := jig.Failure(jig.Errorf(jig.CodeExpired, "nobody decided before %s", approval.ExpiresAt.UTC().Format(time.RFC3339)))
-		columns, err := columnsOf(result)
+		pending, err := s.approval.pending()
 		if err != nil {
 			return err
 		}
-		t.queue("CallSet", tenant, id, callID, jig.CallExpired, columns.body, columns.summary, columns.err, "")
-		t.queue("ApprovalDecide", tenant, approval.ID, jig.ApprovalExpired, jig.AnswerExpire, "", false, "", "", "", "", nil, nil)
 		l := &log{}
-		l.of(row, jig.EventToolExpired, details{"digest": approval.Digest, "summary": result.Summary, "error": result.Error})
-		if err := t.finish(ctx, l, id); err != nil {
+		if !pending.ExpiresAt.IsZero() && !now.Before(pending.ExpiresAt) {
+			lapse = jig.Lapse{Status: jig.CallExpired, OnExpiry: pending.Consent().Terms.OnExpiry}
+			err = t.expire(s, pending, l)
+		} else {
+			err = t.remind(s, &pending, now, l)
+			lapse.Ask = &pending
+		}
+		if err != nil {
 			return err
 		}
-		status = jig.CallExpired
-		return nil
+		return t.finish(ctx, l, id)
 	})
-	return status, err
+	return lapse, err
+}
+
+// expire ends a call that nobody decided in time.
+func (t *tx) expire(s subject, pending jig.Pending, l *log) error {
+	result := jig.Failure(jig.Errorf(jig.CodeExpired, "nobody decided before %s", pending.ExpiresAt.Format(time.RFC3339)))
+	columns, err := columnsOf(result)
+	if err != nil {
+		return err
+	}
+	t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallExpired, columns.body, columns.summary, columns.err, "")
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalExpired, jig.AnswerExpire, "", false, "", "", "", "", nil, nil, nil, nil)
+	what := details{"digest": s.approval.Digest, "summary": result.Summary, "error": result.Error}
+	outcome := pending.Consent().Terms.OnExpiry
+	if outcome.Strictness() > 0 {
+		what["on_expiry"] = string(outcome)
+	}
+	l.of(s.call, jig.EventToolExpired, what)
+	entry := s.entry(jig.AuditExpired, jig.Principal{}, nil)
+	entry.Status, entry.Reason = jig.CallExpired, result.Error.Message
+	l.audits = append(l.audits, entry)
+	n := s.notice(jig.NoticeExpired, pending, pending.ExpiresAt.String())
+	n.Status, n.Reason = jig.CallExpired, result.Error.Message
+	l.notices = append(l.notices, n)
+	return nil
+}
+
+// remind sees to the reminders and escalations that are due by now.
+func (t *tx) remind(s subject, pending *jig.Pending, now time.Time, l *log) error {
+	since := pending.RequestedAt
+	if s.approval.NoticedAt != nil {
+		since = s.approval.NoticedAt.UTC()
+	}
+	consent := pending.Consent()
+	for _, m := range consent.Moments(since, now) {
+		what := details{"digest": pending.Digest, "due": m.At.Format(time.RFC3339), "missing": consent.Missing()}
+		kind, event := jig.NoticeReminder, jig.EventApprovalReminded
+		if m.Escalation != nil {
+			kind, event = jig.NoticeEscalated, jig.EventApprovalEscalated
+			what["approvers"] = m.Escalation
+		}
+		l.of(s.call, event, what)
+		n := s.notice(kind, *pending, m.At.String())
+		n.Approvers = m.Escalation
+		l.notices = append(l.notices, n)
+	}
+	if !now.After(since) {
+		return nil
+	}
+	t.queue("ApprovalNoticed", t.tenant, s.approval.ID, now)
+	pending.NextAt = consent.Next(now)
+	if !pending.ExpiresAt.IsZero() && !pending.NextAt.Before(pending.ExpiresAt) {
+		pending.NextAt = time.Time{}
+	}
+	return nil
+}
+
+// noticeID names a notice, the same however often its transaction is tried.
+func noticeID(session, call string, kind jig.NoticeKind, unique string) string {
+	sum := sha256.Sum256([]byte(session + "\x00" + call + "\x00" + string(kind) + "\x00" + unique))
+	return "ntc_" + hex.EncodeToString(sum[:16])
+}
+
+// requested is word of an approval that opens.
+func requested(p jig.Pending) jig.Notice {
+	return jig.Notice{
+		ID: noticeID(p.SessionID, p.Call, jig.NoticeRequested, p.Digest+p.RequestedAt.UTC().Format(time.RFC3339Nano)), Kind: jig.NoticeRequested, Approval: p,
+	}
+}
+
+// shown is what a person saw of the call.
+func (r *approvalRow) shown() *jig.Shown {
+	shown := &jig.Shown{Summary: r.Summary, Input: r.Input, Truncated: r.Truncated}
+	if decode(r.Reasons, &shown.Reasons) != nil {
+		shown.Reasons = nil
+	}
+	return shown
+}
+
+// Approved returns who approved a call, those who voted or the one who decided; nobody when it was not approved.
+func (db *DB) Approved(ctx context.Context, tenant, id, callID string) (by []string, claimed bool, err error) {
+	var row *whoRow
+	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("ApprovalWho", tenant, id, callID), &row) }); err != nil || row == nil {
+		return nil, false, err
+	}
+	var votes []jig.Vote
+	if err := decode(row.Votes, &votes); err != nil {
+		return nil, false, err
+	}
+	for _, v := range votes {
+		by = append(by, v.By)
+		claimed = claimed || v.Claimed
+	}
+	if len(votes) == 0 && row.DecidedBy != "" {
+		by, claimed = []string{row.DecidedBy}, row.Claimed
+	}
+	return by, claimed, nil
+}
+
+// whoRow is a row of the query ApprovalWho.
+type whoRow struct {
+	DecidedBy string
+	Claimed   bool
+	Votes     []byte
 }
 
 // Readmit replaces a waiting or reserved call's admission (version, digest, ruling) because the tool changed since; an open
@@ -74,7 +188,8 @@ func (db *DB) Readmit(ctx context.Context, call jig.Call, approval *jig.Pending)
 		}
 		open := row.status() == jig.CallWaiting || row.status() == jig.CallReserved
 		same := row.Version == call.Version && row.Digest == call.Digest && row.Verdict == string(call.Verdict)
-		if !open || same {
+		unapproved := row.status() == jig.CallReserved && row.Verdict == string(jig.VerdictAsk) && !approved(latest, row.Digest)
+		if !open || same && !unapproved {
 			return nil
 		}
 		changed, err := t.readmit(ctx, call, approval, row, latest)
@@ -94,6 +209,9 @@ func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, 
 	if call.Verdict == jig.VerdictAsk && approval == nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "a call that asks needs an approval to open").WithField("approval")
 	}
+	if approval != nil && approval.Grant != "" {
+		call.Status = jig.CallReserved
+	}
 	status, result := admitted(call)
 	var columns resultColumns
 	if result != nil {
@@ -110,25 +228,25 @@ func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, 
 	why := fmt.Sprintf("%s changed since the call was admitted", row.Tool)
 	if latest != nil && (latest.status() == jig.ApprovalOpen || latest.status() == jig.ApprovalApproved) {
 		if latest.status() == jig.ApprovalOpen {
-			t.queue("ApprovalDecide", t.tenant, latest.ID, jig.ApprovalExpired, jig.AnswerExpire, "", false, "", why, "", "", nil, nil)
+			t.queue("ApprovalDecide", t.tenant, latest.ID, jig.ApprovalExpired, jig.AnswerExpire, "", false, "", why, "", "", nil, nil, nil, nil)
 		} else {
 			t.queue("ApprovalVoid", t.tenant, latest.ID, why)
 		}
 		l.of(row, jig.EventToolExpired, details{"digest": latest.Digest, "reason": why, "readmitted": true})
+		entry := subject{session: row.SessionID, call: row, approval: latest}.entry(jig.AuditWithdrawn, jig.Principal{}, nil)
+		entry.Reason = why
+		l.audits = append(l.audits, entry)
 	}
 	var changed *callRow
 	first(t.queue("CallReadmit", t.tenant, row.SessionID, row.CallID, call.Version, call.Write, call.Idempotent, call.Digest,
 		call.PolicyVersion, call.Verdict, optional([]byte(reasons)), status, columns.body, columns.summary, columns.err,
 		call.Signature, text(call.ConcurrencyKey)), &changed)
-	if status == jig.CallWaiting {
+	if approval != nil && (status == jig.CallWaiting || approval.Grant != "") {
 		p := *approval
 		p.Tenant, p.SessionID, p.Call = t.tenant, row.SessionID, row.CallID
-		opened, err := approvalColumns([]jig.Pending{p})
-		if err != nil {
+		if err := t.open(p, row, l); err != nil {
 			return nil, err
 		}
-		t.queue("ApprovalsInsert", append([]any{t.tenant, row.SessionID}, opened...)...)
-		l.add(jig.Event{Type: jig.EventToolNeedsApproval, Pass: row.Pass, CallID: row.CallID, Tool: row.Tool, Data: pendingData(p)})
 	} else if kind, ok := refusal(status); ok {
 		l.of(row, kind, refusalDetails(call, result))
 	}

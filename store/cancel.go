@@ -24,9 +24,11 @@ func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 	}
 	return db.transact(ctx, end.Tenant, func(t *tx) error {
 		var open []callRow
+		var asked []approvalRow
 		var row *sessionRow
 		t.queue("FramesEnd", end.Tenant, end.SessionID, ended.body) // first: no composition admits calls while those are listed
 		list(t.queue("CallsLockOpen", end.Tenant, end.SessionID), &open)
+		list(t.queue("ApprovalsOfSessionOpenLock", end.Tenant, end.SessionID), &asked)
 		t.queue("ApprovalsCancel", end.Tenant, end.SessionID, cancelReason(end))
 		first(t.queue("SessionLock", end.Tenant, end.SessionID), &row)
 		if err := t.flush(ctx); err != nil {
@@ -39,6 +41,7 @@ func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 			return nil
 		}
 		l := &log{}
+		l.withdrawn(asked, cancelReason(end))
 		if err := t.cancelCalls(open, l, cancelReason(end)); err != nil {
 			return err
 		}
@@ -47,6 +50,17 @@ func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 		}
 		return t.endSession(ctx, end, l)
 	})
+}
+
+// withdrawn adds the audit rows of approvals that are taken back, because nobody needs them any more.
+func (l *log) withdrawn(list []approvalRow, why string) {
+	for i := range list {
+		a := &list[i]
+		l.audits = append(l.audits, jig.AuditEntry{
+			Kind: jig.AuditWithdrawn, SessionID: a.SessionID, Call: a.CallID, Tool: a.Tool, Digest: a.Digest, PolicyVersion: a.PolicyVersion,
+			Shown: a.shown(), Reason: why, Status: jig.CallCanceled,
+		})
+	}
 }
 
 func cancelReason(end jig.End) string {

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -61,21 +63,44 @@ func (db *DB) ruling(
 }
 
 // refused records a refusal and changes nothing else.
-func (s subject) refused(l *log, callID, why string, d details) jig.Ruled {
+func (s subject) refused(l *log, callID, why string, d details, entry jig.AuditEntry) jig.Ruled {
 	ruled := jig.Ruled{Call: callID, Outcome: jig.DecisionRefused, Reason: why}
 	d["call"], d["reason"] = callID, why
 	e := jig.Event{Type: jig.EventDecisionRefused, CallID: callID}
+	entry.Kind, entry.SessionID, entry.Call, entry.Reason = jig.AuditRefused, s.session, callID, why
 	if s.call != nil {
 		ruled.Status = s.call.status()
 		e.Pass, e.Tool = s.call.Pass, s.call.Tool
+		entry.Tool, entry.Status = s.call.Tool, ruled.Status
+	}
+	if s.approval != nil {
+		entry.Digest = s.approval.Digest
 	}
 	e.Data = d.json()
 	l.add(e)
+	l.audits = append(l.audits, entry)
 	return ruled
 }
 
-// Decide applies a decision: one compare-and-set on the approval's row, with its events. Idempotent by Key. A refused
-// decision leaves decision.refused and changes nothing else.
+// entry begins the audit row of what somebody did to the subject.
+func (s subject) entry(kind jig.AuditKind, who jig.Principal, evidence *jig.Evidence) jig.AuditEntry {
+	e := jig.AuditEntry{
+		Kind: kind, By: who.ID, Claimed: who.Claimed, Evidence: evidence, SessionID: s.session, Call: s.call.CallID, Tool: s.call.Tool,
+		PolicyVersion: s.call.PolicyVersion, Digest: s.call.Digest,
+	}
+	if s.approval != nil {
+		e.Digest, e.Shown = s.approval.Digest, s.approval.shown()
+	}
+	return e
+}
+
+// notice is word of the subject's approval.
+func (s subject) notice(kind jig.NoticeKind, p jig.Pending, unique string) jig.Notice {
+	return jig.Notice{ID: noticeID(s.session, s.call.CallID, kind, unique), Kind: kind, Approval: p}
+}
+
+// Decide applies a decision: one compare-and-set on the approval's row, with its events, its audit row and its notice.
+// Idempotent by Key. A refused decision leaves decision.refused and changes nothing else.
 func (db *DB) Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, error) {
 	if r.Now.IsZero() {
 		r.Now = time.Now()
@@ -83,16 +108,59 @@ func (db *DB) Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, err
 	d := r.Decision
 	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, d.Call, func(t *tx, s subject, l *log) (jig.Ruled, error) {
 		if why := objection(r, s); why != "" {
-			return s.refused(l, d.Call, why, details{"by": d.By, "claimed": r.Principal.Claimed, "answer": string(d.Answer)}), nil
+			return s.refused(l, d.Call, why, details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": string(d.Answer)}, entryOf(r.Principal, r.Evidence, d.Note)), nil
 		}
-		if d.Answer == jig.AnswerDeny {
-			return t.deny(r, s, l)
+		pending, err := s.approval.pending()
+		if err != nil {
+			return jig.Ruled{}, err
 		}
-		return t.approve(r, s, l)
+		consent := pending.Consent()
+		counts, why := consent.Entitled(r.Principal, r.Now)
+		if why == "" && d.Answer != jig.AnswerDeny && consent.Voted(r.Principal.ID) {
+			why = r.Principal.ID + " approved this call already: another person is needed (" + consent.Missing() + ")"
+		}
+		if why != "" {
+			return s.refused(l, d.Call, why, details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": string(d.Answer)}, entryOf(r.Principal, r.Evidence, d.Note)), nil
+		}
+		deciding := decision{DecisionRequest: r, subject: s, pending: pending, consent: consent, counts: counts}
+		switch d.Answer {
+		case jig.AnswerDeny:
+			return t.deny(deciding, l)
+		case jig.AnswerDelegate:
+			return t.delegate(deciding, l)
+		case jig.AnswerApprove, jig.AnswerExpire:
+		}
+		if r.Edited != nil {
+			return t.edit(deciding, l)
+		}
+		return t.vote(deciding, l)
 	})
 }
 
-// objection says why a decision cannot be accepted, "" when it can.
+// entryOf begins the audit row of what somebody wanted.
+func entryOf(who jig.Principal, evidence *jig.Evidence, note string) jig.AuditEntry {
+	return jig.AuditEntry{By: who.ID, Claimed: who.Claimed, Evidence: evidence, Note: note}
+}
+
+// decision is a decision that is entitled, with what it is about.
+type decision struct {
+	jig.DecisionRequest
+	subject subject
+	pending jig.Pending
+	consent jig.Consent
+	// counts are the requirements that the one who decides may decide for.
+	counts []int
+}
+
+func (d decision) vote() jig.Vote {
+	return jig.Vote{By: d.Principal.ID, Claimed: d.Principal.Claimed, Counts: d.counts, At: d.Now.UTC(), Note: text(d.Decision.Note)}
+}
+
+func (d decision) details() details {
+	return details{"by": d.Principal.ID, "claimed": d.Principal.Claimed, "note": d.Decision.Note}
+}
+
+// objection says why a decision cannot be accepted, "" when it can, whoever makes it.
 func objection(r jig.DecisionRequest, s subject) string {
 	d := r.Decision
 	switch {
@@ -100,21 +168,21 @@ func objection(r jig.DecisionRequest, s subject) string {
 		return r.Refusal
 	case s.call == nil:
 		return fmt.Sprintf("there is no call %q in this session", d.Call)
-	case d.Answer != jig.AnswerApprove && d.Answer != jig.AnswerDeny:
-		return fmt.Sprintf("%q is not an answer: approve or deny", d.Answer)
+	case d.Answer != jig.AnswerApprove && d.Answer != jig.AnswerDeny && d.Answer != jig.AnswerDelegate:
+		return fmt.Sprintf("%q is not an answer: approve, deny or delegate", d.Answer)
 	case s.call.status() == jig.CallUnknown:
 		return "the call waits for a word on its unknown outcome, not for an approval: answer with reconcile"
 	case s.call.status() != jig.CallWaiting || s.approval == nil:
 		return fmt.Sprintf("the call does not wait for a decision: it is %s", s.call.Status)
-	case jig.PendingKind(s.approval.Kind) != jig.PendingApproval:
-		return fmt.Sprintf("the call waits for a %s, not for an approval", s.approval.Kind)
+	case jig.PendingKind(s.approval.Kind) == jig.PendingQuestion && d.Answer == jig.AnswerApprove:
+		return "the call is a question: reply with answer, or deny it"
 	case s.approval.ExpiresAt != nil && !r.Now.Before(*s.approval.ExpiresAt):
 		return "the approval expired at " + s.approval.ExpiresAt.UTC().Format(time.RFC3339)
 	case d.Digest != "" && d.Digest != s.approval.Digest:
 		return "the digest does not match what is waiting: look at the call again"
 	case s.approval.Digest != s.call.Digest:
 		return "the call changed since it was shown"
-	case d.Answer == jig.AnswerApprove && len(d.Input) > 0 && r.Edited == nil:
+	case d.Answer == jig.AnswerApprove && len(d.Input) > 0 && (r.Edited == nil || r.Fresh == nil):
 		return "the changed input was not checked"
 	case r.Edited != nil && (r.Edited.Verdict == jig.VerdictDeny || r.Edited.Verdict == jig.VerdictRefuse):
 		return "the changed input is not allowed"
@@ -122,36 +190,194 @@ func objection(r jig.DecisionRequest, s subject) string {
 	return ""
 }
 
-// approve lets the call run as it was shown, or as the decision edited it.
-func (t *tx) approve(r jig.DecisionRequest, s subject, l *log) (jig.Ruled, error) {
-	d, digest := r.Decision, s.call.Digest
-	what := details{"by": d.By, "claimed": r.Principal.Claimed, "note": d.Note, "digest": digest}
-	var before, after []byte
-	if r.Edited == nil {
-		t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallReserved, nil, "", nil, "")
-	} else {
-		e := r.Edited
-		before, after, digest = nonNil(s.call.Input), nonNil(e.Input), e.Digest
-		reasons, err := encodeReasons(e.Reasons)
+// vote counts a person's approval; with the last one that is needed the call may run as it was shown.
+func (t *tx) vote(d decision, l *log) (jig.Ruled, error) {
+	s := d.subject
+	d.consent.Votes = append(slices.Clone(d.consent.Votes), d.vote())
+	votes, err := encode(d.consent.Votes)
+	if err != nil {
+		return jig.Ruled{}, err
+	}
+	what := d.details()
+	what["digest"] = s.call.Digest
+	entry := s.entry(jig.AuditApproved, d.Principal, d.Evidence)
+	entry.Note = d.Decision.Note
+	if missing := d.consent.Missing(); missing != "" {
+		if d.Grant != nil {
+			return s.refused(l, s.call.CallID, "a grant goes with the approval that lets the call run; still missing: "+missing, what, entry), nil
+		}
+		t.queue("ApprovalVote", t.tenant, s.approval.ID, votes)
+		what["missing"] = missing
+		l.of(s.call, jig.EventApprovalVoted, what)
+		entry.Kind, entry.Status, entry.Reason = jig.AuditVoted, jig.CallWaiting, "missing: "+missing
+		l.audits = append(l.audits, entry)
+		return jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "still missing: " + missing}, nil
+	}
+	t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallReserved, nil, "", nil, "")
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, jig.AnswerApprove, text(d.Principal.ID), d.Principal.Claimed,
+		text(d.Decision.Note), "", d.Key, s.call.Digest, nil, nil, nil, votes)
+	if len(d.consent.Votes) > 1 {
+		what["votes"] = d.consent.Votes
+	}
+	l.of(s.call, jig.EventToolApproved, what)
+	entry.Status, entry.ApprovedDigest = jig.CallReserved, s.call.Digest
+	l.audits = append(l.audits, entry)
+	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}
+	t.decided(d, l, ruled)
+	return ruled, t.grant(d, l, &ruled)
+}
+
+// decided tells those who are not looking what became of an approval.
+func (t *tx) decided(d decision, l *log, ruled jig.Ruled) {
+	n := d.subject.notice(jig.NoticeDecided, d.pending, d.Key)
+	n.Status, n.By, n.Reason = ruled.Status, d.Principal.ID, d.Decision.Reason
+	l.notices = append(l.notices, n)
+}
+
+// grant keeps the standing approval that comes with an approval.
+func (t *tx) grant(d decision, l *log, ruled *jig.Ruled) error {
+	if d.Grant == nil {
+		return nil
+	}
+	g := *d.Grant
+	g.By = nil
+	for _, v := range d.consent.Votes {
+		g.By = append(g.By, v.By)
+		g.Claimed = g.Claimed || v.Claimed
+	}
+	g.SessionID, g.Call = d.subject.session, d.subject.call.CallID
+	t.queue("GrantInsert", grantColumns(t.tenant, g)...)
+	l.of(d.subject.call, jig.EventGrantCreated, details{
+		"grant": g.ID, "by": g.By, "agent": g.Agent, "when": g.When, "max_uses": g.MaxUses, "expires_at": g.ExpiresAt.UTC().Format(time.RFC3339),
+	})
+	l.audits = append(l.audits, grantEntry(g, d.Principal, d.Evidence))
+	ruled.Grant = g.ID
+	return nil
+}
+
+// edit takes over changed input. The one who changed it approves what it became, when its terms let that person; whatever else
+// it takes by then is asked for anew.
+func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
+	s, e := d.subject, d.Edited
+	fresh := *d.Fresh
+	fresh.Tenant, fresh.SessionID, fresh.Call, fresh.RequestedBy, fresh.Votes = t.tenant, s.session, s.call.CallID, d.pending.RequestedBy, nil
+	if sameTerms(fresh.Terms, d.pending.Terms) { // then it is the same approval of other input
+		fresh.RequestedAt, fresh.ExpiresAt, fresh.Delegations = d.pending.RequestedAt, d.pending.ExpiresAt, d.pending.Delegations
+	}
+	consent := fresh.Consent()
+	if counts, why := consent.Entitled(d.Principal, d.Now); why == "" {
+		d.counts = counts
+		fresh.Votes = []jig.Vote{d.vote()}
+		consent.Votes = fresh.Votes
+	}
+	missing, status := consent.Missing(), jig.CallReserved
+	if missing != "" {
+		status = jig.CallWaiting
+	}
+	if missing != "" && d.Grant != nil {
+		why := "a grant cannot come with a change that needs another approval; missing: " + missing
+		return s.refused(l, s.call.CallID, why, d.details(), entryOf(d.Principal, d.Evidence, d.Decision.Note)), nil
+	}
+	reasons, err := encodeReasons(e.Reasons)
+	if err != nil {
+		return jig.Ruled{}, err
+	}
+	before, after := nonNil(s.call.Input), nonNil(e.Input)
+	shownBefore, _ := preview(before)
+	shownAfter, _ := preview(after)
+	what := d.details()
+	what["digest"] = s.call.Digest
+	what["edited"] = details{"before": shownBefore, "after": shownAfter, "digest": e.Digest, "patch": d.Patch}
+	entry := s.entry(jig.AuditEdited, d.Principal, d.Evidence)
+	entry.Patch, entry.ApprovedDigest, entry.Note, entry.PolicyVersion = d.Patch, e.Digest, d.Decision.Note, e.PolicyVersion
+	t.queue("CallEdit", t.tenant, s.session, s.call.CallID, e.Input, e.Digest, e.Version, e.PolicyVersion,
+		optional([]byte(reasons)), e.Signature, text(e.ConcurrencyKey), status, optional(e.Patch), text(d.Principal.ID))
+	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: status}
+	entry.Status = status
+	l.audits = append(l.audits, entry)
+	if missing == "" {
+		votes, err := encode(consent.Votes)
 		if err != nil {
 			return jig.Ruled{}, err
 		}
-		t.queue("CallEdit", t.tenant, s.session, s.call.CallID, e.Input, digest, e.Version, e.PolicyVersion,
-			optional([]byte(reasons)), e.Signature, text(e.ConcurrencyKey))
-		shownBefore, _ := preview(before)
-		shownAfter, _ := preview(after)
-		what["edited"] = details{"before": shownBefore, "after": shownAfter, "digest": digest}
+		t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, jig.AnswerApprove, text(d.Principal.ID), d.Principal.Claimed,
+			text(d.Decision.Note), "", d.Key, e.Digest, before, after, optional(d.Patch), votes)
+		l.of(s.call, jig.EventToolApproved, what)
+		t.decided(d, l, ruled)
+		d.consent = consent
+		return ruled, t.grant(d, l, &ruled)
 	}
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, jig.AnswerApprove, text(d.By), r.Principal.Claimed, text(d.Note),
-		"", r.Key, digest, before, after)
-	l.of(s.call, jig.EventToolApproved, what)
-	return jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}, nil
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalCanceled, "", text(d.Principal.ID), d.Principal.Claimed,
+		text(d.Decision.Note), "replaced: its input was changed", d.Key, "", before, after, optional(d.Patch), nil)
+	what["missing"] = missing
+	l.of(s.call, jig.EventToolEdited, what)
+	ruled.Reason = "the changed input needs another approval; missing: " + missing
+	return ruled, t.open(fresh, s.call, l)
+}
+
+func sameTerms(a, b *jig.Terms) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return reflect.DeepEqual(*a, *b)
+}
+
+// open queues a new approval of a call, with its event and notice.
+func (t *tx) open(p jig.Pending, row *callRow, l *log) error {
+	columns, err := approvalColumns([]jig.Pending{p})
+	if err != nil {
+		return err
+	}
+	t.queue("ApprovalsInsert", append([]any{t.tenant, p.SessionID}, columns...)...)
+	l.opened(row, p)
+	return nil
+}
+
+// delegate hands a person's word to another one.
+func (t *tx) delegate(d decision, l *log) (jig.Ruled, error) {
+	s, to := d.subject, d.Decision.To
+	what := d.details()
+	what["to"] = to
+	entry := s.entry(jig.AuditDelegated, d.Principal, d.Evidence)
+	entry.Subject, entry.Note, entry.Status = to, d.Decision.Note, jig.CallWaiting
+	if why := d.cannotDelegate(); why != "" {
+		return s.refused(l, s.call.CallID, why, what, entry), nil
+	}
+	list := append(slices.Clone(d.consent.Delegations), jig.Delegation{From: d.Principal.ID, To: to, At: d.Now.UTC(), Counts: d.counts})
+	delegations, err := encode(list)
+	if err != nil {
+		return jig.Ruled{}, err
+	}
+	t.queue("ApprovalDelegate", t.tenant, s.approval.ID, delegations)
+	l.of(s.call, jig.EventApprovalDelegated, what)
+	l.audits = append(l.audits, entry)
+	n := s.notice(jig.NoticeDelegated, d.pending, d.Key)
+	n.By, n.Approvers = d.Principal.ID, &jig.Approvers{People: []string{to}}
+	l.notices = append(l.notices, n)
+	return jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "delegated to " + to}, nil
+}
+
+func (d decision) cannotDelegate() string {
+	to := d.Decision.To
+	switch {
+	case to == "":
+		return "`to` is missing: say to whom it is delegated"
+	case to == d.Principal.ID:
+		return "nobody delegates to themselves"
+	case d.consent.Terms.NotRequester && to == d.consent.RequestedBy:
+		return fmt.Sprintf("%s asked for this call and may not decide it", to)
+	case d.consent.Voted(to):
+		return fmt.Sprintf("%s approved this call already", to)
+	case slices.ContainsFunc(d.consent.Delegations, func(one jig.Delegation) bool { return one.From == to }):
+		return fmt.Sprintf("%s delegated this approval already", to)
+	}
+	return ""
 }
 
 // deny ends the call with the reason as its result.
-func (t *tx) deny(r jig.DecisionRequest, s subject, l *log) (jig.Ruled, error) {
-	d := r.Decision
-	message := d.Reason
+func (t *tx) deny(d decision, l *log) (jig.Ruled, error) {
+	s := d.subject
+	message := d.Decision.Reason
 	if message == "" {
 		message = "a person denied the call"
 	}
@@ -161,11 +387,15 @@ func (t *tx) deny(r jig.DecisionRequest, s subject, l *log) (jig.Ruled, error) {
 		return jig.Ruled{}, err
 	}
 	t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallDenied, columns.body, columns.summary, columns.err, "")
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalDenied, jig.AnswerDeny, text(d.By), r.Principal.Claimed, text(d.Note),
-		text(d.Reason), r.Key, "", nil, nil)
-	l.of(s.call, jig.EventToolDenied, details{
-		"by": d.By, "claimed": r.Principal.Claimed, "note": d.Note, "reason": d.Reason, "digest": s.approval.Digest,
-		"summary": result.Summary, "error": result.Error,
-	})
-	return jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallDenied}, nil
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalDenied, jig.AnswerDeny, text(d.Principal.ID), d.Principal.Claimed,
+		text(d.Decision.Note), text(d.Decision.Reason), d.Key, "", nil, nil, nil, nil)
+	what := d.details()
+	what["reason"], what["digest"], what["summary"], what["error"] = d.Decision.Reason, s.approval.Digest, result.Summary, result.Error
+	l.of(s.call, jig.EventToolDenied, what)
+	entry := s.entry(jig.AuditDenied, d.Principal, d.Evidence)
+	entry.Reason, entry.Note, entry.Status = d.Decision.Reason, d.Decision.Note, jig.CallDenied
+	l.audits = append(l.audits, entry)
+	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallDenied}
+	t.decided(d, l, ruled)
+	return ruled, nil
 }

@@ -55,7 +55,8 @@ func TestApproveWithEdits(t *testing.T) {
 	edited.Input, edited.Digest, edited.Verdict = []byte(`{"path":"b"}`), "d2", jig.VerdictAsk
 	edited.Reasons, edited.PolicyVersion, edited.Signature, edited.ConcurrencyKey = []string{"still"}, "p2", "s2", "k2"
 	got, err := w.Decide(t.Context(), jig.DecisionRequest{
-		Tenant: w.tenant, SessionID: w.session, Key: "k", Edited: &edited,
+		Tenant: w.tenant, SessionID: w.session, Key: "k", Principal: jig.Principal{ID: "ben"}, Edited: &edited,
+		Fresh: &jig.Pending{Tool: c.Tool, Digest: edited.Digest, ExpiresAt: time.Now().Add(time.Hour)}, Patch: []byte(`[]`),
 		Decision: jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben", Input: edited.Input},
 	})
 	require.NoError(t, err)
@@ -65,7 +66,7 @@ func TestApproveWithEdits(t *testing.T) {
 	require.Equal(t, []string{"d2", "p2", "s2", "k2", "still"},
 		[]string{row.Digest, row.PolicyVersion, row.Signature, row.ConcurrencyKey, row.Reasons[0]})
 	require.Equal(t, map[string]any{
-		"before": map[string]any{"path": "a"}, "after": map[string]any{"path": "b"}, "digest": "d2",
+		"before": map[string]any{"path": "a"}, "after": map[string]any{"path": "b"}, "digest": "d2", "patch": []any{},
 	}, w.last(t, jig.EventToolApproved)["edited"])
 	require.Equal(t, jig.ReserveWaiting, w.reserve(t, c).Outcome, "what was shown does not run any more")
 	require.Equal(t, jig.ReserveRun, w.reserve(t, edited).Outcome)
@@ -84,7 +85,7 @@ func TestRefusedDecisionsChangeNothing(t *testing.T) {
 		"digest":          func(r *jig.DecisionRequest) { r.Decision.Digest = "stale" },
 		"expired at":      func(r *jig.DecisionRequest) { r.Now = time.Now().Add(2 * time.Hour) },
 		"was not checked": func(r *jig.DecisionRequest) { r.Decision.Input = []byte(`{}`) },
-		"is not allowed":  func(r *jig.DecisionRequest) { r.Edited = &denied },
+		"is not allowed":  func(r *jig.DecisionRequest) { r.Edited, r.Fresh = &denied, &jig.Pending{} },
 		"not entitled":    func(r *jig.DecisionRequest) { r.Refusal = "ben is not entitled" },
 		"expire: not an a": func(r *jig.DecisionRequest) {
 			r.Decision.Answer = jig.AnswerExpire
@@ -92,7 +93,7 @@ func TestRefusedDecisionsChangeNothing(t *testing.T) {
 		},
 	} {
 		before := len(w.log(t))
-		r := jig.DecisionRequest{Tenant: w.tenant, SessionID: w.session, Key: why, Decision: ok, Now: time.Now()}
+		r := jig.DecisionRequest{Tenant: w.tenant, SessionID: w.session, Key: why, Principal: jig.Principal{ID: "ben"}, Decision: ok, Now: time.Now()}
 		change(&r)
 		for range 2 {
 			got, err := w.Decide(t.Context(), r)
@@ -136,14 +137,14 @@ func TestRefuseWritesOneEvent(t *testing.T) {
 	require.Equal(t, map[string]any{"reason": "no JSON object", "payload": "[1"}, w.last(t, jig.EventDecisionRefused))
 }
 
-func TestExpireApproval(t *testing.T) {
+func TestLapse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)
 	expire := func(now time.Time) jig.CallStatus {
-		status, err := w.ExpireApproval(t.Context(), w.tenant, w.session, c.ID, now)
+		lapse, err := w.Lapse(t.Context(), w.tenant, w.session, c.ID, now)
 		require.NoError(t, err)
-		return status
+		return lapse.Status
 	}
 	p, err := w.Pending(t.Context(), w.tenant, w.session, c.ID)
 	require.NoError(t, err)
@@ -154,7 +155,7 @@ func TestExpireApproval(t *testing.T) {
 	require.Equal(t, []string{"tool.needs_approval", "tool.expired"}, w.types(t))
 	require.Equal(t, jig.CodeExpired, w.row(t, c).Result.Error.Code)
 	require.Equal(t, jig.DecisionRefused, w.decide(t, "late", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}).Outcome)
-	_, err = w.ExpireApproval(t.Context(), w.tenant, w.session, "9.9", time.Now())
+	_, err = w.Lapse(t.Context(), w.tenant, w.session, "9.9", time.Now())
 	requireCode(t, jig.CodeNotFound, err)
 }
 
@@ -163,9 +164,9 @@ func TestExpireLeavesWhatWasDecided(t *testing.T) {
 	w := newWorld(t)
 	c := w.asking(t)
 	w.decide(t, "k", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
-	status, err := w.ExpireApproval(t.Context(), w.tenant, w.session, c.ID, time.Now().Add(100*time.Hour))
+	lapse, err := w.Lapse(t.Context(), w.tenant, w.session, c.ID, time.Now().Add(100*time.Hour))
 	require.NoError(t, err)
-	require.Equal(t, jig.CallReserved, status)
+	require.Equal(t, jig.CallReserved, lapse.Status)
 }
 
 func TestOneOfManyDecisionsIsAccepted(t *testing.T) {
@@ -179,7 +180,7 @@ func TestOneOfManyDecisionsIsAccepted(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range got {
 				r := jig.DecisionRequest{
-					Tenant: w.tenant, SessionID: w.session, Key: fmt.Sprintf("k%d", i), Now: time.Now(),
+					Tenant: w.tenant, SessionID: w.session, Key: fmt.Sprintf("k%d", i), Principal: jig.Principal{ID: "ben"}, Now: time.Now(),
 					Decision: jig.Decision{Call: c.ID, Answer: []jig.Answer{jig.AnswerApprove, jig.AnswerDeny}[i%2]},
 				}
 				if keys == "the same" {

@@ -102,6 +102,9 @@ type log struct {
 	calls  []string
 	tools  []string
 	data   []string
+	// audits and notices travel with the events, after them.
+	audits  []jig.AuditEntry
+	notices []jig.Notice
 }
 
 func (l *log) add(e jig.Event) {
@@ -117,6 +120,20 @@ func (l *log) of(c *callRow, kind jig.EventType, d details) {
 	l.add(jig.Event{Type: kind, Pass: c.Pass, CallID: c.CallID, Tool: c.Tool, Data: d.json()})
 }
 
+// opened adds what is told of an approval that opens, or that a grant gave.
+func (l *log) opened(c *callRow, p jig.Pending) {
+	if p.Grant != "" {
+		l.of(c, jig.EventToolApproved, details{"grant": p.Grant, "digest": p.Digest})
+		return
+	}
+	kind := jig.EventToolNeedsApproval
+	if p.Kind == jig.PendingQuestion {
+		kind = jig.EventToolAsked
+	}
+	l.add(jig.Event{Type: kind, Pass: c.Pass, CallID: c.CallID, Tool: c.Tool, Data: pendingData(p)})
+	l.notices = append(l.notices, requested(p))
+}
+
 // join adds the events of another list.
 func (l *log) join(m *log) {
 	l.types = append(l.types, m.types...)
@@ -124,6 +141,8 @@ func (l *log) join(m *log) {
 	l.calls = append(l.calls, m.calls...)
 	l.tools = append(l.tools, m.tools...)
 	l.data = append(l.data, m.data...)
+	l.audits = append(l.audits, m.audits...)
+	l.notices = append(l.notices, m.notices...)
 }
 
 // columns are the arguments of the statement EventsAppend that follow tenant and session.
@@ -136,16 +155,34 @@ func (t *tx) record(l *log, session string, last **int64) {
 	value(t.queue("EventsAppend", append([]any{t.tenant, session}, l.columns()...)...), last)
 }
 
-// finish records the events and commits; then the watchers hear of it.
+// finish records the events, the notices and, as the last lock of all, the audit rows, and commits; then the watchers hear of it.
 func (t *tx) finish(ctx context.Context, l *log, session string) error {
 	var last *int64
 	if l.len() > 0 {
 		t.record(l, session, &last)
 	}
+	if err := t.tell(l); err != nil {
+		return err
+	}
 	if err := t.commit(ctx); err != nil {
 		return err
 	}
 	t.db.touched(t.tenant, session, last)
+	return nil
+}
+
+// tell queues the notices and audit rows that go with events.
+func (t *tx) tell(l *log) error {
+	for _, n := range l.notices {
+		if err := t.notice(n); err != nil {
+			return err
+		}
+	}
+	for _, e := range l.audits {
+		if err := t.audit(e); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -102,7 +103,7 @@ func (w world) complete(t *testing.T, c jig.Call, fence int, status jig.CallStat
 func (w world) decide(t *testing.T, key string, d jig.Decision) jig.Ruled {
 	t.Helper()
 	r, err := w.Decide(t.Context(), jig.DecisionRequest{
-		Tenant: w.tenant, SessionID: w.session, Key: key, Claimed: true, Decision: d, Now: time.Now(),
+		Tenant: w.tenant, SessionID: w.session, Key: key, Principal: jig.Principal{ID: cmp.Or(d.By, "somebody"), Claimed: true}, Decision: d, Now: time.Now(),
 	})
 	require.NoError(t, err)
 	return r

@@ -103,7 +103,7 @@ func TestTenantsAreKeptApart(t *testing.T) {
 			return err
 		},
 		"Refuse":         func() error { return w.Refuse(ctx, thief, id, "x", "x", nil) },
-		"ExpireApproval": func() error { _, err := w.ExpireApproval(ctx, thief, id, c.ID, now); return err },
+		"Lapse": func() error { _, err := w.Lapse(ctx, thief, id, c.ID, now); return err },
 		"Readmit":        func() error { _, err := w.Readmit(ctx, stolen, &p); return err },
 		"Pending":        func() error { _, err := w.Pending(ctx, thief, id, c.ID); return err },
 		"AppendEvents":   func() error { return w.AppendEvents(ctx, thief, id, jig.Event{Type: "custom.x"}) },

@@ -199,11 +199,13 @@ func callColumns(a jig.Admission) ([]any, *log, error) {
 			results[i], summaries[i], errs[i] = columns.body, columns.summary, columns.err
 		}
 		row := &callRow{CallID: c.ID, Pass: a.Pass, Tool: c.Tool}
-		if p, ok := asked[c.ID]; ok && status == jig.CallWaiting {
+		if p, ok := asked[c.ID]; ok && (status == jig.CallWaiting || p.Grant != "") {
 			p.Tenant, p.SessionID = a.Tenant, a.SessionID
-			l.add(jig.Event{Type: jig.EventToolNeedsApproval, Pass: a.Pass, CallID: c.ID, Tool: c.Tool, Data: pendingData(p)})
+			l.opened(row, p)
 		} else if kind, ok := refusal(status); ok {
 			l.of(row, kind, refusalDetails(c, result))
+		} else if status == jig.CallSucceeded { // it was answered without being run
+			l.of(row, jig.EventToolCompleted, resultDetails(*result))
 		}
 	}
 	return []any{
@@ -290,6 +292,8 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 	ids, kinds, tools, inputs, summaries := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	reasons, digests, by := make([]string, n), make([]string, n), make([]string, n)
 	truncated, requested, expires := make([]bool, n), make([]time.Time, n), make([]*time.Time, n)
+	agents, policies, grants := make([]string, n), make([]string, n), make([]string, n)
+	terms, votes, delegations, questions := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	for i, p := range list {
 		why, err := encodeReasons(p.Reasons)
 		if err != nil {
@@ -304,8 +308,29 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 		ids[i], kinds[i], tools[i], inputs[i] = p.Call, string(p.Kind), text(p.Tool), string(validUTF8(p.Input))
 		truncated[i], summaries[i], reasons[i], digests[i], by[i] = p.Truncated, text(p.Summary), why, p.Digest, text(p.RequestedBy)
 		requested[i], expires[i] = p.RequestedAt, moment(p.ExpiresAt)
+		agents[i], policies[i], grants[i] = text(p.Agent), p.PolicyVersion, p.Grant
+		for _, part := range []struct {
+			into  *string
+			given bool
+			value any
+		}{
+			{&terms[i], p.Terms != nil, p.Terms}, {&votes[i], len(p.Votes) > 0, p.Votes},
+			{&delegations[i], len(p.Delegations) > 0, p.Delegations}, {&questions[i], p.Question != nil, p.Question},
+		} {
+			if !part.given {
+				continue
+			}
+			b, err := encode(part.value)
+			if err != nil {
+				return nil, err
+			}
+			*part.into = string(b)
+		}
 	}
-	return []any{ids, kinds, tools, inputs, truncated, summaries, reasons, digests, by, requested, expires}, nil
+	return []any{
+		ids, kinds, tools, inputs, truncated, summaries, reasons, digests, by, requested, expires, agents, policies, terms, votes,
+		delegations, questions, grants,
+	}, nil
 }
 
 // pendingData is what an event shows of what waits: all of it.

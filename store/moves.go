@@ -128,6 +128,12 @@ func (t *tx) move(ctx context.Context, m move, dropped []callRow) error {
 		if err := t.cancelCalls(dropped, l, why); err != nil {
 			return err
 		}
+		var asked []approvalRow
+		list(t.queue("ApprovalsOfCallsOpenLock", t.tenant, m.SessionID, ids), &asked)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		l.withdrawn(asked, why)
 		t.queue("ApprovalsCancelOf", t.tenant, m.SessionID, ids, why)
 	}
 	l.join(m.events)

@@ -163,6 +163,9 @@ func (t *tx) endSession(ctx context.Context, end jig.End, l *log) error {
 	var last *int64
 	args := []any{t.tenant, end.SessionID, columns[2], columns[3], columns[4], columns[1], columns[5]}
 	value(t.queue("SessionEnd", append(args, l.columns()...)...), &last)
+	if err := t.tell(l); err != nil {
+		return err
+	}
 	if err := t.commit(ctx); err != nil {
 		return err
 	}

@@ -7,13 +7,15 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// CallsOf returns a session with some of its calls, in the order asked; NOT_FOUND when the session is not there.
+// CallsOf returns a session with some of its calls, in the order asked, and says which of them a pause holds back; NOT_FOUND when the session is not there.
 func (db *DB) CallsOf(ctx context.Context, tenant, id string, ids []string) (jig.Session, []jig.Call, error) {
 	var session *sessionRow
 	var rows []callRow
+	var paused []pauseRow
 	err := db.once(ctx, tenant, func(t *tx) {
 		first(t.queue("SessionGet", tenant, id), &session)
 		list(t.queue("CallsGet", tenant, id, ids), &rows)
+		list(t.queue("PausesOfSession", tenant, id), &paused)
 	})
 	if err != nil {
 		return jig.Session{}, nil, err
@@ -26,6 +28,9 @@ func (db *DB) CallsOf(ctx context.Context, tenant, id string, ids []string) (jig
 		return jig.Session{}, nil, err
 	}
 	some, err := calls(rows)
+	for i := range some {
+		some[i].Paused = pausing(paused, some[i].Tool)
+	}
 	return s, some, err
 }
 

@@ -13,11 +13,41 @@ import (
 func (db *DB) Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled, error) {
 	w := r.Reconciliation
 	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, w.Call, func(t *tx, s subject, l *log) (jig.Ruled, error) {
-		if why := reconcileObjection(r, s); why != "" {
-			return s.refused(l, w.Call, why, details{"by": w.By, "claimed": r.Principal.Claimed, "answer": string(w.Outcome)}), nil
+		why := reconcileObjection(r, s)
+		if why == "" {
+			var err error
+			if why, err = t.mayReconcile(ctx, r, s); err != nil {
+				return jig.Ruled{}, err
+			}
+		}
+		if why != "" {
+			d := details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": string(w.Outcome)}
+			return s.refused(l, w.Call, why, d, entryOf(r.Principal, r.Evidence, w.Note)), nil
 		}
 		return t.reconcile(ctx, r, s, l)
 	})
+}
+
+// mayReconcile says why somebody may not say what became of a call: the tenant names who may, else those may who could have
+// approved it.
+func (t *tx) mayReconcile(ctx context.Context, r jig.ReconcileRequest, s subject) (string, error) {
+	if r.Reconcilers != nil {
+		if r.Reconcilers.Include(r.Principal) {
+			return "", nil
+		}
+		return fmt.Sprintf("%s may not say what became of a call: it is for %s", r.Principal.ID, r.Reconcilers), nil
+	}
+	var asked *approvalRow
+	first(t.queue("ApprovalLatest", t.tenant, s.session, s.call.CallID), &asked)
+	if err := t.flush(ctx); err != nil || asked == nil {
+		return "", err
+	}
+	pending, err := asked.pending()
+	if err != nil {
+		return "", err
+	}
+	_, why := pending.Consent().Entitled(r.Principal, r.Now)
+	return why, nil
 }
 
 func reconcileObjection(r jig.ReconcileRequest, s subject) string {
@@ -39,10 +69,20 @@ func reconcileObjection(r jig.ReconcileRequest, s subject) string {
 
 func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l *log) (jig.Ruled, error) {
 	w := r.Reconciliation
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, w.Outcome, text(w.By), r.Principal.Claimed, text(w.Note), "", r.Key,
-		s.approval.Digest, nil, nil)
-	l.of(s.call, jig.EventToolReconciled, details{"outcome": string(w.Outcome), "by": w.By, "claimed": r.Principal.Claimed, "note": w.Note})
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, w.Outcome, text(r.Principal.ID), r.Principal.Claimed, text(w.Note), "", r.Key,
+		s.approval.Digest, nil, nil, nil, nil)
+	l.of(s.call, jig.EventToolReconciled, details{"outcome": string(w.Outcome), "by": r.Principal.ID, "claimed": r.Principal.Claimed, "note": w.Note})
 	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}
+	entry := s.entry(jig.AuditReconciled, r.Principal, r.Evidence)
+	entry.Reason, entry.Note, entry.Status = string(w.Outcome), w.Note, ruled.Status
+	switch w.Outcome {
+	case jig.OutcomeHappened:
+		entry.Status = jig.CallSucceeded
+	case jig.OutcomeGiveUp:
+		entry.Status = jig.CallFailed
+	case jig.OutcomeNotHappened:
+	}
+	l.audits = append(l.audits, entry)
 	if w.Outcome == jig.OutcomeNotHappened {
 		t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallReserved, nil, "", nil, "")
 		return ruled, nil
@@ -83,7 +123,7 @@ func (db *DB) Refuse(ctx context.Context, tenant, id, key, reason string, data j
 		if len(data) > 0 {
 			d["payload"], _ = preview(data)
 		}
-		return s.refused(l, "", reason, d), nil
+		return s.refused(l, "", reason, d, jig.AuditEntry{}), nil
 	})
 	return err
 }

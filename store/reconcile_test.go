@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"testing"
 
@@ -22,7 +23,7 @@ func (w world) doubtful(t *testing.T) jig.Call {
 func (w world) reconcile(t *testing.T, key string, r jig.Reconciliation) jig.Ruled {
 	t.Helper()
 	got, err := w.Reconcile(t.Context(), jig.ReconcileRequest{
-		Tenant: w.tenant, SessionID: w.session, Key: key, Claimed: true, Reconciliation: r,
+		Tenant: w.tenant, SessionID: w.session, Key: key, Principal: jig.Principal{ID: cmp.Or(r.By, "somebody"), Claimed: true}, Reconciliation: r,
 	})
 	require.NoError(t, err)
 	return got

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -95,24 +96,53 @@ func approved(a *approvalRow, digest string) bool {
 }
 
 func (t *tx) reserveRun(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow) (jig.Reservation, error) {
+	l := &log{}
 	if approval != nil && approval.status() == jig.ApprovalApproved {
-		var consumed int64
-		affected(t.queue("ApprovalConsume", t.tenant, approval.ID), &consumed)
-		if err := t.flush(ctx); err != nil {
+		held, err := t.consume(ctx, row, approval, l)
+		if err != nil {
 			return jig.Reservation{}, err
 		}
-		if consumed != 1 {
+		if !held {
 			return reservation(jig.ReserveWaiting, row)
 		}
 	}
 	var begun *callRow
 	first(t.queue("CallStart", t.tenant, row.SessionID, row.CallID, r.Attempt), &begun)
-	l := &log{}
 	l.of(row, jig.EventToolStarted, details{"attempt": row.Fence + 1})
 	if err := t.finish(ctx, l, row.SessionID); err != nil {
 		return jig.Reservation{}, err
 	}
 	return reservation(jig.ReserveRun, begun)
+}
+
+// consume uses an approval up; the grant that gave it, when one did, once. When the grant does not hold any more, the approval
+// is taken back and the call is to be admitted anew.
+func (t *tx) consume(ctx context.Context, row *callRow, approval *approvalRow, l *log) (held bool, err error) {
+	var consumed int64
+	var used *grantRow
+	if approval.GrantID != "" {
+		first(t.queue("GrantUse", t.tenant, approval.GrantID), &used)
+		if err := t.flush(ctx); err != nil {
+			return false, err
+		}
+		s := subject{session: row.SessionID, call: row, approval: approval}
+		if used == nil {
+			const why = "the grant was used up, expired or was revoked"
+			t.queue("ApprovalVoid", t.tenant, approval.ID, why)
+			l.of(row, jig.EventToolExpired, details{"digest": approval.Digest, "reason": why, "grant": approval.GrantID, "readmitted": true})
+			entry := s.entry(jig.AuditWithdrawn, jig.Principal{}, nil)
+			entry.Subject, entry.Reason = approval.GrantID, why
+			l.audits = append(l.audits, entry)
+			return false, t.finish(ctx, l, row.SessionID)
+		}
+		l.of(row, jig.EventGrantUsed, details{"grant": used.GrantID, "by": used.GivenBy, "used": used.Used, "max_uses": used.MaxUses})
+		entry := s.entry(jig.AuditGrantUsed, jig.Principal{ID: strings.Join(used.GivenBy, ", "), Claimed: used.Claimed}, nil)
+		entry.Subject, entry.ApprovedDigest, entry.Status = used.GrantID, row.Digest, jig.CallExecuting
+		l.audits = append(l.audits, entry)
+	}
+	affected(t.queue("ApprovalConsume", t.tenant, approval.ID), &consumed)
+	err = t.flush(ctx)
+	return consumed == 1, err
 }
 
 // reserveUnknown stops a call of which nobody knows whether its effect happened, and asks a person.
@@ -145,6 +175,7 @@ func (t *tx) unknown(row *callRow, l *log, why string, failure *jig.Error) (**ca
 	var changed *callRow
 	first(t.queue("CallSet", t.tenant, row.SessionID, row.CallID, jig.CallUnknown, nil, "", nil, ""), &changed)
 	t.queue("ApprovalsInsert", append([]any{t.tenant, row.SessionID}, columns...)...)
+	l.notices = append(l.notices, requested(p))
 	d := details{"attempt": row.Fence, "reason": why, "pending": json.RawMessage(pendingData(p))}
 	if failure != nil {
 		d["error"] = failure

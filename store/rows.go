@@ -76,6 +76,8 @@ type callRow struct {
 	Result         []byte
 	ResultArtifact string
 	Frame          string
+	Patch          []byte
+	EditedBy       string
 	CreatedAt      time.Time
 	StartedAt      *time.Time
 	FinishedAt     *time.Time
@@ -89,7 +91,7 @@ func (r *callRow) call() (jig.Call, error) {
 		ProviderID: r.ProviderID, Tool: r.Tool, Version: r.Version, Write: r.Write, Idempotent: r.Idempotent, Input: r.Input, Signature: r.Signature,
 		ConcurrencyKey: r.ConcurrencyKey, Digest: r.Digest, PolicyVersion: r.PolicyVersion, Verdict: jig.Verdict(r.Verdict),
 		Status: r.status(), Fence: r.Fence, DuplicateOf: r.DuplicateOf, ResultArtifact: r.ResultArtifact,
-		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
+		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt), Patch: r.Patch, EditedBy: r.EditedBy,
 	}
 	if err := decode(r.Reasons, &c.Reasons); err != nil {
 		return jig.Call{}, err
@@ -127,8 +129,18 @@ type approvalRow struct {
 	Digest         string
 	ApprovedDigest string
 	RequestedBy    string
+	Agent          string
+	PolicyVersion  string
 	RequestedAt    time.Time
 	ExpiresAt      *time.Time
+	Terms          []byte
+	Votes          []byte
+	Delegations    []byte
+	NoticedAt      *time.Time
+	Question       []byte
+	GrantID        string
+	DecidedBy      string
+	Claimed        bool
 }
 
 func (r *approvalRow) status() jig.ApprovalStatus { return jig.ApprovalStatus(r.Status) }
@@ -137,12 +149,27 @@ func (r *approvalRow) pending() (jig.Pending, error) {
 	p := jig.Pending{
 		Tenant: r.TenantID, SessionID: r.SessionID, Kind: jig.PendingKind(r.Kind), Call: r.CallID, Tool: r.Tool, Input: r.Input,
 		Truncated: r.Truncated, Summary: r.Summary, Digest: r.Digest, RequestedBy: r.RequestedBy, RequestedAt: r.RequestedAt.UTC(),
+		Agent: r.Agent, PolicyVersion: r.PolicyVersion, Grant: r.GrantID,
 	}
 	if r.ExpiresAt != nil {
 		p.ExpiresAt = r.ExpiresAt.UTC()
 	}
-	err := decode(r.Reasons, &p.Reasons)
-	return p, err
+	for _, part := range []struct {
+		text []byte
+		into any
+	}{{r.Reasons, &p.Reasons}, {r.Terms, &p.Terms}, {r.Votes, &p.Votes}, {r.Delegations, &p.Delegations}, {r.Question, &p.Question}} {
+		if err := decode(part.text, part.into); err != nil {
+			return p, err
+		}
+	}
+	seen := p.RequestedAt
+	if r.NoticedAt != nil {
+		seen = r.NoticedAt.UTC()
+	}
+	if next := p.Consent().Next(seen); p.ExpiresAt.IsZero() || next.Before(p.ExpiresAt) {
+		p.NextAt = next
+	}
+	return p, nil
 }
 
 func pendings(rows []approvalRow) ([]jig.Pending, error) {

@@ -24,6 +24,8 @@ var exports = [...]struct{ query, name string }{
 	{"ExportReceivedConsumed", "received_consumed"},
 	{"ExportApprovals", "approval"},
 	{"ExportDecisions", "decision"},
+	{"ExportGrants", "grant"},
+	{"ExportPauses", "pause"},
 	{"ExportEvents", "event"},
 	{"ExportArtifacts", "artifact"},
 	{"ExportArtifactChunks", "artifact_chunk"},

@@ -42,12 +42,14 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	var latest []callViewRow
 	var tally []countRow
 	var held *int
+	var paused []pauseRow
 	err := db.once(ctx, tenant, func(t *tx) {
 		first(t.queue("SessionGet", tenant, id), &row)
 		list(t.queue("ApprovalsOpenOfSession", tenant, id, maxViewPending), &open)
 		list(t.queue("CallViews", tenant, id, maxViewCalls), &latest)
 		list(t.queue("CallCounts", tenant, id), &tally)
 		value(t.queue("CallsHeld", tenant, id), &held)
+		list(t.queue("PausesOfSession", tenant, id), &paused)
 	})
 	if err != nil {
 		return jig.SessionView{}, err
@@ -62,7 +64,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	v := jig.SessionView{
 		SessionID: s.ID, Agent: s.Agent.Name, Status: s.Status, Pass: s.Pass, Calls: make([]jig.CallView, len(latest)),
 		Answer: s.Answer, AnswerArtifact: row.AnswerArtifact, Reason: s.Reason, Error: s.Error, Counts: counts(tally),
-		Tokens: s.Tokens, Todo: s.Todo,
+		Tokens: s.Tokens, Todo: s.Todo, Paused: pauses(paused),
 	}
 	if v.Pending, err = pendings(open); err != nil {
 		return jig.SessionView{}, err

@@ -9,18 +9,29 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// alarm is the timer of the approval that expires first.
+// alarm is the timer of the approval that time acts on first.
 type alarm struct {
 	at     time.Time
 	cancel workflow.CancelFunc
 }
 
-// arm sets the alarm for the approval that expires first. A timer that is too early does no harm: it looks and is set again.
+// due is when time acts on what a call waits for: a reminder, an escalation, its expiry; zero when it never does.
+func (c *call) due() time.Time {
+	if c.ref.State != jig.CallWaiting || c.ref.Ask == nil {
+		return time.Time{}
+	}
+	if next := c.ref.Ask.NextAt; !next.IsZero() && next.Before(c.ref.Ask.ExpiresAt) {
+		return next
+	}
+	return c.ref.Ask.ExpiresAt
+}
+
+// arm sets the alarm for what is due first. A timer that is too early does no harm: it looks and is set again.
 func (b *board) arm(ctx workflow.Context, t *alarm) {
 	var first time.Time
 	for _, c := range b.calls {
-		if c.ref.State == jig.CallWaiting && c.ref.Ask != nil && (first.IsZero() || c.ref.Ask.ExpiresAt.Before(first)) {
-			first = c.ref.Ask.ExpiresAt
+		if at := c.due(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
 		}
 	}
 	if first.IsZero() || (!t.at.IsZero() && !first.Before(t.at)) {
@@ -49,7 +60,7 @@ func (b *board) arm(ctx workflow.Context, t *alarm) {
 func (b *board) expire(ctx workflow.Context) {
 	var due []string
 	for _, c := range b.calls {
-		if c.ref.State == jig.CallWaiting && c.ref.Ask != nil && !c.ref.Ask.ExpiresAt.After(workflow.Now(ctx)) {
+		if at := c.due(); !at.IsZero() && !at.After(workflow.Now(ctx)) {
 			due = append(due, c.ref.ID)
 		}
 	}
@@ -64,4 +75,12 @@ func (b *board) expire(ctx workflow.Context) {
 		return
 	}
 	b.note(heard.Decisions)
+	for _, ref := range heard.Calls {
+		if c := b.find(ref.ID); c != nil && !c.running && c.ref.State == jig.CallWaiting && ref.State == jig.CallWaiting {
+			c.ref.Ask = ref.Ask
+		}
+	}
+	if heard.Ending.Strictness() > b.ending.Strictness() {
+		b.ending = heard.Ending
+	}
 }

@@ -35,6 +35,10 @@ type board struct {
 	failure *jig.Error
 	// changes counts what has happened to calls, from inside and outside.
 	changes int
+	// asks counts the approvals in hand that became others.
+	asks int
+	// ending says that the session ends, because an approval expired that says so.
+	ending jig.ExpiryOutcome
 	// hold, when set, gives a call the context that it runs in.
 	hold func(ctx workflow.Context, id string) workflow.Context
 }
@@ -147,11 +151,21 @@ func (b *board) note(decisions []jig.Ruled) {
 	}
 }
 
+// replace takes a call's new reference, and notes when it waits for something else than before.
+func (b *board) replace(c *call, ref activities.CallRef) {
+	if ref.State == jig.CallWaiting {
+		b.asks++
+	}
+	c.ref = ref
+}
+
 // ran notes where a call stands after an attempt.
 func (b *board) ran(ctx workflow.Context, c *call, ran activities.Ran, err error) {
 	c.running = false
 	b.changes++
 	switch {
+	case err == nil && ran.Paused:
+		c.ref.State, c.ref.Local = ran.State, false // as an activity, it is looked at again without a trace in the history
 	case err == nil:
 		c.ref.State, c.ref.Ask, c.summary = ran.State, ran.Ask, ran.Summary
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:
@@ -171,9 +185,9 @@ func (b *board) abandon(ctx workflow.Context) error {
 }
 
 // progress changes whenever a call does.
-func (b *board) progress() [4]int {
-	var p [4]int
-	p[3] = len(b.calls)
+func (b *board) progress() [5]int {
+	var p [5]int
+	p[3], p[4] = len(b.calls), b.asks
 	for i, c := range b.calls {
 		switch {
 		case c.running:

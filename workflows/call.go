@@ -32,7 +32,9 @@ func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 	if err := s.openCall(ctx, in); err != nil {
 		return nil, s.unopened(err)
 	}
-	more, err := s.runCalls(ctx)
+	var pass workflow.Context
+	pass, s.stopPass = workflow.WithCancel(ctx)
+	more, err := s.runCalls(pass)
 	if err == nil && s.failure != nil {
 		err = s.failure
 	}

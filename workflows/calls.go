@@ -40,6 +40,7 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 			return full && !s.done() || s.more, nil
 		}
 		s.show(ctx)
+		s.finishEarly(s.ending)
 		s.arm(ctx, expiry)
 		before := s.progress()
 		grown := func() bool {
@@ -78,7 +79,7 @@ func (s *session) apply(heard activities.Heard) {
 		if c := s.find(ref.ID); c == nil {
 			s.add(ref)
 		} else if !c.running && !c.ref.State.Final() {
-			c.ref = ref
+			s.replace(c, ref)
 		}
 	}
 }

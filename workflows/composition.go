@@ -29,7 +29,12 @@ type Waiting struct {
 	Calls []activities.CallRef `json:"calls,omitempty"`
 	// Idle says that nothing of it runs: it waits for people alone.
 	Idle bool `json:"idle,omitempty"`
+	// Ending says that the session ends, because an approval expired that says so.
+	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
 }
+
+// pausedAgain is how soon an agent's call that a pause holds back is looked at again.
+const pausedAgain = 30 * time.Second
 
 // stepsAtOnce bounds the calls of a composition that run at once; its loops have bounds of their own.
 const stepsAtOnce = 100
@@ -210,7 +215,7 @@ func (c *composition) listen(ctx workflow.Context) {
 		c.note(heard.Decisions)
 		for _, ref := range heard.Calls {
 			if one := c.find(ref.ID); one != nil && !one.running && !one.ref.State.Final() {
-				one.ref = ref
+				c.replace(one, ref)
 			}
 		}
 		if heard.Event {
@@ -255,8 +260,9 @@ func (c *composition) report(ctx workflow.Context) {
 		}
 	}
 	now.Idle = len(now.Calls) > 0 && c.inFlight() == 0
+	now.Ending = c.ending
 	workflow.SetCurrentDetails(ctx, c.details())
-	if now.Idle == c.told.Idle && slices.EqualFunc(now.Calls, c.told.Calls, sameAsk) {
+	if now.Idle == c.told.Idle && now.Ending == c.told.Ending && slices.EqualFunc(now.Calls, c.told.Calls, sameAsk) {
 		return
 	}
 	c.told = now
@@ -265,7 +271,8 @@ func (c *composition) report(ctx workflow.Context) {
 }
 
 func sameAsk(x, y activities.CallRef) bool {
-	return x.ID == y.ID && x.State == y.State && (x.Ask == nil) == (y.Ask == nil) && (x.Ask == nil || x.Ask.Digest == y.Ask.Digest)
+	return x.ID == y.ID && x.State == y.State && (x.Ask == nil) == (y.Ask == nil) && (x.Ask == nil || x.Ask.Digest == y.Ask.Digest &&
+		len(x.Ask.Votes) == len(y.Ask.Votes) && len(x.Ask.Delegations) == len(y.Ask.Delegations))
 }
 
 // runComposition answers a call of an execution spec by a child workflow.
@@ -299,6 +306,11 @@ func (b *board) runAgent(ctx workflow.Context, c *call) (activities.Ran, error) 
 		return activities.Ran{}, err //nolint:wrapcheck // as above
 	}
 	if child.Ended != nil {
+		if child.Ended.Paused { // looked at again after a while, or in the next run
+			if err := workflow.Sleep(ctx, pausedAgain); err != nil {
+				return activities.Ran{}, err //nolint:wrapcheck // as above
+			}
+		}
 		return *child.Ended, nil
 	}
 	options := b.childOptions(child.SessionID, c)

@@ -25,9 +25,12 @@ const (
 	SignalMessage   = "message"
 	SignalReconcile = "reconcile"
 	SignalEvent     = "event"
+	SignalDelegate  = "delegate"
+	SignalAnswer    = "answer"
 
 	UpdateDecide    = "decide"
 	UpdateReconcile = "reconcile"
+	UpdateAnswer    = "answer"
 	// UpdateWait of a Call answers as soon as the call has its result or waits for a person.
 	UpdateWait = "wait"
 
@@ -62,6 +65,9 @@ const (
 	ReadCatalog   = "jig.catalog"
 	ReadArtifact  = "jig.artifact"
 	WriteArtifact = "jig.upload"
+	ReadGrants    = "jig.grants"
+	WritePause    = "jig.pause"
+	WriteResume   = "jig.resume"
 )
 
 // PassInput is the input of a run of Pass. A client sets Tenant and Start (a new session) or Tenant alone (a message to
@@ -120,7 +126,7 @@ type (
 	// Decisions is the payload of the signals approve and deny and of the update decide: one decision, or several. In a
 	// signal the answer is the signal's name; in the update each decision carries its own (default approve).
 	Decisions = activities.Decisions
-	// DecideResult is the answer of the updates decide and reconcile.
+	// DecideResult is the answer of the updates decide, answer and reconcile.
 	DecideResult = activities.DecideResult
 	// Message is the payload of the signal message.
 	Message = activities.Message
@@ -142,6 +148,14 @@ type (
 	ArtifactRequest = activities.ArtifactRequest
 	// ArtifactChunk is a piece of an artifact, at most 128 KiB.
 	ArtifactChunk = activities.ArtifactChunk
+	// PauseRequest holds back, or lets go on, what has not begun.
+	PauseRequest = activities.PauseRequest
+	// PauseResult says what holds now.
+	PauseResult = activities.PauseResult
+	// GrantsRequest asks for a page of standing approvals, or ends one.
+	GrantsRequest = activities.GrantsRequest
+	// GrantsPage is a page of standing approvals.
+	GrantsPage = activities.GrantsPage
 	// UploadRequest writes a piece (at most 128 KiB) of an artifact whose id the client made.
 	UploadRequest = activities.UploadRequest
 )

@@ -87,6 +87,7 @@ func (s *session) unopened(err error) error {
 func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
+	s.stopPass = cancel
 	var a *activities.Activities
 	if !calling {
 		s.settleMail(ctx)
@@ -182,6 +183,11 @@ func (s *session) end(ctx workflow.Context, cause error) error {
 	switch {
 	case ctx.Err() != nil:
 		in.Status, in.Error = jig.StatusCanceled, nil
+	case s.ending == jig.ExpiryCancel:
+		in.Status, in.Error, in.Reason = jig.StatusCanceled, nil, jig.ReasonExpired
+	case s.ending == jig.ExpiryFail:
+		in.Reason = jig.ReasonExpired
+		in.Error = &jig.Error{Code: jig.CodeExpired, Message: "nobody decided in time on a call that the session cannot go on without", Reason: jig.ReasonExpired}
 	case s.overdue(ctx):
 		in.Reason = jig.ReasonDeadline
 		in.Error = &jig.Error{Code: jig.CodeBudgetExhausted, Message: "the session did not end within its deadline", Reason: jig.ReasonDeadline}

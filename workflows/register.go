@@ -44,6 +44,9 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named(ReadCatalog, a.ListCatalog)
 	named(ReadArtifact, a.FetchArtifact)
 	named(WriteArtifact, a.Upload)
+	named(ReadGrants, a.ListGrants)
+	named(WritePause, a.Pause)
+	named(WriteResume, a.Resume)
 
 	for _, tool := range tools {
 		named(tool, func(ctx context.Context, in activities.RunInput) (activities.Ran, error) { return a.RunTool(ctx, in) })

@@ -45,6 +45,8 @@ type session struct {
 	shown attributes
 	// frames are what the compositions under way wait for people with.
 	frames []Waiting
+	// stopPass ends the pass under way.
+	stopPass workflow.CancelFunc
 }
 
 type attributes struct {
@@ -56,7 +58,7 @@ type attributes struct {
 
 // letters are the signals that jig knows; others are refused by name.
 func letters() []string {
-	return []string{SignalApprove, SignalDeny, SignalReconcile, SignalMessage, SignalEvent}
+	return []string{SignalApprove, SignalDeny, SignalReconcile, SignalMessage, SignalEvent, SignalDelegate, SignalAnswer}
 }
 
 // listen registers everything that can reach the session from outside: the query, the updates, and the signals.
@@ -64,7 +66,7 @@ func (s *session) listen(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, QueryStatus, s.view); err != nil {
 		return fmt.Errorf("registering the query %s: %w", QueryStatus, err)
 	}
-	for _, name := range []string{UpdateDecide, UpdateReconcile} {
+	for _, name := range []string{UpdateDecide, UpdateReconcile, UpdateAnswer} {
 		handler := func(ctx workflow.Context, payload converter.RawValue) (DecideResult, error) {
 			return s.update(ctx, name, payload.Payload().GetData())
 		}
@@ -106,7 +108,17 @@ func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 	if len(waiting.Calls) > 0 {
 		s.frames = append(s.frames, waiting)
 	}
+	s.finishEarly(waiting.Ending)
 	s.show(ctx)
+}
+
+// finishEarly ends the session because an approval expired that says so.
+func (s *session) finishEarly(ending jig.ExpiryOutcome) {
+	if ending.Strictness() == 0 || s.stopPass == nil {
+		return
+	}
+	s.ending = ending
+	s.stopPass()
 }
 
 // underWay reports whether the call that a composition belongs to, be it through others, is running.

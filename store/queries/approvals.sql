@@ -1,11 +1,18 @@
 -- name: ApprovalsInsert
+-- One that a grant gives is approved from the beginning, by those who gave the grant.
 insert into approvals (tenant_id, session_id, call_id, kind, tool, input, truncated, summary, reasons, digest, requested_by,
-    requested_at, expires_at)
+    requested_at, expires_at, agent, policy_version, terms, votes, delegations, question, grant_id, status, answer, decided_by, claimed,
+    approved_digest, decided_at)
 select $1, $2, q.call_id, q.kind, q.tool, nullif(q.input, '')::json, q.truncated, q.summary, nullif(q.reasons, '')::json, q.digest,
-    q.requested_by, q.requested_at, q.expires_at
+    q.requested_by, q.requested_at, q.expires_at, q.agent, q.policy_version, nullif(q.terms, '')::json, nullif(q.votes, '')::json,
+    nullif(q.delegations, '')::json, nullif(q.question, '')::json, q.grant_id, case when q.grant_id = '' then 'open' else 'approved' end,
+    case when q.grant_id = '' then '' else 'approve' end, coalesce(array_to_string(g.given_by, ', '), ''), coalesce(g.claimed, false),
+    case when q.grant_id = '' then '' else q.digest end, case when q.grant_id = '' then null else clock_timestamp() end
 from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::boolean[], $8::text[], $9::text[], $10::text[], $11::text[],
-    $12::timestamptz[], $13::timestamptz[])
-    as q(call_id, kind, tool, input, truncated, summary, reasons, digest, requested_by, requested_at, expires_at)
+    $12::timestamptz[], $13::timestamptz[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[])
+    as q(call_id, kind, tool, input, truncated, summary, reasons, digest, requested_by, requested_at, expires_at, agent, policy_version,
+        terms, votes, delegations, question, grant_id)
+left join grants g on g.tenant_id = $1 and g.grant_id = q.grant_id
 
 -- name: ApprovalLatest
 select {{approval}} from approvals a where a.tenant_id = $1 and a.session_id = $2 and a.call_id = $3 and a.kind = 'approval'
@@ -44,8 +51,34 @@ where a.tenant_id = $1 and a.id = $2 and a.status = 'approved'
 -- name: ApprovalDecide
 -- The compare-and-set of a decision: an approval that is not open any more is left as it is.
 update approvals a set status = $3, answer = $4, decided_by = $5, claimed = $6, note = $7, reason = $8, decision_key = $9,
-    approved_digest = $10, input_before = $11, input_after = $12, decided_at = clock_timestamp()
+    approved_digest = $10, input_before = $11, input_after = $12, patch = $13, votes = coalesce($14, a.votes),
+    decided_at = clock_timestamp()
 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
+
+-- name: ApprovalVote
+update approvals a set votes = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
+
+-- name: ApprovalDelegate
+update approvals a set delegations = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
+
+-- name: ApprovalNoticed
+update approvals a set noticed_at = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
+
+-- name: ApprovalsOfSessionOpenLock
+-- What a session still waits for, before it is taken back.
+select {{approval}} from approvals a where a.tenant_id = $1 and a.session_id = $2 and a.status in ('open', 'approved')
+order by a.id for no key update
+
+-- name: ApprovalsOfCallsOpenLock
+select {{approval}} from approvals a
+where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and a.status in ('open', 'approved')
+order by a.id for no key update
+
+-- name: ApprovalWho
+-- Who approved a call, latest first: those who voted, or the one who decided.
+select a.decided_by, a.claimed, a.votes from approvals a
+where a.tenant_id = $1 and a.session_id = $2 and a.call_id = $3 and a.kind = 'approval' and a.status in ('approved', 'consumed')
+order by a.id desc limit 1
 
 -- name: ApprovalVoid
 -- Takes an approval back that was granted and not consumed.

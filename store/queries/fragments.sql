@@ -7,11 +7,16 @@ s.answer, s.answer_artifact, s.reason, s.error, s.parent_id, s.depth, s.summary_
 -- fragment: call
 c.tenant_id, c.session_id, c.call_id, c.pass, c.ordinal, c.provider_id, c.tool, c.version, c.write, c.idempotent, c.input,
 c.signature, c.concurrency_key, c.digest, c.policy_version, c.verdict, c.reasons, c.status, c.fence, c.attempt, c.duplicate_of,
-c.result, c.result_artifact, c.frame, c.created_at, c.started_at, c.finished_at
+c.result, c.result_artifact, c.frame, c.patch, c.edited_by, c.created_at, c.started_at, c.finished_at
 
 -- fragment: call_order
 c.pass, c.ordinal, c.created_at, c.nth, c.call_id
 
 -- fragment: approval
 a.tenant_id, a.id, a.session_id, a.call_id, a.kind, a.status, a.tool, a.input, a.truncated, a.summary, a.reasons, a.digest,
-a.approved_digest, a.requested_by, a.requested_at, a.expires_at
+a.approved_digest, a.requested_by, a.agent, a.policy_version, a.requested_at, a.expires_at, a.terms, a.votes, a.delegations,
+a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed
+
+-- fragment: grant
+g.tenant_id, g.grant_id, g.tool, g.agent, g.condition, g.max_uses, g.used, g.expires_at, g.given_by, g.claimed, g.note, g.session_id,
+g.call_id, g.created_at, g.revoked_at, g.revoked_by

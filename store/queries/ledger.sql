@@ -104,9 +104,9 @@ from unnest($3::text[], $4::text[], $5::bytea[], $6::text[], $7::bytea[]) as q(c
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.call_id
 
 -- name: CallEdit
--- Lets an approved call run, with what its decision changed.
-update calls c set status = 'reserved', input = $4, digest = $5, version = $6, policy_version = $7, reasons = $8,
-    signature = $9, concurrency_key = $10
+-- Takes over what a decision changed of a call: it may run, or waits for another decision.
+update calls c set status = $11, input = $4, digest = $5, version = $6, policy_version = $7, reasons = $8,
+    signature = $9, concurrency_key = $10, patch = $12, edited_by = $13
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CallReadmit

@@ -55,6 +55,12 @@ select to_json(t)::text from approvals t where t.tenant_id = $1 order by t.id
 -- name: ExportDecisions
 select to_json(t)::text from decisions t where t.tenant_id = $1 order by t.session_id, t.created_at, t.key
 
+-- name: ExportGrants
+select to_json(t)::text from grants t where t.tenant_id = $1 order by t.created_at, t.grant_id
+
+-- name: ExportPauses
+select to_json(t)::text from pauses t where t.tenant_id = $1 order by t.scope, t.target
+
 -- name: ExportEvents
 select to_json(t)::text from events t where t.tenant_id = $1 order by t.session_id, t.seq
 

@@ -1,5 +1,5 @@
-// Package catalog holds the tool catalog.put, with which an operator registers documents: agents, execution specs, skills
-// and policies. It must not know how documents are stored.
+// Package catalog holds the tool catalog.put, with which an operator registers documents: agents, execution specs, skills,
+// policies and a tenant's settings. It must not know how documents are stored.
 package catalog
 
 import (
@@ -27,8 +27,8 @@ type Options struct {
 	Known func(ctx context.Context, tenant string) (spec.Catalogue, error)
 	// KindOf maps a document's kind to the one it is stored under; required.
 	KindOf func(kind spec.Kind) string
-	// Check says what else is wrong with a document, given the tenant's tools; required.
-	Check func(ctx context.Context, doc spec.Document, tools []jig.Tool) error
+	// Check says what else is wrong with a document of a tenant, given the tenant's tools; required.
+	Check func(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error
 }
 
 // PutTool is the name of the tool that registers documents.
@@ -72,7 +72,7 @@ func (r Result) Summary() string {
 func Tools(o Options) []tools.Tool {
 	return []tools.Tool{tools.New(jig.Tool{
 		Name: PutTool,
-		Description: "Registers agents, execution specs, skills and policies of the tenant, or new versions of them, after checking them against what is there. " +
+		Description: "Registers agents, execution specs, skills, policies and the settings of the tenant, or new versions of them, after checking them against what is there. " +
 			"Sessions that run keep the versions they began with. Returns the kind, name and version of each document.",
 		Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
 	}, func(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
@@ -100,7 +100,7 @@ func (o Options) put(ctx context.Context, tenant string, in Files) (Result, erro
 		return Result{}, err
 	}
 	for _, doc := range docs {
-		if err := o.Check(ctx, doc, known.Tools); err != nil {
+		if err := o.Check(ctx, tenant, doc, known.Tools); err != nil {
 			return Result{}, err
 		}
 	}

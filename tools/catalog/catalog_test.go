@@ -26,8 +26,8 @@ func put(t *testing.T, s shelf, documents ...catalog.File) jig.ToolResult {
 	t.Helper()
 	registry, err := tools.NewRegistry(catalog.Tools(catalog.Options{
 		Store: s, KindOf: func(k spec.Kind) string { return "stored-" + string(k) },
-		Check: func(_ context.Context, doc spec.Document, _ []jig.Tool) error {
-			if doc.Name == "acme.refused" {
+		Check: func(_ context.Context, tenant string, doc spec.Document, _ []jig.Tool) error {
+			if doc.Name == tenant+".refused" {
 				return jig.Errorf(jig.CodeInvalidInput, "refused")
 			}
 			return nil

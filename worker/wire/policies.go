@@ -53,12 +53,13 @@ func (p *policies) Rule(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 	if of.broken != "" {
 		return jig.Ruling{Verdict: jig.VerdictAsk, Reasons: []string{of.broken}, PolicyVersion: "unreadable"}, nil
 	}
-	ruling, err := of.rules.Rule(ctx, tool, call, session, now)
-	if err == nil && ruling.Verdict == jig.VerdictDeny && tool.Name == catalog.PutTool {
-		ruling.Verdict = jig.VerdictAsk
+	x := of.rules.Explain(ctx, tool, call, session, now)
+	if x.Verdict == jig.VerdictDeny && tool.Name == catalog.PutTool {
+		ruling := x.Asked()
 		ruling.Reasons = append(ruling.Reasons, "the tool that registers policies is asked about, never denied")
+		return ruling, nil
 	}
-	return ruling, err
+	return x.Ruling, nil
 }
 
 // of gives a tenant's policies, read at most policyAge ago.
@@ -112,10 +113,11 @@ func compilePolicy(name, version string, body []byte) (*policy.Rules, error) {
 	return policy.Compile(read, version)
 }
 
-// checkPolicy runs the cases that a policy ships with: one that does not do what its author expects is not registered.
-func checkPolicy(ctx context.Context, doc spec.Document, tools []jig.Tool) error {
-	if doc.Policy == nil {
-		return nil
+// checkDocument says what keeps a document from being registered for a tenant: one of another tenant, and a policy that does
+// not do what its own cases expect.
+func checkDocument(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error {
+	if err := checkTenant(tenant, doc); err != nil || doc.Policy == nil {
+		return err
 	}
 	rules, err := policy.Compile(*doc.Policy, doc.Version)
 	if err != nil {

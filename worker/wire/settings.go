@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"crypto/ed25519"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/token"
 )
 
 // Names of the settings in the environment; those of Temporal are in package client.
@@ -23,6 +26,9 @@ const (
 	EnvStopTimeout      = "JIG_STOP_TIMEOUT"
 	EnvWorkflowCache    = "JIG_WORKFLOW_CACHE"
 	EnvDatabaseConns    = "JIG_DATABASE_MAX_CONNS"
+	EnvSignals          = "JIG_APPROVALS_SIGNALS"
+	EnvOperatorKey      = "JIG_OPERATOR_KEY"
+	EnvMetrics          = "JIG_METRICS_ADDRESS"
 	EnvModel            = "JIG_MODEL"
 	EnvAnthropicKey     = "ANTHROPIC_API_KEY"
 	EnvAnthropicURL     = "ANTHROPIC_BASE_URL"
@@ -52,6 +58,12 @@ type Settings struct {
 	StopTimeout time.Duration
 	// WorkflowCache is how many sessions are kept in memory between their tasks; default 1,500.
 	WorkflowCache int
+	// Signals says what decisions must prove where a tenant's document does not: trusted, signed or off; default signed.
+	Signals jig.SignalMode
+	// OperatorKey is a key that every tenant accepts, so that the first tenant document can be approved; none when it is nil.
+	OperatorKey *jig.Key
+	// MetricsAddress is where metrics are served, host:port; nowhere when empty.
+	MetricsAddress string
 	// Model answers prompts that name none, e.g. anthropic/claude-sonnet-4-5; none when empty.
 	Model string
 	// Anthropic and OpenAI are the model providers; without a key (or a base URL, for OpenAI) they are not served.
@@ -89,6 +101,9 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 		LogJSON:          r.choice(EnvLogFormat, "text", "json") == "json",
 		StopTimeout:      r.duration(EnvStopTimeout, defaultStopTimeout),
 		WorkflowCache:    r.number(EnvWorkflowCache, defaultWorkflowCache),
+		Signals:          jig.SignalMode(r.choice(EnvSignals, string(jig.SignalsSigned), string(jig.SignalsTrusted), string(jig.SignalsOff))),
+		OperatorKey:      r.key(EnvOperatorKey),
+		MetricsAddress:   r.text(EnvMetrics, ""),
 		Model:            r.text(EnvModel, ""),
 		Anthropic:        Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
 		OpenAI:           Provider{APIKey: r.text(EnvOpenAIKey, ""), BaseURL: r.text(EnvOpenAIURL, "")},
@@ -112,6 +127,9 @@ func Describe() string {
 		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},
 		{EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"},
 		{EnvModel, "model of prompts that name none, e.g. anthropic/claude-sonnet-4-5"},
+		{EnvSignals, "what decisions must prove: trusted (nothing), signed (a token) or off (a token, no raw signals); default signed"},
+		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); none without it"},
+		{EnvMetrics, "host:port for Prometheus metrics; none without it"},
 		{EnvAnthropicKey, "key for models anthropic/…; none without it"},
 		{EnvAnthropicURL, "address in place of Anthropic's own"},
 		{EnvOpenAIKey, "key for models openai/…; not needed by most local servers"},
@@ -199,6 +217,20 @@ func (r *reader) choice(name string, options ...string) string {
 	}
 	r.refuse(name, strings.Join(options, " or "))
 	return options[0]
+}
+
+func (r *reader) key(name string) *jig.Key {
+	v := r.text(name, "")
+	if v == "" {
+		return nil
+	}
+	principal, encoded, _ := strings.Cut(v, ":")
+	public, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(public) != ed25519.PublicKeySize || principal == "" {
+		r.refuse(name, "PRINCIPAL:PUBLICKEY, as `jig key new` prints them")
+		return nil
+	}
+	return &jig.Key{ID: token.KeyID(principal, public), Algorithm: jig.AlgorithmEd25519, Principal: principal, Material: public}
 }
 
 func (r *reader) level(name string) slog.Level {

@@ -33,6 +33,7 @@ func TestDefaults(t *testing.T) {
 	require.False(t, s.LogJSON)
 	require.False(t, s.AllowLoopback)
 	require.Empty(t, s.DatabaseURL)
+	require.Equal(t, jig.SignalsSigned, s.Signals, "nobody's word is taken for granted")
 }
 
 func TestEnvironmentBeforeDevFile(t *testing.T) {
@@ -41,6 +42,7 @@ func TestEnvironmentBeforeDevFile(t *testing.T) {
 	s, err := wire.LoadSettings(environ(t,
 		"JIG_DATABASE_URL=postgres://env", "JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=debug", "JIG_LOG_FORMAT=json", "JIG_STOP_TIMEOUT=1m",
 		"OPENAI_BASE_URL=http://127.0.0.1:11434/v1", "ANTHROPIC_API_KEY=k",
+		"JIG_APPROVALS_SIGNALS=trusted",
 	), dev)
 	require.NoError(t, err)
 	require.Equal(t, "postgres://env", s.DatabaseURL)
@@ -52,6 +54,7 @@ func TestEnvironmentBeforeDevFile(t *testing.T) {
 	require.Equal(t, time.Minute, s.StopTimeout)
 	require.Equal(t, "http://127.0.0.1:11434/v1", s.OpenAI.BaseURL)
 	require.Equal(t, "k", s.Anthropic.APIKey)
+	require.Equal(t, jig.SignalsTrusted, s.Signals)
 
 	var log bytes.Buffer
 	s.Logger(&log).Debug("hello")
@@ -62,7 +65,7 @@ func TestBadSettingsAreNamedAndNotRepeated(t *testing.T) {
 	t.Parallel()
 	for _, entry := range []string{
 		"JIG_LOG_LEVEL=secret", "JIG_LOG_FORMAT=secret", "JIG_STOP_TIMEOUT=secret", "JIG_WORKFLOW_CACHE=secret", "JIG_HTTP_ALLOW_LOOPBACK=secret",
-		"JIG_DATABASE_MAX_CONNS=0",
+		"JIG_DATABASE_MAX_CONNS=0", "JIG_APPROVALS_SIGNALS=secret",
 	} {
 		name, value, _ := strings.Cut(entry, "=")
 		_, err := wire.LoadSettings(environ(t, entry), nil)

@@ -12,6 +12,8 @@ import (
 	"github.com/jig-run/jig/tools/catalog"
 	"github.com/jig-run/jig/tools/deps"
 	"github.com/jig-run/jig/tools/file"
+	"github.com/jig-run/jig/tools/grants"
+	"github.com/jig-run/jig/tools/person"
 	"github.com/jig-run/jig/tools/prompt"
 	"github.com/jig-run/jig/tools/schema"
 	"github.com/jig-run/jig/tools/todo"
@@ -19,7 +21,7 @@ import (
 )
 
 // builtins are the tools that ship with the product.
-func builtins(s Settings, db *store.DB, models *model.Router, registry **tools.Registry) []tools.Tool {
+func builtins(s Settings, db *store.DB, models *model.Router, settled activities.Tenants, registry **tools.Registry) []tools.Tool {
 	kept := documents{db: db}
 	return slices.Concat(
 		file.Tools(file.Options{Dir: s.Workdir}),
@@ -28,7 +30,9 @@ func builtins(s Settings, db *store.DB, models *model.Router, registry **tools.R
 		artifact.Tools(artifact.Options{Store: activities.Values{Store: db}}),
 		web.Tools(web.Options{AllowLoopback: s.AllowLoopback}),
 		prompt.Tools(prompt.Options{Model: models, Skills: kept, DefaultModel: s.Model}),
-		catalog.Tools(catalog.Options{Store: db, Known: kept.known(registry), KindOf: storedKind, Check: checkPolicy}),
+		person.Tools(),
+		grants.Tools(grants.Options{New: newGrant(settled, kept, registry), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
+		catalog.Tools(catalog.Options{Store: db, Known: kept.known(registry), KindOf: storedKind, Check: checkDocument}),
 	)
 }
 
@@ -55,6 +59,12 @@ func (s schemas) Validate(raw json.RawMessage, document []byte) error {
 		return err
 	}
 	return compiled.Validate(document)
+}
+
+// Check refuses a JSON Schema that is none.
+func (s schemas) Check(raw json.RawMessage) error {
+	_, err := s.compiler.Compile(raw)
+	return err //nolint:wrapcheck // a *jig.Error
 }
 
 // FromPairs converts key=value pairs to a document by a schema.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 
 	sdk "go.temporal.io/sdk/client"
@@ -58,8 +59,9 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		return err
 	}
 	models := model.NewRouter(model.Settings{Anthropic: model.Provider(s.Anthropic), OpenAI: model.Provider(s.OpenAI)})
+	settled := &settledTenants{tenants: newTenants(w.store, s.Signals, os.Getenv, w.logger), operator: s.OperatorKey}
 	var registry *tools.Registry
-	if registry, err = tools.NewRegistry(append(builtins(s, w.store, models, &registry), more...)...); err != nil {
+	if registry, err = tools.NewRegistry(append(builtins(s, w.store, models, settled, &registry), more...)...); err != nil {
 		return err
 	}
 	expressions, err := expr.NewEngine()
@@ -73,6 +75,9 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		Store:       w.store,
 		Catalogue:   registry,
 		Policy:      newPolicies(w.store),
+		Tenants:     settled,
+		Proofs:      proofs{},
+		GrantRules:  newGrantRules(),
 		Model:       models,
 		Expressions: expressions,
 		Composer:    compose.NewEngine(),

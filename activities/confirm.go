@@ -1,0 +1,103 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+)
+
+// Confirmation is what the first call of a tool with a confirmation flag gives back.
+type Confirmation struct {
+	// RequiresConfirmation is always true; the name is the pattern's own.
+	RequiresConfirmation bool   `json:"requiresConfirmation"` //nolint:tagliatelle // the name that models know from other tools
+	Message              string `json:"message"`
+}
+
+// confirm sees to a tool with a confirmation flag. A call without `confirmed: true` does nothing and says so. A call with it acts
+// when the same call was answered so before and a person has spoken since; anything else is left to what policy said.
+func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error {
+	var flag struct {
+		Confirmed bool `json:"confirmed"`
+	}
+	if err := json.Unmarshal(call.Input, &flag); err != nil {
+		return jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", call.ID, err)
+	}
+	if !flag.Confirmed {
+		data, err := json.Marshal(Confirmation{
+			RequiresConfirmation: true,
+			Message:              "Nothing was done yet: ask the person whether this is what they want, and call again with confirmed: true when they say so. " + firstSentence(tool.Description),
+		})
+		if err != nil {
+			return jig.Errorf(jig.CodeInternal, "encoding a confirmation: %w", err)
+		}
+		call.Status, call.Verdict = jig.CallSucceeded, jig.VerdictRun
+		call.Result = &jig.ToolResult{Success: true, Data: data, Summary: "needs a person's word"}
+		call.Write = false
+		return nil
+	}
+	// Only a rise that the contract alone asks for is lifted: what a rule asks, it asks; destructive tools ask whatever is said.
+	if call.Status != jig.CallWaiting || !ruling.Base || tool.Permission == jig.PermissionDestructive || tool.Approval == jig.ApprovalAlwaysAsk {
+		return nil
+	}
+	settings, err := a.tenants.Settings(ctx, session.Tenant)
+	if err != nil || settings.Signals != jig.SignalsTrusted {
+		return err // what a message claims proves nothing where decisions must
+	}
+	asked, err := a.confirmedSince(ctx, session, tool, *call)
+	if err != nil || !asked {
+		return err
+	}
+	call.Status, call.Verdict = jig.CallReserved, jig.VerdictRun
+	call.Reasons = append(call.Reasons, "a person confirmed it in a message")
+	return nil
+}
+
+// confirmedSince reports whether the same call was made without its flag in an earlier pass, and a person spoke after it.
+func (a *Activities) confirmedSince(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (bool, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(call.Input, &members); err != nil {
+		return false, jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", call.ID, err)
+	}
+	delete(members, "confirmed")
+	bare, err := json.Marshal(members)
+	if err != nil {
+		return false, jig.Errorf(jig.CodeInternal, "encoding the input of call %s: %w", call.ID, err)
+	}
+	var inputs []string
+	for _, unconfirmed := range []json.RawMessage{bare, withMember(bare, "confirmed", "false")} {
+		normal, err := canonical(withDefaults(tool.InputSchema, unconfirmed))
+		if err != nil {
+			return false, err
+		}
+		inputs = append(inputs, signature(tool, normal, session.Writes))
+	}
+	seen, err := a.store.Signatures(ctx, session.Tenant, session.ID, call.Pass, inputs)
+	if err != nil || len(seen) == 0 {
+		return false, err
+	}
+	state, err := a.store.PassState(ctx, session.Tenant, session.ID, call.Pass)
+	if err != nil {
+		return false, err
+	}
+	for _, earlier := range seen {
+		if pass, _, _, err := jig.ParseCallID(earlier); err == nil && state.MessagePass >= pass {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// withMember adds a member to a JSON object.
+func withMember(object json.RawMessage, name, value string) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil || members == nil {
+		members = map[string]json.RawMessage{}
+	}
+	members[name] = json.RawMessage(value)
+	b, err := json.Marshal(members)
+	if err != nil {
+		return object
+	}
+	return b
+}

@@ -1,0 +1,86 @@
+package activities
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/jig-run/jig"
+)
+
+// cover finds the standing approvals for calls of one session that are admitted together.
+type cover struct {
+	*Activities
+	session jig.Session
+	// known are the grants by tool, as they were read; taken counts what this admission has used of each, settings are the tenant's.
+	known    map[string][]jig.Grant
+	taken    map[string]int
+	settings *jig.TenantSettings
+}
+
+func (a *Activities) newCover(session jig.Session) *cover {
+	return &cover{Activities: a, session: session, known: map[string][]jig.Grant{}, taken: map[string]int{}}
+}
+
+// apply lets a grant answer for a person, when one covers the call and those who gave it could have approved it: the call is
+// reserved then, and the approval says which grant it was. Whether the grant still holds is seen to once more when the call begins.
+func (c *cover) apply(ctx context.Context, tool jig.Tool, call *jig.Call, approval *jig.Pending) error {
+	if tool.Permission == jig.PermissionDestructive || tool.Approval == jig.ApprovalAlwaysAsk || approval.Kind != jig.PendingApproval {
+		return nil
+	}
+	list, ok := c.known[tool.Name]
+	if !ok {
+		var err error
+		if list, err = c.store.LiveGrants(ctx, c.session.Tenant, []string{tool.Name}, c.now()); err != nil {
+			return err
+		}
+		c.known[tool.Name] = list
+	}
+	for _, g := range list {
+		g.Used += c.taken[g.ID]
+		covers, err := c.grantRules.Covers(ctx, g, tool, *call, c.session, c.now())
+		if err != nil {
+			c.logger.WarnContext(ctx, "a grant's condition could not be worked out: it covers nothing here",
+				slog.String("grant", g.ID), slog.String("call_id", call.ID), slog.String("error", err.Error()))
+			continue
+		}
+		if !covers {
+			continue
+		}
+		votes, err := c.votes(ctx, g, *approval)
+		if err != nil {
+			return err
+		}
+		if votes == nil {
+			continue
+		}
+		c.taken[g.ID]++
+		call.Status = jig.CallReserved
+		approval.Grant, approval.Votes = g.ID, votes
+		return nil
+	}
+	return nil
+}
+
+// votes are the approvals of those who gave a grant; nil when they would not be enough, or might not decide.
+func (c *cover) votes(ctx context.Context, g jig.Grant, approval jig.Pending) ([]jig.Vote, error) {
+	if c.settings == nil {
+		settings, err := c.tenants.Settings(ctx, c.session.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		c.settings = &settings
+	}
+	if g.Claimed && c.settings.Signals != jig.SignalsTrusted {
+		return nil, nil // it was given when nobody had to prove who they are
+	}
+	consent := approval.Consent()
+	for _, id := range g.By {
+		if counts, why := consent.Entitled(c.settings.Person(id), c.now()); why == "" {
+			consent.Votes = append(consent.Votes, jig.Vote{By: id, Claimed: g.Claimed, Counts: counts, At: g.CreatedAt, Note: "grant " + g.ID})
+		}
+	}
+	if !consent.Granted() {
+		return nil, nil
+	}
+	return consent.Votes, nil
+}

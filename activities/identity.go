@@ -1,0 +1,76 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// sender is who sent a letter, as far as it is known.
+type sender struct {
+	letter   Letter
+	settings jig.TenantSettings
+	// by and token are what the letter says, call what it is about.
+	by, token, call string
+
+	principal jig.Principal
+	evidence  *jig.Evidence
+	// pending is what waits under the call; nil when nothing does.
+	pending *jig.Pending
+	// refusal says why the sender may decide nothing.
+	refusal string
+}
+
+// identify finds out who sent a letter: whom its token proves, or, where the tenant trusts what signals claim, whom it names.
+// prove checks the token against what was shown.
+func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest string) (string, jig.Evidence, error)) error {
+	s.principal = jig.Principal{ID: s.by, Claimed: true}
+	if s.call != "" {
+		pending, err := a.store.Pending(ctx, s.letter.Tenant, s.letter.SessionID, s.call)
+		switch {
+		case err == nil:
+			s.pending = &pending
+		case jig.CodeOf(err) != jig.CodeNotFound:
+			return err
+		}
+	}
+	trusted := s.settings.Signals == jig.SignalsTrusted
+	switch {
+	case s.settings.Signals == jig.SignalsOff && s.letter.signal():
+		s.refusal = "this tenant takes no decisions by signal: decide with `jig` and a signing key"
+		return nil
+	case s.token == "" && !trusted:
+		s.refusal = "this tenant takes signed decisions alone: decide with `jig` and a signing key, or put a `token` into the payload"
+		return nil
+	case s.token == "" && s.by == "":
+		s.refusal = "`by` is missing: say who decides"
+		return nil
+	case s.token == "":
+		s.principal = s.settings.Person(s.by)
+		s.principal.Claimed = true
+		return nil
+	case s.pending == nil && s.call != "":
+		s.refusal = fmt.Sprintf("nothing waits under call %s: the token proves nothing", s.call)
+		return nil
+	}
+	digest := ""
+	if s.pending != nil {
+		digest = s.pending.Digest
+	}
+	proved, evidence, err := prove(digest)
+	switch {
+	case err != nil:
+		s.refusal = "the token does not prove it: " + explain(err)
+	case s.by != "" && s.by != proved:
+		s.refusal = fmt.Sprintf("`by` is %s, and the token is %s's: leave `by` out", s.by, proved)
+	default:
+		s.principal, s.evidence = s.settings.Person(proved), &evidence
+		s.principal.Claimed = false
+	}
+	return nil
+}
+
+// signal reports whether the letter came as a raw signal, not as an update.
+func (l Letter) signal() bool { return strings.HasPrefix(l.Key, "signal:") }

@@ -1,0 +1,158 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+)
+
+// pauseLook is how soon a call that is held back is looked at again.
+const pauseLook = 5 * time.Second
+
+// pausedError brings a call that is held back to a worker again, without a trace in the history.
+func pausedError(call string) error {
+	return temporal.NewApplicationErrorWithOptions("call "+call+" is held back by a pause", "PAUSED", temporal.ApplicationErrorOptions{
+		NextRetryDelay: pauseLook,
+	})
+}
+
+// PauseRequest holds back, or lets go on, what has not begun.
+type PauseRequest struct {
+	Tenant string         `json:"tenant"`
+	Scope  jig.PauseScope `json:"scope"`
+	// Target is a tool's name or a session's id; empty for the whole tenant.
+	Target string `json:"target,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
+	Token  string `json:"token,omitempty"`
+}
+
+// PauseResult says what holds now.
+type PauseResult struct {
+	// Changed is false when it was so already.
+	Changed bool        `json:"changed"`
+	Pauses  []jig.Pause `json:"pauses"`
+}
+
+// Subject names what a request that concerns no call is about, as its token does.
+func (r PauseRequest) Subject() string {
+	if r.Target == "" {
+		return string(r.Scope)
+	}
+	return string(r.Scope) + ":" + r.Target
+}
+
+// Pause holds back what has not begun.
+func (a *Activities) Pause(ctx context.Context, in PauseRequest) (PauseResult, error) {
+	return a.pausing(ctx, in, "pause", a.store.Pause)
+}
+
+// Resume lets what was held back go on.
+func (a *Activities) Resume(ctx context.Context, in PauseRequest) (PauseResult, error) {
+	return a.pausing(ctx, in, "resume", a.store.Resume)
+}
+
+func (a *Activities) pausing(
+	ctx context.Context, in PauseRequest, action string, apply func(context.Context, string, jig.Pause, *jig.Evidence) (bool, error),
+) (PauseResult, error) {
+	if err := a.checkPause(ctx, in); err != nil {
+		return PauseResult{}, temporalError(err)
+	}
+	who, evidence, err := a.operator(ctx, in.Tenant, in.By, in.Token, action, in.Subject())
+	if err != nil {
+		return PauseResult{}, temporalError(err)
+	}
+	p := jig.Pause{Scope: in.Scope, Target: in.Target, By: who.ID, Claimed: who.Claimed, Reason: in.Reason, At: a.now().UTC()}
+	changed, err := apply(ctx, in.Tenant, p, evidence)
+	if err != nil {
+		return PauseResult{}, temporalError(err)
+	}
+	list, err := a.store.Pauses(ctx, in.Tenant)
+	return PauseResult{Changed: changed, Pauses: list}, temporalError(err)
+}
+
+func (a *Activities) checkPause(ctx context.Context, in PauseRequest) error {
+	if err := jig.CheckTenant(in.Tenant); err != nil {
+		return err
+	}
+	switch in.Scope {
+	case jig.PauseTenant:
+		if in.Target != "" {
+			return jig.Errorf(jig.CodeInvalidInput, "a pause of the whole tenant has no target").WithField("target").WithHint("leave it out")
+		}
+		return nil
+	case jig.PauseTool:
+		return jig.CheckToolName(in.Target)
+	case jig.PauseSession:
+		_, err := a.store.Session(ctx, in.Tenant, in.Target)
+		return err
+	}
+	return jig.Errorf(jig.CodeInvalidInput, "%q is not a scope", in.Scope).WithField("scope").WithHint("use tenant, tool or session")
+}
+
+// operator finds out who asks for something that concerns no call.
+func (a *Activities) operator(ctx context.Context, tenant, by, token, action, subject string) (jig.Principal, *jig.Evidence, error) {
+	settings, err := a.tenants.Settings(ctx, tenant)
+	if err != nil {
+		return jig.Principal{}, nil, err
+	}
+	if token == "" {
+		switch {
+		case settings.Signals != jig.SignalsTrusted:
+			return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "this tenant takes signed requests alone").WithField("token").
+				WithHint("give `jig` a signing key (JIG_SIGNING_KEY)")
+		case by == "":
+			return jig.Principal{}, nil, jig.Errorf(jig.CodeMissingParam, "nobody says who asks").WithField("by")
+		}
+		who := settings.Person(by)
+		who.Claimed = true
+		return who, nil, nil
+	}
+	proved, evidence, err := a.proofs.Subject(settings.Keys, token, tenant, action, subject, a.now())
+	if err != nil {
+		return jig.Principal{}, nil, err
+	}
+	if by != "" && by != proved {
+		return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "the token is %s's, not %s's", proved, by).WithField("by")
+	}
+	return settings.Person(proved), &evidence, nil
+}
+
+// GrantsRequest asks for a page of standing approvals. With Revoke it ends one, and returns that one.
+type GrantsRequest struct {
+	Tenant string `json:"tenant"`
+	Cursor string `json:"cursor,omitempty"`
+	// All includes those that are used up, expired or revoked.
+	All bool `json:"all,omitempty"`
+	// Revoke is the id of a grant to end.
+	Revoke string `json:"revoke,omitempty"`
+	By     string `json:"by,omitempty"`
+	Token  string `json:"token,omitempty"`
+}
+
+// GrantsPage is a page of standing approvals, the latest first.
+type GrantsPage struct {
+	Grants []jig.Grant `json:"grants"`
+	Next   string      `json:"next,omitempty"`
+}
+
+// ListGrants returns standing approvals, or ends one.
+func (a *Activities) ListGrants(ctx context.Context, in GrantsRequest) (GrantsPage, error) {
+	if in.Revoke == "" {
+		list, next, err := a.store.Grants(ctx, in.Tenant, in.Cursor, 100, in.All, a.now())
+		return GrantsPage{Grants: list, Next: next}, temporalError(err)
+	}
+	who, evidence, err := a.operator(ctx, in.Tenant, in.By, in.Token, "revoke", in.Revoke)
+	if err != nil {
+		return GrantsPage{}, temporalError(err)
+	}
+	g, err := a.store.RevokeGrant(ctx, in.Tenant, in.Revoke, who, evidence, a.now().UTC())
+	if err != nil {
+		return GrantsPage{}, temporalError(fmt.Errorf("revoking: %w", err))
+	}
+	return GrantsPage{Grants: []jig.Grant{g}}, nil
+}

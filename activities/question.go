@@ -1,0 +1,115 @@
+package activities
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// AskInput is the input of a tool that a person answers.
+type AskInput struct {
+	Question string            `json:"question"`
+	Schema   json.RawMessage   `json:"schema,omitempty"`
+	Options  []json.RawMessage `json:"options,omitempty"`
+	// Expires is how long the question waits, e.g. 48h or 7d; as the policy and the agent say when it is empty.
+	Expires string `json:"expires,omitempty"`
+}
+
+// asQuestion makes a question of what is asked. The input was found to be one.
+func asQuestion(p *jig.Pending, input []byte) {
+	var in AskInput
+	if json.Unmarshal(input, &in) != nil {
+		return
+	}
+	p.Kind = jig.PendingQuestion
+	p.Question = &jig.Question{Text: in.Question, Schema: in.Schema, Options: in.Options}
+	p.Summary = cut(in.Question, 200)
+	if d, err := waitOf(in.Expires); err == nil && d > 0 {
+		p.ExpiresAt = p.RequestedAt.Add(d)
+		if !p.NextAt.Before(p.ExpiresAt) {
+			p.NextAt = time.Time{}
+		}
+	}
+}
+
+// maxQuestionWait bounds how long a question may wait.
+const maxQuestionWait = 365 * 24 * time.Hour
+
+// waitOf reads a duration such as 90m, 48h or 7d.
+func waitOf(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n float64
+		n, err = strconv.ParseFloat(days, 64)
+		d = time.Duration(n * float64(24*time.Hour))
+	}
+	if err != nil || d <= 0 || d > maxQuestionWait {
+		return 0, jig.Errorf(jig.CodeInvalidInput, "expires is %q", text).WithField("/expires").WithHint("write e.g. 90m, 48h or 7d, at most 365d")
+	}
+	return d, nil
+}
+
+// checkQuestion refuses a question that nobody could answer; nil for calls of other tools.
+func (a *Activities) checkQuestion(tool jig.Tool, input []byte) *jig.Error {
+	if tool.Implementation != jig.ImplementationPerson {
+		return nil
+	}
+	var in AskInput
+	if err := json.Unmarshal(input, &in); err != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "reading the question: %w", err)
+	}
+	if _, err := waitOf(in.Expires); err != nil {
+		return jig.AsError(err)
+	}
+	if len(in.Schema) > 0 {
+		if err := a.schemas.Check(in.Schema); err != nil {
+			e := jig.AsError(err)
+			return jig.Errorf(jig.CodeInvalidInput, "the question's schema is no JSON Schema: %s", e.Message).WithField("/schema").
+				WithHint(`give e.g. {"type": "string"}, or leave it out for a text`)
+		}
+	}
+	question := jig.Question{Schema: in.Schema}
+	for i, option := range in.Options {
+		if err := a.fits(question, option); err != nil && len(in.Schema) > 0 {
+			return jig.Errorf(jig.CodeInvalidInput, "option %d does not fit the question's schema: %w", i+1, err).
+				WithField("/options/" + strconv.Itoa(i))
+		}
+	}
+	return nil
+}
+
+// fits checks an answer against its question: one of the options, and of the schema; a text when neither is given.
+func (a *Activities) fits(q jig.Question, value json.RawMessage) error {
+	if len(q.Options) > 0 {
+		given, err := canonical(value)
+		if err != nil {
+			return err
+		}
+		fits := false
+		for _, option := range q.Options {
+			normal, err := canonical(option)
+			fits = fits || err == nil && string(normal) == string(given)
+		}
+		if !fits {
+			options, err := json.Marshal(q.Options)
+			if err != nil {
+				return jig.Errorf(jig.CodeInternal, "encoding the options: %w", err)
+			}
+			return jig.Errorf(jig.CodeInvalidInput, "%s is none of the options %s", cut(string(value), 200), cut(string(options), 1000))
+		}
+	}
+	schema := q.Schema
+	if len(schema) == 0 && len(q.Options) == 0 {
+		schema = json.RawMessage(`{"type":"string","minLength":1}`)
+	}
+	if len(schema) == 0 {
+		return nil
+	}
+	return a.schemas.Validate(schema, value)
+}

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// grantRow is a row of grants.
+type grantRow struct {
+	TenantID  string
+	GrantID   string
+	Tool      string
+	Agent     string
+	Condition string
+	MaxUses   int
+	Used      int
+	ExpiresAt time.Time
+	GivenBy   []string
+	Claimed   bool
+	Note      string
+	SessionID string
+	CallID    string
+	CreatedAt time.Time
+	RevokedAt *time.Time
+	RevokedBy string
+}
+
+func (r *grantRow) grant() jig.Grant {
+	return jig.Grant{
+		Tenant: r.TenantID, ID: r.GrantID, Tool: r.Tool, Agent: r.Agent, When: r.Condition, MaxUses: r.MaxUses, Used: r.Used,
+		ExpiresAt: r.ExpiresAt.UTC(), By: r.GivenBy, Claimed: r.Claimed, Note: r.Note, SessionID: r.SessionID, Call: r.CallID,
+		CreatedAt: r.CreatedAt.UTC(), RevokedAt: utc(r.RevokedAt), RevokedBy: r.RevokedBy,
+	}
+}
+
+func grants(rows []grantRow) []jig.Grant {
+	list := make([]jig.Grant, len(rows))
+	for i := range rows {
+		list[i] = rows[i].grant()
+	}
+	return list
+}
+
+// grantColumns are the arguments of GrantInsert.
+func grantColumns(tenant string, g jig.Grant) []any {
+	return []any{
+		tenant, g.ID, text(g.Tool), text(g.Agent), text(g.When), g.MaxUses, g.ExpiresAt, g.By, g.Claimed, text(g.Note),
+		text(g.SessionID), text(g.Call), g.CreatedAt,
+	}
+}
+
+// grantEntry is the audit row of a grant that is given.
+func grantEntry(g jig.Grant, who jig.Principal, evidence *jig.Evidence) jig.AuditEntry {
+	e := entryOf(who, evidence, g.Note)
+	e.Kind, e.Subject, e.Tool, e.SessionID, e.Call = jig.AuditGranted, g.ID, g.Tool, g.SessionID, g.Call
+	terms, err := encode(map[string]any{
+		"agent": g.Agent, "when": g.When, "max_uses": g.MaxUses, "expires_at": g.ExpiresAt.UTC().Format(time.RFC3339), "by": g.By,
+	})
+	if err == nil {
+		e.Shown = &jig.Shown{Input: terms}
+	}
+	return e
+}
+
+// PutGrant stores a standing approval; one of that id that is there is left alone.
+func (db *DB) PutGrant(ctx context.Context, g jig.Grant) error {
+	if g.CreatedAt.IsZero() {
+		g.CreatedAt = time.Now()
+	}
+	return db.transact(ctx, g.Tenant, func(t *tx) error {
+		var stored int64
+		t.queue("TenantEnsure", g.Tenant)
+		affected(t.queue("GrantInsert", grantColumns(g.Tenant, g)...), &stored)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		l := &log{}
+		if stored > 0 {
+			l.audits = append(l.audits, grantEntry(g, jig.Principal{ID: strings.Join(g.By, ", "), Claimed: g.Claimed}, nil))
+		}
+		return t.finish(ctx, l, g.SessionID)
+	})
+}
+
+// LiveGrants returns the standing approvals that may cover calls of some tools, the oldest first, at most 1,000.
+func (db *DB) LiveGrants(ctx context.Context, tenant string, tools []string, now time.Time) ([]jig.Grant, error) {
+	var rows []grantRow
+	if len(tools) == 0 {
+		return nil, nil
+	}
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("GrantsLive", tenant, tools, now), &rows) })
+	return grants(rows), err
+}
+
+// grantCursor is where a page of grants ended.
+type grantCursor struct {
+	At time.Time `json:"at"`
+	ID string    `json:"id"`
+}
+
+// Grants lists the standing approvals of a tenant, the latest first, after a cursor ("" to begin); next is "" at the end. Those
+// that are used up, expired or revoked come along when all is set.
+func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all bool, now time.Time) (found []jig.Grant, next string, err error) {
+	from := grantCursor{At: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
+	if after != "" {
+		b, err := base64.RawURLEncoding.DecodeString(after)
+		if err == nil {
+			err = json.Unmarshal(b, &from)
+		}
+		if err != nil {
+			return nil, "", jig.Errorf(jig.CodeInvalidInput, "the cursor is not one that was given out").WithField("cursor")
+		}
+	}
+	limit = page(limit)
+	var rows []grantRow
+	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("Grants", tenant, from.At, from.ID, all, now, limit+1), &rows) }); err != nil {
+		return nil, "", err
+	}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		b, err := json.Marshal(grantCursor{rows[limit-1].CreatedAt, rows[limit-1].GrantID})
+		if err != nil {
+			return nil, "", jig.Errorf(jig.CodeInternal, "writing a cursor: %w", err)
+		}
+		next = base64.RawURLEncoding.EncodeToString(b)
+	}
+	return grants(rows), next, nil
+}
+
+// RevokeGrant ends a standing approval: no call that has not begun is covered by it any more. It returns the grant as it was
+// ended, by whomever; NOT_FOUND when there is none.
+func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *jig.Evidence, now time.Time) (jig.Grant, error) {
+	var row *grantRow
+	err := db.transact(ctx, tenant, func(t *tx) error {
+		first(t.queue("GrantLock", tenant, id), &row)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		switch {
+		case row == nil:
+			return jig.Errorf(jig.CodeNotFound, "there is no grant %q", id).WithField("grant").WithHint("`jig grant list` shows them")
+		case row.RevokedAt != nil:
+			return nil
+		}
+		row.RevokedAt, row.RevokedBy = &now, text(who.ID)
+		t.queue("GrantRevoke", tenant, id, now, row.RevokedBy)
+		e := entryOf(who, evidence, "")
+		e.Kind, e.Subject, e.Tool = jig.AuditRevoked, id, row.Tool
+		return t.finish(ctx, &log{audits: []jig.AuditEntry{e}}, "")
+	})
+	if err != nil {
+		return jig.Grant{}, err
+	}
+	return row.grant(), nil
+}

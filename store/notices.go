@@ -1,0 +1,205 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// DeliveryStatus is where the delivery of a notice to one target stands.
+type DeliveryStatus string
+
+// The states of a delivery. Gone is a target that wants to hear nothing any more; it also ends what else waits for it.
+const (
+	DeliveryPending DeliveryStatus = "pending"
+	DeliverySent    DeliveryStatus = "sent"
+	DeliveryGivenUp DeliveryStatus = "given_up"
+	DeliveryGone    DeliveryStatus = "gone"
+)
+
+// Delivery is a notice on its way to one target.
+type Delivery struct {
+	Notice jig.Notice
+	// Target names the webhook: a hash of its address.
+	Target string
+	// Attempts is how many failed before.
+	Attempts int
+}
+
+// DeliveryState is how far a delivery has come.
+type DeliveryState struct {
+	Target   string
+	Status   string
+	Attempts int
+	// NextAt is when a pending one is due, or until when a dispatcher has it.
+	NextAt    time.Time
+	LastError string
+}
+
+// Attempt is what became of one attempt at a delivery.
+type Attempt struct {
+	// Status is where the delivery stands now; pending ones are tried again.
+	Status DeliveryStatus
+	// Held says that nothing was tried: it does not count as an attempt.
+	Held bool
+	// Error says what went wrong, for people.
+	Error string
+	// Wait is how long until it is tried again.
+	Wait time.Duration
+	// Rest is how long everything else that is due for the target waits, too; zero: not at all.
+	Rest time.Duration
+	// Settings is the version of the settings that a target is gone under.
+	Settings string
+}
+
+// noticeIDForm is what may stand in the header of a webhook as it is: signatures join it with dots.
+var noticeIDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+
+// notice queues word of an approval, which is stored with the transaction and counts once by its ID: that is the same whenever
+// the transaction is run again. Approval names the session and the call. At is now when it is zero.
+func (t *tx) notice(n jig.Notice) error {
+	n.Tenant, n.Approval.Tenant = t.tenant, t.tenant
+	switch {
+	case n.Kind == "":
+		return jig.Errorf(jig.CodeInternal, "a notice has no kind").WithField("kind")
+	case n.ID == "":
+		return jig.Errorf(jig.CodeInternal, "a notice has no id").WithField("id")
+	case n.Approval.SessionID == "" || n.Approval.Call == "":
+		return jig.Errorf(jig.CodeInternal, "a notice names no session or no call").WithField("approval")
+	case n.At.IsZero():
+		n.At = time.Now()
+	}
+	n.At = n.At.UTC()
+	if !noticeIDForm.MatchString(n.ID) {
+		sum := sha256.Sum256([]byte(n.ID))
+		n.ID = "ntc_" + hex.EncodeToString(sum[:16])
+	}
+	body, err := encode(n)
+	if err != nil {
+		return err
+	}
+	t.queue("NoticeInsert", t.tenant, n.ID, string(n.Kind), n.Approval.SessionID, n.Approval.Call, body)
+	return nil
+}
+
+// noticeRow is a row of the query NoticesTake.
+type noticeRow struct {
+	TenantID string
+	Body     []byte
+}
+
+func (r noticeRow) notice() (jig.Notice, error) {
+	var n jig.Notice
+	err := decode(r.Body, &n)
+	n.Tenant = r.TenantID
+	return n, err
+}
+
+// TakeNotices takes at most limit notices of all tenants whose deliveries are not open yet, oldest first. Nobody else gets
+// them before the lease is over; OpenDeliveries ends it for good.
+func (db *DB) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]jig.Notice, error) {
+	var rows []noticeRow
+	if err := db.once(ctx, "", func(t *tx) { list(t.queue("NoticesTake", limit, lease), &rows) }); err != nil {
+		return nil, err
+	}
+	notices := make([]jig.Notice, len(rows))
+	for i, r := range rows {
+		var err error
+		if notices[i], err = r.notice(); err != nil {
+			return nil, err
+		}
+	}
+	return notices, nil
+}
+
+// OpenDeliveries opens the delivery of a notice to each target, once, and takes the notice out of TakeNotices. A target that
+// is gone under this version of the settings gets none.
+func (db *DB) OpenDeliveries(ctx context.Context, tenant, notice, settings string, targets []string) error {
+	return db.once(ctx, tenant, func(t *tx) {
+		t.queue("DeliveriesOpen", tenant, notice, targets, settings)
+		t.queue("NoticeOpened", tenant, notice)
+	})
+}
+
+// deliveryRow is a row of the query DeliveriesTake.
+type deliveryRow struct {
+	TenantID string
+	Target   string
+	Attempts int
+	Body     []byte
+}
+
+// TakeDeliveries takes at most limit deliveries that are due, of all tenants: for each target the one that has been due
+// longest, of a tenant at most perTenant together with what the caller has under way, and none of a target that is among
+// those. Nobody else gets them before the lease is over; SettleDelivery says what became of each.
+func (db *DB) TakeDeliveries(ctx context.Context, limit, perTenant int, underWay []Delivery, lease time.Duration) ([]Delivery, error) {
+	tenants, targets := make([]string, len(underWay)), make([]string, len(underWay))
+	for i, d := range underWay {
+		tenants[i], targets[i] = d.Notice.Tenant, d.Target
+	}
+	var rows []deliveryRow
+	err := db.once(ctx, "", func(t *tx) { list(t.queue("DeliveriesTake", limit, perTenant, tenants, targets, lease), &rows) })
+	if err != nil {
+		return nil, err
+	}
+	taken := make([]Delivery, len(rows))
+	for i, r := range rows {
+		n, err := noticeRow{TenantID: r.TenantID, Body: r.Body}.notice()
+		if err != nil {
+			return nil, err
+		}
+		taken[i] = Delivery{Notice: n, Target: r.Target, Attempts: r.Attempts}
+	}
+	return taken, nil
+}
+
+// SettleDelivery writes down what became of a delivery that was taken. One that was sent stays sent; one that has ended takes
+// no later word of failure.
+func (db *DB) SettleDelivery(ctx context.Context, d Delivery, a Attempt) error {
+	tenant, id, counts := d.Notice.Tenant, d.Notice.ID, 1
+	if a.Held {
+		counts = 0
+	}
+	return db.once(ctx, tenant, func(t *tx) {
+		switch {
+		case a.Status == DeliverySent:
+			t.queue("DeliverySent", tenant, id, d.Target)
+		case a.Status == DeliveryPending && a.Held:
+			t.queue("DeliveryHeld", tenant, id, d.Target, text(a.Error), a.Wait)
+		case a.Status == DeliveryPending:
+			t.queue("DeliveryFailed", tenant, id, d.Target, text(a.Error), a.Wait)
+		default:
+			t.queue("DeliveryEnded", tenant, id, d.Target, string(a.Status), counts, text(a.Error), a.Settings)
+		}
+		if a.Status == DeliveryGone {
+			t.queue("DeliveriesEndOf", tenant, d.Target, text(a.Error))
+		} else if a.Rest > 0 {
+			t.queue("DeliveriesRest", tenant, d.Target, a.Rest)
+		}
+	})
+}
+
+// DeliveriesOf returns how far the deliveries of a notice have come, ordered by target; none before they are open.
+func (db *DB) DeliveriesOf(ctx context.Context, tenant, notice string) ([]DeliveryState, error) {
+	var rows []DeliveryState
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DeliveriesOf", tenant, notice), &rows) })
+	return rows, err
+}
+
+// forgetAtOnce bounds the notices that one statement deletes.
+const forgetAtOnce = 1000
+
+// ForgetNotices deletes notices of all tenants that are older than age and whose deliveries all ended before it. It deletes at most
+// 1,000 and returns how many.
+func (db *DB) ForgetNotices(ctx context.Context, age time.Duration) (int64, error) {
+	var gone *int64
+	err := db.once(ctx, "", func(t *tx) { value(t.queue("NoticesForget", age, forgetAtOnce), &gone) })
+	if err != nil || gone == nil {
+		return 0, err
+	}
+	return *gone, nil
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// pauseRow is a row of pauses that holds.
+type pauseRow struct {
+	Scope   string
+	Target  string
+	By      string
+	Claimed bool
+	Reason  string
+	At      time.Time
+}
+
+func pauses(rows []pauseRow) []jig.Pause {
+	var list []jig.Pause
+	for _, r := range rows {
+		list = append(list, jig.Pause{
+			Scope: jig.PauseScope(r.Scope), Target: r.Target, By: r.By, Claimed: r.Claimed, Reason: r.Reason, At: r.At.UTC(),
+		})
+	}
+	return list
+}
+
+// pausing says what holds a call of a tool back, of the pauses that concern its session; "" when nothing does.
+func pausing(rows []pauseRow, tool string) jig.PauseScope {
+	for _, r := range rows {
+		if scope := jig.PauseScope(r.Scope); scope != jig.PauseTool || r.Target == tool {
+			return scope
+		}
+	}
+	return ""
+}
+
+// Pause holds back what has not begun; a pause that holds already is left alone. changed says that it was not there.
+func (db *DB) Pause(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error) {
+	return db.pausing(ctx, tenant, p, jig.AuditPaused, evidence, func(t *tx, n *int64) {
+		affected(t.queue("PausePut", tenant, string(p.Scope), text(p.Target), text(p.By), p.Claimed, text(p.Reason), p.At), n)
+	})
+}
+
+// Resume lifts a pause. changed says that it was there.
+func (db *DB) Resume(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error) {
+	return db.pausing(ctx, tenant, p, jig.AuditResumed, evidence, func(t *tx, n *int64) {
+		affected(t.queue("PauseLift", tenant, string(p.Scope), text(p.Target), p.At, text(p.By)), n)
+	})
+}
+
+func (db *DB) pausing(
+	ctx context.Context, tenant string, p jig.Pause, kind jig.AuditKind, evidence *jig.Evidence, change func(t *tx, n *int64),
+) (changed bool, err error) {
+	err = db.transact(ctx, tenant, func(t *tx) error {
+		var n int64
+		t.queue("TenantEnsure", tenant)
+		change(t, &n)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		changed = n > 0
+		l := &log{}
+		if !changed {
+			return t.finish(ctx, l, "")
+		}
+		e := entryOf(jig.Principal{ID: p.By, Claimed: p.Claimed}, evidence, "")
+		e.Kind, e.Reason, e.Subject = kind, p.Reason, string(p.Scope)
+		session := ""
+		if p.Target != "" {
+			e.Subject += ":" + p.Target
+		}
+		if p.Scope == jig.PauseSession {
+			session, e.SessionID = p.Target, p.Target
+			event := jig.EventSessionPaused
+			if kind == jig.AuditResumed {
+				event = jig.EventSessionResumed
+			}
+			l.add(jig.Event{Type: event, Data: details{"by": p.By, "claimed": p.Claimed, "reason": p.Reason}.json()})
+		}
+		l.audits = append(l.audits, e)
+		return t.finish(ctx, l, session)
+	})
+	return changed, err
+}
+
+// Pauses lists what is held back in a tenant, the oldest first.
+func (db *DB) Pauses(ctx context.Context, tenant string) ([]jig.Pause, error) {
+	var rows []pauseRow
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("Pauses", tenant), &rows) })
+	return pauses(rows), err
+}

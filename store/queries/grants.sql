@@ -1,0 +1,55 @@
+-- name: GrantInsert
+insert into grants (tenant_id, grant_id, tool, agent, condition, max_uses, expires_at, given_by, claimed, note, session_id, call_id, created_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+on conflict do nothing
+
+-- name: GrantsLive
+-- What may cover calls of some tools; the oldest first, so that it is used up first.
+select {{grant}} from grants g
+where g.tenant_id = $1 and g.tool = any($2::text[]) and g.revoked_at is null and g.used < g.max_uses and g.expires_at > $3
+order by g.created_at, g.grant_id limit 1000
+
+-- name: Grants
+select {{grant}} from grants g
+where g.tenant_id = $1 and (g.created_at, g.grant_id) < ($2, $3) and ($4 or g.revoked_at is null and g.used < g.max_uses and g.expires_at > $5)
+order by g.created_at desc, g.grant_id desc limit $6
+
+-- name: GrantLock
+select {{grant}} from grants g where g.tenant_id = $1 and g.grant_id = $2 for no key update
+
+-- name: GrantUse
+-- One use, when the grant still holds: the row's lock makes the count exact.
+update grants g set used = g.used + 1
+where g.tenant_id = $1 and g.grant_id = $2 and g.revoked_at is null and g.used < g.max_uses and g.expires_at > clock_timestamp()
+returning {{grant}}
+
+-- name: GrantRevoke
+update grants g set revoked_at = $3, revoked_by = $4
+where g.tenant_id = $1 and g.grant_id = $2 and g.revoked_at is null
+
+-- name: PausePut
+insert into pauses (tenant_id, scope, target, by, claimed, reason, at) values ($1, $2, $3, $4, $5, $6, $7)
+on conflict (tenant_id, scope, target) do update
+    set by = excluded.by, claimed = excluded.claimed, reason = excluded.reason, at = excluded.at, lifted_at = null, lifted_by = ''
+    where pauses.lifted_at is not null
+
+-- name: PauseLift
+update pauses p set lifted_at = $4, lifted_by = $5
+where p.tenant_id = $1 and p.scope = $2 and p.target = $3 and p.lifted_at is null
+
+-- name: Pauses
+select p.scope, p.target, p.by, p.claimed, p.reason, p.at from pauses p
+where p.tenant_id = $1 and p.lifted_at is null order by p.at, p.scope, p.target
+
+-- name: PausesOfSession
+-- What holds calls of a session back, its own or one of those that started it; the tools' among them.
+with recursive line(session_id, parent_id, depth) as (
+    select s.session_id, s.parent_id, 0 from sessions s where s.tenant_id = $1 and s.session_id = $2
+    union all
+    select s.session_id, s.parent_id, l.depth + 1 from line l
+    join sessions s on s.tenant_id = $1 and s.session_id = l.parent_id where l.parent_id <> '' and l.depth < 10
+)
+select p.scope, p.target, p.by, p.claimed, p.reason, p.at from pauses p
+where p.tenant_id = $1 and p.lifted_at is null
+    and (p.scope <> 'session' or p.target in (select l.session_id from line l))
+order by p.at, p.scope, p.target

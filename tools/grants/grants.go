@@ -1,0 +1,76 @@
+// Package grants holds the tool grants.create, with which somebody asks for a standing approval outside of a call that waits. Whoever
+// approves its call gives the grant. It must not know how grants are stored.
+package grants
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// CreateTool is the name of the tool.
+const CreateTool = "grants.create"
+
+// Options are the settings of the family; all are required.
+type Options struct {
+	// New checks what is asked for against the ceiling of the tenant, and makes a grant of it without its id and givers.
+	New func(ctx context.Context, tenant string, request jig.GrantRequest, now time.Time) (jig.Grant, error)
+	// Approved returns who approved a call.
+	Approved func(ctx context.Context, tenant, session, call string) (by []string, claimed bool, err error)
+	// Put stores a grant once per id.
+	Put func(ctx context.Context, g jig.Grant) error
+	// ID names the grant of a call, the same however often the call is tried.
+	ID func(session, call string) string
+}
+
+// Created is the grant that was given.
+type Created struct {
+	ID        string    `json:"grant_id"`
+	Tool      string    `json:"tool"`
+	Agent     string    `json:"agent,omitempty"`
+	When      string    `json:"when"`
+	MaxUses   int       `json:"max_uses"`
+	ExpiresAt time.Time `json:"expires_at"`
+	By        []string  `json:"by"`
+}
+
+// Summary implements tools.Summarizer.
+func (c Created) Summary() string {
+	return fmt.Sprintf("%s: %d calls of %s until %s, by %s", c.ID, c.MaxUses, c.Tool, c.ExpiresAt.UTC().Format("2006-01-02 15:04 MST"), strings.Join(c.By, ", "))
+}
+
+// Tools returns the family.
+func Tools(o Options) []tools.Tool {
+	return []tools.Tool{tools.New(jig.Tool{
+		Name: CreateTool,
+		Description: "Gives a standing approval: calls of a tool that fit a condition run without being asked about, up to a number and for a time. " +
+			"It is given by whoever approves this call, and counts as their approval.",
+		Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
+	}, o.create)}
+}
+
+func (o Options) create(ctx context.Context, inv jig.Invocation, in jig.GrantRequest) (Created, error) {
+	if in.Tool == "" {
+		return Created{}, jig.Errorf(jig.CodeMissingParam, "no tool is named").WithField("/tool").WithHint("name the tool whose calls it approves")
+	}
+	by, claimed, err := o.Approved(ctx, inv.Tenant, inv.SessionID, inv.CallID)
+	if err != nil {
+		return Created{}, err
+	}
+	if len(by) == 0 {
+		return Created{}, jig.Errorf(jig.CodeNotPermitted, "nobody approved this call, so nobody gives the grant")
+	}
+	g, err := o.New(ctx, inv.Tenant, in, time.Now())
+	if err != nil {
+		return Created{}, err
+	}
+	g.Tenant, g.ID, g.By, g.Claimed, g.SessionID, g.Call = inv.Tenant, o.ID(inv.SessionID, inv.CallID), by, claimed, inv.SessionID, inv.CallID
+	if err := o.Put(ctx, g); err != nil {
+		return Created{}, err
+	}
+	return Created{ID: g.ID, Tool: g.Tool, Agent: g.Agent, When: g.When, MaxUses: g.MaxUses, ExpiresAt: g.ExpiresAt.UTC(), By: g.By}, nil
+}

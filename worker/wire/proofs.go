@@ -1,0 +1,91 @@
+package wire
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/token"
+)
+
+// proofs checks tokens against exactly what they come with.
+type proofs struct{}
+
+// Decision checks the token of a decision.
+func (proofs) Decision(keys []jig.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, jig.Evidence, error) {
+	want, err := token.ForDecision(tenant, session, d, digest)
+	return verify(d.Token, keys, want, err, now)
+}
+
+// Reply checks the token of an answer.
+func (proofs) Reply(keys []jig.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, jig.Evidence, error) {
+	want, err := token.ForReply(tenant, session, r, digest)
+	return verify(r.Token, keys, want, err, now)
+}
+
+// Reconciliation checks the token of a word on an unknown outcome.
+func (proofs) Reconciliation(keys []jig.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, jig.Evidence, error) {
+	want, err := token.ForReconciliation(tenant, session, r, digest)
+	return verify(r.Token, keys, want, err, now)
+}
+
+// Subject checks the token of what concerns no call.
+func (proofs) Subject(keys []jig.Key, text, tenant, action, subject string, now time.Time) (string, jig.Evidence, error) {
+	return verify(text, keys, token.ForSubject(tenant, action, subject), nil, now)
+}
+
+func verify(text string, keys []jig.Key, want jig.Claim, err error, now time.Time) (string, jig.Evidence, error) {
+	if err != nil {
+		return "", jig.Evidence{}, err
+	}
+	return token.Verify(text, keys, want, now) //nolint:wrapcheck // a *jig.Error
+}
+
+// maxCompiledGrants bounds the grants that are kept compiled.
+const maxCompiledGrants = 10_000
+
+// grantRules makes and matches standing approvals; conditions are compiled once.
+type grantRules struct {
+	mu       sync.Mutex
+	compiled map[string]*policy.GrantRule
+}
+
+func newGrantRules() *grantRules { return &grantRules{compiled: map[string]*policy.GrantRule{}} }
+
+// New checks what is asked for against the tenant's ceiling.
+func (*grantRules) New(request jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
+	return policy.NewGrant(request, ceiling, tool, now) //nolint:wrapcheck // a *jig.Error
+}
+
+// Covers reports whether a grant is for a call.
+func (g *grantRules) Covers(ctx context.Context, grant jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error) {
+	rule, err := g.rule(grant)
+	if err != nil {
+		return false, err
+	}
+	return rule.Covers(ctx, tool, call, session, now) //nolint:wrapcheck // says which grant it is
+}
+
+// rule is a grant ready to be matched, as it stands now: what was counted since it was compiled counts.
+func (g *grantRules) rule(grant jig.Grant) (*policy.GrantRule, error) {
+	key := grant.Tenant + "\x00" + grant.ID + "\x00" + grant.When
+	g.mu.Lock()
+	rule, ok := g.compiled[key]
+	g.mu.Unlock()
+	if ok {
+		return rule.With(grant), nil
+	}
+	rule, err := policy.CompileGrant(grant)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // a *jig.Error
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.compiled) >= maxCompiledGrants {
+		clear(g.compiled)
+	}
+	g.compiled[key] = rule
+	return rule, nil
+}
