@@ -1,0 +1,196 @@
+package spec
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/jig-run/jig"
+)
+
+// Limits of a tenant's document.
+const (
+	// MaxTenantBytes bounds the file.
+	MaxTenantBytes  = 2 << 20
+	maxTenantValues = 200_000
+)
+
+// SecretPrefix begins the names of environment variables that a tenant's document may have the worker read: no document
+// reaches the worker's other variables.
+const SecretPrefix = "JIG_SECRET_"
+
+// Tenant is a document of kind tenant: what decisions must prove, who people are, and who is told.
+type Tenant struct {
+	Kind        string          `json:"kind" spec:"required" jsonschema:"tenant."`
+	Name        string          `json:"name" spec:"required,form=tenant" hint:"add the tenant's id, e.g. name: acme" jsonschema:"The tenant's id."`
+	Description string          `json:"description,omitempty" spec:"max=4096" jsonschema:"For people."`
+	Approvals   TenantApprovals `json:"approvals,omitzero" jsonschema:"What decisions must prove, and who may settle effects in doubt."`
+	Keys        []TenantKey     `json:"keys,omitempty" spec:"max=1000" jsonschema:"The keys that verify tokens."`
+	People      []TenantPerson  `json:"people,omitempty" spec:"max=10000" jsonschema:"People and programs, with their groups and permissions; one that is not listed is in no group and holds nothing."`
+	Grants      TenantGrants    `json:"grants,omitzero" jsonschema:"What standing approvals are bounded by."`
+	Webhooks    []TenantWebhook `json:"webhooks,omitempty" spec:"max=20" jsonschema:"Who is told of what happens to approvals."`
+}
+
+// TenantApprovals are the settings of a tenant's decisions.
+type TenantApprovals struct {
+	// Signals is what a decision must prove; the worker's setting when it is empty.
+	Signals jig.SignalMode `json:"signals,omitempty" spec:"form=signals" jsonschema:"trusted (a decision's claim is believed, and recorded as a claim), signed (every decision wants a token) or off (a token, and no raw signals); the worker's setting when left out."`
+	// Reconcilers may say what became of an effect in doubt; nil: those who could have approved the call.
+	Reconcilers *Approvers `json:"reconcilers,omitempty" jsonschema:"Who may say what became of an effect in doubt; those who could have approved the call when left out."`
+}
+
+// TenantKey verifies tokens.
+type TenantKey struct {
+	ID        string `json:"id" spec:"required,form=key" hint:"add e.g. id: ana-2026" jsonschema:"The key's id, unique in the document; tokens name it (kid)."`
+	Algorithm string `json:"algorithm" spec:"required,form=algorithm" hint:"add algorithm: ed25519 or hmac-sha256" jsonschema:"ed25519 or hmac-sha256."`
+	// Principal is the only one that the key speaks for; everybody when it is empty.
+	Principal string `json:"principal,omitempty" spec:"form=label" jsonschema:"The only principal that the key speaks for; everybody when left out (a portal's key)."`
+	PublicKey string `json:"public_key,omitempty" spec:"max=64" jsonschema:"Of ed25519: the 32 bytes of the public key, in base64."`
+	SecretEnv string `json:"secret_env,omitempty" spec:"form=secret" jsonschema:"Of hmac-sha256: the worker's environment variable that holds the secret, of at least 32 bytes; its name begins with JIG_SECRET_."`
+}
+
+// Public returns the bytes of an Ed25519 public key. The error is INVALID_INPUT.
+func (k TenantKey) Public() ([]byte, error) {
+	raw, err := base64.StdEncoding.Strict().DecodeString(k.PublicKey)
+	if err != nil || len(raw) != ed25519.PublicKeySize {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "key %s is not %d bytes in base64", k.ID, ed25519.PublicKeySize).WithField("public_key").
+			WithHint("give the raw public key, 44 characters that end with =")
+	}
+	return raw, nil
+}
+
+// TenantPerson is a person or a program that the tenant knows.
+type TenantPerson struct {
+	ID          string   `json:"id" spec:"required,form=label" hint:"add e.g. id: ana" jsonschema:"The principal's id, unique in the document."`
+	Groups      []string `json:"groups,omitempty" spec:"max=1000,form=label" jsonschema:"The groups it is in."`
+	Permissions []string `json:"permissions,omitempty" spec:"max=1000,form=label" jsonschema:"The permissions it holds; * is all."`
+}
+
+// TenantGrants bound standing approvals; zero values are the defaults of jig.GrantCeiling.
+type TenantGrants struct {
+	Off     bool     `json:"off,omitempty" jsonschema:"true allows no standing approvals."`
+	MaxUses int      `json:"max_uses,omitempty" spec:"min=1,max=1000000" jsonschema:"The most calls that one may approve; 1000 when left out."`
+	MaxAge  Duration `json:"max_age,omitempty" spec:"min=1m,max=365d" jsonschema:"The longest that one may hold, e.g. 7d; 30d when left out."`
+}
+
+// TenantWebhook is told of what happens to approvals.
+type TenantWebhook struct {
+	URL       string           `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notices are posted; https or http."`
+	SecretEnv string           `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_WEBHOOK" jsonschema:"The worker's environment variable that holds the signing secret, of at least 24 bytes; its name begins with JIG_SECRET_."`
+	Events    []jig.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notices that it is told of; all when left out."`
+}
+
+// LoadTenant reads a document of kind tenant, in YAML or JSON. document is the file's name, for messages. The error is a
+// Problems with everything that is wrong.
+func LoadTenant(document string, body []byte) (Tenant, error) {
+	d := newDecoder(document)
+	t := d.tenant(body)
+	d.problems.Sort()
+	if err := d.problems.OrNil(); err != nil {
+		return Tenant{}, err
+	}
+	return t, nil
+}
+
+func (d *decoder) tenant(body []byte) Tenant {
+	tree := d.parseWithin(limits{bytes: MaxTenantBytes, values: maxTenantValues}, plainJSON(body))
+	if tree == nil {
+		return Tenant{}
+	}
+	d.places[""] = tree
+	if !d.is(tree, "", kindMap) {
+		return Tenant{}
+	}
+	var t Tenant
+	d.into(tree, "", reflect.ValueOf(&t).Elem())
+	if t.Kind != "" && t.Kind != string(KindTenant) {
+		d.at("kind", ProblemUnknownKind, "write kind: tenant", "this is read as a tenant's document, not %q", t.Kind)
+	}
+	d.checkApprovers("approvals.reconcilers")
+	if !d.has("keys") && (t.Approvals.Signals == jig.SignalsSigned || t.Approvals.Signals == jig.SignalsOff) {
+		d.add(d.warning("approvals.signals", "add keys",
+			fmt.Sprintf("with %s every decision wants a token, and without keys nobody has one", t.Approvals.Signals)))
+	}
+	for i, key := range t.Keys {
+		d.checkKey(indexPath("keys", i), key)
+	}
+	for i, hook := range t.Webhooks {
+		d.checkWebhook(indexPath("webhooks", i)+".url", hook.URL)
+	}
+	d.unique("keys", "id", len(t.Keys), func(i int) string { return t.Keys[i].ID })
+	d.unique("people", "id", len(t.People), func(i int) string { return t.People[i].ID })
+	d.unique("webhooks", "url", len(t.Webhooks), func(i int) string { return t.Webhooks[i].URL })
+	return t
+}
+
+// warning is advice about the value at a path that is there.
+func (d *decoder) warning(path, hint, message string) Problem {
+	p := Problem{Path: path, Code: ProblemBadShape, Severity: SeverityWarning, Message: message, Hint: hint}
+	if n := d.places[path]; n != nil {
+		p.Line, p.Column = n.line, n.column
+	}
+	return p
+}
+
+// checkKey checks that a key has what its algorithm needs, and nothing else.
+func (d *decoder) checkKey(path string, key TenantKey) {
+	needs, hint, not := "public_key", "add e.g. public_key: 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "secret_env"
+	switch key.Algorithm {
+	case jig.AlgorithmEd25519:
+	case jig.AlgorithmHMAC:
+		needs, hint, not = not, "add e.g. secret_env: JIG_SECRET_PORTAL", needs
+	default: // it was reported when it was read
+		return
+	}
+	if !d.has(path + "." + needs) {
+		d.at(path+"."+needs, ProblemMissingKey, hint, "a key of %s needs %s", key.Algorithm, needs)
+	}
+	if d.has(path + "." + not) {
+		d.at(path+"."+not, ProblemBadShape, "remove it", "a key of %s has no %s", key.Algorithm, not)
+		return
+	}
+	if n := d.places[path+".public_key"]; n != nil && n.kind == kindString {
+		if _, err := key.Public(); err != nil {
+			e := jig.AsError(err)
+			d.at(path+".public_key", ProblemBadValue, e.Hint, "this is not %d bytes in base64", ed25519.PublicKeySize)
+		}
+	}
+}
+
+// checkWebhook refuses an address that cannot be posted to, and one that holds a password: documents are no place for it.
+func (d *decoder) checkWebhook(path, address string) {
+	if n := d.places[path]; n == nil || n.kind != kindString {
+		return
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "":
+		d.at(path, ProblemBadValue, "write e.g. https://hooks.example.com/jig", "this is not an address that can be posted to")
+	case u.User != nil:
+		d.at(path, ProblemBadValue, "leave the user out: messages are signed with secret_env", "the address holds a user or a password")
+	case u.Fragment != "":
+		d.at(path, ProblemBadValue, "remove what follows #", "an address that is posted to has no fragment")
+	}
+}
+
+// tenantShape adds to the schema of a tenant what the types alone do not say.
+func tenantShape(schema *jsonschema.Schema) {
+	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindTenant))
+	schema.Properties["approvals"].Properties["reconcilers"].MinProperties = jsonschema.Ptr(1)
+	schema.Properties["webhooks"].Items.Properties["url"].Pattern = `^https?://[^\s/?#@]+([/?][^\s#]*)?$`
+	keys := schema.Properties["keys"].Items
+	keys.Properties["public_key"].Pattern = `^[A-Za-z0-9+/]{43}=$`
+	keyOf := func(algorithm, has, hasNot string) *jsonschema.Schema {
+		return &jsonschema.Schema{
+			Properties: map[string]*jsonschema.Schema{"algorithm": {Const: jsonschema.Ptr[any](algorithm), Description: "A key of " + algorithm + " has " + has + "."}},
+			Required:   []string{has}, Not: &jsonschema.Schema{Required: []string{hasNot}},
+		}
+	}
+	keys.OneOf = []*jsonschema.Schema{
+		keyOf(jig.AlgorithmEd25519, "public_key", "secret_env"), keyOf(jig.AlgorithmHMAC, "secret_env", "public_key"),
+	}
+}

@@ -1,0 +1,175 @@
+package spec_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+)
+
+const publicKey = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+
+const fullTenant = `
+kind: tenant
+name: 7-acme
+description: Acme.
+approvals:
+  signals: off
+  reconcilers: {people: [ana], groups: [operations], permission: ledger.reconcile}
+keys:
+  - {id: ana-2026, algorithm: ed25519, principal: ana, public_key: ` + publicKey + `}
+  - {id: portal, algorithm: hmac-sha256, secret_env: JIG_SECRET_PORTAL}
+people:
+  - {id: ana, groups: [finance], permissions: ["*"]}
+  - {id: bo@example.com}
+grants: {max_uses: 100, max_age: 7d, off: true}
+webhooks:
+  - {url: "https://hooks.example.com/jig?a=b", secret_env: JIG_SECRET_HOOK, events: [approval.requested, approval.expired]}
+  - {url: "http://127.0.0.1:8080", secret_env: JIG_SECRET_HOOK}
+`
+
+func TestTenant(t *testing.T) {
+	t.Parallel()
+	// off without quotes is text: documents are YAML 1.2.
+	got, err := spec.LoadTenant("acme.yaml", []byte(fullTenant))
+	require.NoError(t, err)
+	require.Equal(t, spec.Tenant{
+		Kind: "tenant", Name: "7-acme", Description: "Acme.",
+		Approvals: spec.TenantApprovals{
+			Signals: jig.SignalsOff, Reconcilers: &spec.Approvers{People: []string{"ana"}, Groups: []string{"operations"}, Permission: "ledger.reconcile"},
+		},
+		Keys: []spec.TenantKey{
+			{ID: "ana-2026", Algorithm: jig.AlgorithmEd25519, Principal: "ana", PublicKey: publicKey},
+			{ID: "portal", Algorithm: jig.AlgorithmHMAC, SecretEnv: "JIG_SECRET_PORTAL"},
+		},
+		People: []spec.TenantPerson{{ID: "ana", Groups: []string{"finance"}, Permissions: []string{"*"}}, {ID: "bo@example.com"}},
+		Grants: spec.TenantGrants{Off: true, MaxUses: 100, MaxAge: spec.Duration(7 * 24 * time.Hour)},
+		Webhooks: []spec.TenantWebhook{
+			{URL: "https://hooks.example.com/jig?a=b", SecretEnv: "JIG_SECRET_HOOK", Events: []jig.NoticeKind{jig.NoticeRequested, jig.NoticeExpired}},
+			{URL: "http://127.0.0.1:8080", SecretEnv: "JIG_SECRET_HOOK"},
+		},
+	}, got)
+	public, err := got.Keys[0].Public()
+	require.NoError(t, err)
+	require.Equal(t, publicKey, base64.StdEncoding.EncodeToString(public))
+	require.Len(t, public, 32)
+	_, err = got.Keys[1].Public()
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
+	require.Equal(t, "public_key", jig.AsError(err).Field)
+
+	_, err = spec.LoadTenant("acme.yaml", []byte("kind: policy\nname: acme\n"))
+	require.ErrorContains(t, err, "write kind: tenant")
+	_, err = spec.LoadTenant("acme.yaml", []byte("- kind: tenant\n"))
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
+}
+
+// A tenant's document is a document like any other.
+func TestTenantDocument(t *testing.T) {
+	t.Parallel()
+	asJSON, err := json.Marshal(valueOf(t, fullTenant))
+	require.NoError(t, err)
+	for file, body := range map[string][]byte{"acme.yaml": []byte(fullTenant), "acme.json": asJSON} {
+		doc, problems := spec.Load(file, body)
+		require.Empty(t, problems)
+		require.Equal(t, spec.KindTenant, doc.Kind)
+		require.Equal(t, "7-acme", doc.Name)
+		require.Equal(t, "portal", doc.Tenant.Keys[1].ID)
+		line, column := doc.Position("people[1].id")
+		require.Positive(t, line)
+		require.Positive(t, column)
+		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{Tools: []jig.Tool{}}))
+		require.Empty(t, spec.Advise([]spec.Document{doc}, spec.Catalogue{}))
+	}
+}
+
+func TestPublishedSchemaOfTenantsAgreesWithTheReader(t *testing.T) {
+	t.Parallel()
+	schema := compiled(t, spec.KindTenant)
+	with := func(rest string) string { return "{kind: tenant, name: acme, " + rest + "}" }
+	key := func(rest string) string { return with("keys: [{id: a, " + rest + "}]") }
+	hook := func(url, rest string) string { return with("webhooks: [{url: '" + url + "', " + rest + "}]") }
+	for text, ok := range map[string]bool{
+		fullTenant:                                          true,
+		"{kind: tenant, name: acme}":                        true,
+		"{kind: tenant}":                                    false,
+		"{name: acme}":                                      false,
+		"{kind: tenants, name: a}":                          false,
+		"{kind: tenant, name: a.b}":                         false,
+		"{kind: tenant, name: _global}":                     false,
+		with("people: [{id: a, groups: [g]}]"):              true,
+		with("people: [a]"):                                 false,
+		with("people: [{groups: [g]}]"):                     false,
+		with("people: [{id: ' a'}]"):                        false,
+		with("people: [{id: a, group: g}]"):                 false,
+		with("approvals: {signals: trusted}"):               true,
+		with("approvals: {signals: on}"):                    false,
+		with("approvals: {reconcilers: {}}"):                false,
+		with("approvals: {reconcilers: {groups: [a]}}"):     true,
+		with("grants: {off: true}"):                         true,
+		with("grants: {max_uses: 0}"):                       false,
+		with("grants: {max_age: forever}"):                  false,
+		key("algorithm: ed25519, public_key: " + publicKey): true,
+		key("algorithm: ed25519, public_key: short"):        false,
+		key("algorithm: ed25519"):                           false,
+		key("algorithm: ed25519, secret_env: JIG_SECRET_A"): false,
+		key("algorithm: ed25519, public_key: " + publicKey + ", secret_env: JIG_SECRET_A"): false,
+		key("algorithm: hmac-sha256, secret_env: JIG_SECRET_A"):                            true,
+		key("algorithm: hmac-sha256, secret_env: JIG_DATABASE_URL"):                        false,
+		key("algorithm: none"):                                                                          false,
+		hook("https://a.b/c", "secret_env: JIG_SECRET_A"):                                               true,
+		hook("https://a.b:8443/c?d=e", "secret_env: JIG_SECRET_A"):                                      true,
+		hook("https://a.b/c", "events: [approval.decided]"):                                             false,
+		hook("https://a.b/c", "secret_env: JIG_SECRET_A, events: [approval.decided]"):                   true,
+		hook("https://a.b/c", "secret_env: JIG_SECRET_A, events: [approval]"):                           false,
+		hook("https://a.b/c", "secret_env: JIG_SECRET_A, events: []"):                                   false,
+		hook("file:///etc/passwd", "secret_env: JIG_SECRET_A"):                                          false,
+		hook("https://u:p@a.b/c", "secret_env: JIG_SECRET_A"):                                           false,
+		hook("https://", "secret_env: JIG_SECRET_A"):                                                    false,
+		hook("https://a.b/c", "secret_env: PATH"):                                                       false,
+		with("webhooks: [" + strings.Repeat("{url: 'https://a', secret_env: JIG_SECRET_A},", 21) + "]"): false,
+	} {
+		_, err := spec.LoadTenant("acme.yaml", []byte(text))
+		if ok {
+			require.NoError(t, err, text)
+			require.NoError(t, schema.Validate(valueOf(t, text)), text)
+		} else {
+			require.Error(t, err, text)
+			require.Error(t, schema.Validate(valueOf(t, text)), text)
+		}
+	}
+}
+
+// peopleOf is a tenant of many people.
+func peopleOf(n int) string {
+	var b strings.Builder
+	b.WriteString("kind: tenant\nname: acme\npeople:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  - {id: someone-%d@example.com, groups: [finance, leads], permissions: [refunds.any]}\n", i)
+	}
+	return b.String()
+}
+
+func TestBoundsOfTenants(t *testing.T) {
+	t.Parallel()
+	got, err := spec.LoadTenant("acme.yaml", []byte(peopleOf(10_000)))
+	require.NoError(t, err)
+	require.Len(t, got.People, 10_000)
+	for body, says := range map[string]string{
+		peopleOf(10_001): "use at most 10000 entries",
+		peopleOf(40_000): "at most 2097152 are read",
+		"kind: tenant\nname: acme\npeople: [" + strings.Repeat("{},", 190_000) + "]": "more than 200000 values",
+	} {
+		_, err := spec.LoadTenant("acme.yaml", []byte(body))
+		require.ErrorContains(t, err, says)
+	}
+	// The limits of other documents are what they were.
+	_, problems := spec.Load("a.yaml", []byte(strings.Replace(peopleOf(10_000), "kind: tenant", "kind: policy", 1)))
+	require.ErrorContains(t, problems.OrNil(), fmt.Sprintf("at most %d are read", spec.MaxDocumentBytes))
+}
