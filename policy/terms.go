@@ -1,0 +1,69 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+)
+
+// terms are what a rule that asks says of the approval.
+type terms struct {
+	// requirement is nil when anybody may decide, alone.
+	requirement  *jig.Requirement
+	notRequester bool
+	remind       time.Duration
+	expires      time.Duration
+	onExpiry     jig.ExpiryOutcome
+}
+
+// termsOf reads the terms of a rule of a policy.
+func termsOf(policy string, r spec.PolicyRule) terms {
+	t := terms{
+		notRequester: r.NotRequester, remind: time.Duration(r.Remind), expires: time.Duration(r.Expires), onExpiry: r.OnExpiry,
+	}
+	if r.Approvers == nil && r.Quorum <= 1 {
+		return t
+	}
+	t.requirement = &jig.Requirement{Rule: policy + "/" + r.Name, Quorum: max(1, r.Quorum)}
+	if r.Approvers != nil {
+		t.requirement.Approvers = jig.Approvers(*r.Approvers)
+	}
+	for _, e := range r.Escalate {
+		t.requirement.Escalate = append(t.requirement.Escalate, jig.Escalation{After: time.Duration(e.After), Approvers: jig.Approvers(e.Approvers)})
+	}
+	return t
+}
+
+// ask makes the ruling ask, on the terms of all rules that spoke and ask: each one's requirement, the shortest times and the
+// strictest outcome. The rules come in the order of policies and names.
+func ask(ruling *jig.Ruling, spoken []Spoken) {
+	ruling.Verdict, ruling.Base, ruling.Expires, ruling.Terms = jig.VerdictAsk, true, 0, jig.Terms{}
+	for _, s := range spoken {
+		if s.Verdict == jig.VerdictRun {
+			continue
+		}
+		ruling.Base = false
+		if s.Verdict != jig.VerdictAsk {
+			continue
+		}
+		to := &ruling.Terms
+		if s.terms.requirement != nil {
+			to.Requirements = append(to.Requirements, *s.terms.requirement)
+		}
+		to.NotRequester = to.NotRequester || s.terms.notRequester
+		to.Remind = shorter(to.Remind, s.terms.remind)
+		ruling.Expires = shorter(ruling.Expires, s.terms.expires)
+		if s.terms.onExpiry.Strictness() > to.OnExpiry.Strictness() {
+			to.OnExpiry = s.terms.onExpiry
+		}
+	}
+}
+
+// shorter gives the shorter of two times; zero is none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
