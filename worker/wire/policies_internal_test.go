@@ -54,6 +54,19 @@ func TestNobodyIsLockedOutOfThePolicies(t *testing.T) {
 	require.Contains(t, ruling.Reasons, "policy closed, rule all: closed")
 }
 
+// A document more takes nothing from what another one wants.
+func TestADenialTakesNoTermsFromTheApprovalOfAPolicy(t *testing.T) {
+	t.Parallel()
+	const two = "kind: policy\nname: two\nrules: [{name: operators, when: true, verdict: ask, quorum: 2, approvers: {groups: [operations]}, expires: 1h}]\n"
+	put := jig.Tool{Name: catalog.PutTool, Permission: jig.PermissionWrite}
+	alone := ruled(t, papers{"two": two}, put)
+	require.Equal(t, 2, alone.Terms.Requirements[0].Quorum)
+	both := ruled(t, papers{"two": two, "closed": denyAll}, put)
+	require.Equal(t, jig.VerdictAsk, both.Verdict)
+	require.Equal(t, alone.Terms, both.Terms)
+	require.Equal(t, alone.Expires, both.Expires)
+}
+
 func TestUnreadablePolicyLetsNothingRun(t *testing.T) {
 	t.Parallel()
 	ruling := ruled(t, papers{"odd": "kind: policy\nname: odd\nnovelty: 3\n"}, jig.Tool{Name: "a.read", Permission: jig.PermissionRead})
