@@ -1,0 +1,312 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
+)
+
+// audits reads the audit chain.
+type audits interface {
+	Audit(ctx context.Context, request client.AuditRequest, fn func(client.AuditPage) error) error
+}
+
+func (a *app) auditCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Show, export and check the record of who decided what",
+		Long: `Show, export and check the record of who decided what. Each row of a tenant's record carries the hash of the one before it, so
+that a row cannot be changed, moved or taken out unseen. An export is checked without a server; "trigger audit.verify" checks
+the record where it is kept.`,
+		Example: `  jig audit list --session ses_…
+  jig audit export --out audit.jsonl
+  jig audit verify audit.jsonl`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.auditListCommand(), a.auditExportCommand(), a.auditVerifyCommand())
+	return cmd
+}
+
+func (a *app) auditListCommand() *cobra.Command {
+	var session, since string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List what was decided, oldest first",
+		Long: `List what was decided, oldest first: of the last 7 days, or all of one session. For programs: a row a line, as in an export,
+{"n", "prev", "hash", "entry"}; the entry is JSON in a string.`,
+		Example: `  jig audit list --since 30d
+  jig audit list --session ses_… --output json | jq '.entry | fromjson'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			request := client.AuditRequest{Tenant: a.flags.tenant, SessionID: session}
+			if session != "" {
+				if err := jig.CheckSessionID(session); err != nil {
+					return usage(err)
+				}
+			}
+			if since == "" && session == "" {
+				since = "7d"
+			}
+			if since != "" {
+				var err error
+				if request.Since, err = longAgo(since, time.Now()); err != nil {
+					return err
+				}
+			}
+			return a.with(cmd.Context(), func(e engine) error { return a.listAudit(cmd.Context(), e, request) })
+		},
+	}
+	cmd.Flags().StringVar(&session, "session", "", "only what was decided in this session")
+	cmd.Flags().StringVar(&since, "since", "", "how far back, e.g. 12h or 30d, or a time such as 2026-12-24T00:00:00Z (default 7d; all with --session)")
+	return cmd
+}
+
+// longAgo reads a length of time that is over, or the moment itself.
+func longAgo(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	d, err := spec.ParseDuration(text)
+	if err != nil {
+		return time.Time{}, usagef("--since is %q; write e.g. 12h, 30d or 2026-12-24T00:00:00Z", text)
+	}
+	return now.Add(-time.Duration(d)), nil
+}
+
+func (a *app) listAudit(ctx context.Context, e engine, request client.AuditRequest) error {
+	count := 0
+	err := e.Audit(ctx, request, func(page client.AuditPage) error {
+		for _, row := range page.Rows {
+			count++
+			if a.json() {
+				if err := a.printJSON(row); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := a.print("%s", a.auditLine(a.out, row)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && !a.json() {
+		a.say("%s", a.err.dim(plural(count, "row", "rows")))
+	}
+	return err
+}
+
+// auditLine is a row for people: number, time, what was done, by whom and how that is known, to what, and why.
+func (a *app) auditLine(c palette, row jig.AuditRow) string {
+	number := c.dim(fmt.Sprintf("%4d", row.N))
+	var e jig.AuditEntry
+	if json.Unmarshal([]byte(row.Entry), &e) != nil {
+		return number + " " + c.red("its entry cannot be read; run `audit export` and `audit verify`")
+	}
+	columns := []string{number, c.dim(e.At.Local().Format(time.DateTime)), fmt.Sprintf("%-10s", oneLine(string(e.Kind), 20))}
+	if e.By != "" {
+		who := c.bold(oneLine(e.By, 60))
+		switch {
+		case e.Claimed:
+			who += c.yellow(" (claimed)")
+		case e.Evidence != nil && e.Evidence.Key != "":
+			who += c.green(" (key " + oneLine(e.Evidence.Key, 40) + ")")
+		}
+		columns = append(columns, who)
+	}
+	for _, what := range []string{e.SessionID, e.Call, e.Tool, e.Subject} {
+		if what != "" {
+			columns = append(columns, oneLine(what, 120))
+		}
+	}
+	if e.Status != "" {
+		columns = append(columns, a.statusWord(c, oneLine(string(e.Status), 20)))
+	}
+	if words := oneLine(firstOf(e.Reason, e.Note), 160); words != "" {
+		columns = append(columns, "· "+words)
+	}
+	return strings.Join(columns, " ")
+}
+
+func (a *app) auditExportCommand() *cobra.Command {
+	var out string
+	var from int64
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write the tenant's record for `audit verify`",
+		Long: `Write the tenant's record as JSON lines: a header {"jig_audit", "tenant", "from", "head": {"n", "hash"}, "exported_at"}, then a
+row a line {"n", "prev", "hash", "entry"}. It ends with the row that was the last when it began. Note the head elsewhere: an
+export that does not hold it any more was written anew. For programs, with --out: {"file", "tenant", "rows", "head"}.`,
+		Example: `  jig audit export --out audit.jsonl
+  jig audit export --from 1001 | gzip > audit-2.jsonl.gz`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if from < 1 {
+				return usagef("--from is %d; rows count from 1", from)
+			}
+			return a.with(cmd.Context(), func(e engine) error {
+				if out == "" {
+					_, err := a.exportAudit(cmd.Context(), e, a.stdout, from)
+					return err
+				}
+				return a.exportAuditTo(cmd.Context(), e, out, from)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "file to write, which must not be there yet (default: standard output)")
+	cmd.Flags().Int64Var(&from, "from", 1, "number of the first row")
+	_ = cmd.MarkFlagFilename("out", "jsonl") //nolint:errcheck // fails for an unknown flag alone
+	return cmd
+}
+
+// auditExport is what `audit export --out` prints for programs.
+type auditExport struct {
+	File   string     `json:"file"`
+	Tenant string     `json:"tenant"`
+	Rows   int64      `json:"rows"`
+	Head   audit.Head `json:"head"`
+}
+
+// exportAuditTo writes a file. One that could not be written whole is taken away.
+func (a *app) exportAuditTo(ctx context.Context, e engine, name string, from int64) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the user names it
+	if errors.Is(err, fs.ErrExist) {
+		return usagef("%s is there already; an export is not written over another", name)
+	}
+	if err != nil {
+		return usage(err)
+	}
+	done, err := a.exportAudit(ctx, e, f, from)
+	if closed := f.Close(); err == nil && closed != nil {
+		err = fmt.Errorf("write %s: %w", name, closed)
+	}
+	if err != nil {
+		_ = os.Remove(name)
+		return err
+	}
+	done.File = name
+	if a.json() {
+		return a.printJSON(done)
+	}
+	a.say("%s of tenant %s in %s; head %s", rowsWord(done.Rows), done.Tenant, name, done.Head)
+	return nil
+}
+
+// exportAudit writes an export. Its header tells the head, which comes with the first page.
+func (a *app) exportAudit(ctx context.Context, e engine, w io.Writer, from int64) (auditExport, error) {
+	done := auditExport{Tenant: a.flags.tenant}
+	var out *audit.Writer
+	err := e.Audit(ctx, client.AuditRequest{Tenant: a.flags.tenant, After: from - 1}, func(page client.AuditPage) error {
+		if out == nil {
+			done.Head = audit.Head{N: page.HeadN, Hash: page.HeadHash}
+			if from > page.HeadN+1 {
+				return usagef("--from is %d, and the record has %s", from, rowsWord(page.HeadN))
+			}
+			var err error
+			h := audit.Header{Tenant: a.flags.tenant, From: from, Head: done.Head, ExportedAt: time.Now()}
+			if out, err = audit.NewWriter(w, h); err != nil {
+				return err
+			}
+		}
+		for _, row := range page.Rows {
+			done.Rows++
+			if err := out.Write(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return done, err
+	}
+	return done, out.Close()
+}
+
+func rowsWord(n int64) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
+}
+
+func (a *app) auditVerifyCommand() *cobra.Command {
+	var head string
+	cmd := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Check an export, without a server",
+		Long: `Check an export, without a server: that no row was changed, moved, added or taken out, and that it ends where its header says.
+FILE is "-" for standard input. --head gives a hash that was noted before: the record has to hold it still. The exit code is 1
+when something is wrong; the first row that is broken is named. For programs:
+{"ok", "tenant", "from", "rows", "head": {"n", "hash"}, "broken"?: {"n", "problem"}}; the head is the last row in order.`,
+		Example: `  jig audit verify audit.jsonl
+  jig audit verify audit.jsonl --head 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			r := a.stdin
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return usage(err)
+				}
+				defer func() { _ = f.Close() }()
+				r = f
+			}
+			report, err := audit.Verify(r, audit.Options{Head: head})
+			if err != nil {
+				if jig.AsError(err).Field == "head" {
+					return usage(err)
+				}
+				return err
+			}
+			return a.printVerified(args[0], report)
+		},
+	}
+	cmd.Flags().StringVar(&head, "head", "", "a hash that was noted before, which the record has to hold")
+	return cmd
+}
+
+func (a *app) printVerified(file string, r audit.Report) error {
+	code := exitDone
+	if !r.OK {
+		code = exitFailed
+	}
+	if a.json() {
+		if err := a.printJSON(r); err != nil {
+			return err
+		}
+		return silent(code)
+	}
+	if r.Broken != nil {
+		if err := a.print("%s %s: %s", a.out.red("broken"), oneLine(file, 0), oneLine(r.Broken.String(), 0)); err != nil {
+			return err
+		}
+		a.say("in order so far: %s of tenant %s", rowsWord(r.Rows), r.Tenant)
+		return silent(code)
+	}
+	if err := a.print("%s %s: %s of tenant %s, head %s", a.out.green("ok"), oneLine(file, 0), rowsWord(r.Rows), r.Tenant, r.Head); err != nil {
+		return err
+	}
+	if r.From > 1 {
+		a.say("the export begins with row %d: what that row follows is taken on trust", r.From)
+	}
+	return nil
+}
