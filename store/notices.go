@@ -99,8 +99,8 @@ func (r noticeRow) notice() (jig.Notice, error) {
 	return n, err
 }
 
-// TakeNotices takes at most limit notices of all tenants whose deliveries are not open yet, oldest first. Nobody else gets
-// them before the lease is over; OpenDeliveries ends it for good.
+// TakeNotices takes at most limit notices of all tenants whose deliveries are not open yet: those that have waited longest, in
+// no order. Nobody else gets them before the lease is over; OpenDeliveries ends it for good.
 func (db *DB) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]jig.Notice, error) {
 	var rows []noticeRow
 	if err := db.once(ctx, "", func(t *tx) { list(t.queue("NoticesTake", limit, lease), &rows) }); err != nil {
@@ -133,7 +133,7 @@ type deliveryRow struct {
 	Body     []byte
 }
 
-// TakeDeliveries takes at most limit deliveries that are due, of all tenants: for each target the one that has been due
+// TakeDeliveries takes at most limit deliveries that are due, of all tenants, in no order: for each target the one that has been due
 // longest, of a tenant at most perTenant together with what the caller has under way, and none of a target that is among
 // those. Nobody else gets them before the lease is over; SettleDelivery says what became of each.
 func (db *DB) TakeDeliveries(ctx context.Context, limit, perTenant int, underWay []Delivery, lease time.Duration) ([]Delivery, error) {

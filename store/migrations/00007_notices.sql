@@ -63,7 +63,7 @@ begin
     perform set_config('jig.sweep', 'on', true);
     return query with picked as materialized (
         select q.tenant_id, q.id from notices q
-        where q.next_at <= clock_timestamp()
+        where q.next_at <= now()
         order by q.next_at
         limit max_rows
         for update skip locked
@@ -97,7 +97,7 @@ begin
     ), heads as materialized (
         select h.* from targets t cross join lateral (
             select d.tenant_id, d.notice_id, d.target, d.next_at from notice_deliveries d
-            where d.tenant_id = t.tenant_id and d.target = t.target and d.status = 'pending' and d.next_at <= clock_timestamp()
+            where d.tenant_id = t.tenant_id and d.target = t.target and d.status = 'pending' and d.next_at <= now()
             order by d.next_at limit 1
             for update skip locked) h
         where not exists (select from unnest(busy_tenants, busy_targets) as b(tenant_id, target)

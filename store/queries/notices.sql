@@ -45,7 +45,7 @@ where d.tenant_id = $1 and d.notice_id = $2 and d.target = $3 and d.status = 'pe
 -- name: DeliveriesRest
 -- What is due for a target that takes long to fail waits a while; what a dispatcher has is not due.
 update notice_deliveries d set next_at = clock_timestamp() + $3::interval
-where d.tenant_id = $1 and d.target = $2 and d.status = 'pending' and d.next_at <= clock_timestamp()
+where d.tenant_id = $1 and d.target = $2 and d.status = 'pending' and d.next_at <= now()
 
 -- name: DeliveriesEndOf
 update notice_deliveries d set status = 'given_up', last_error = $3, ended_at = clock_timestamp()
