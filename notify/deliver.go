@@ -1,0 +1,97 @@
+package notify
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// Waits between attempts.
+const (
+	// longestWait bounds what a webhook may ask for with Retry-After.
+	longestWait = 24 * time.Hour
+	// longestRest bounds how long one failure of a webhook holds back its other messages.
+	longestRest = 30 * time.Second
+	// unreadableWait is how long a delivery waits when the tenant's settings cannot be read.
+	unreadableWait = 30 * time.Second
+)
+
+// retryWaits is how long a delivery waits after its first, second, … failure, as Standard Webhooks suggests it; after one more
+// failure it is given up.
+func retryWaits() []time.Duration {
+	return []time.Duration{
+		5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
+	}
+}
+
+// deliver tries a delivery once and writes down what became of it. When that fails it comes again once its lease is over.
+func (d *Dispatcher) deliver(ctx context.Context, one Delivery) {
+	attempt := d.attempt(ctx, one)
+	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	if err := d.Outbox.SettleDelivery(settle, one, attempt); err != nil {
+		d.tell(settle, slog.LevelWarn, "what became of a notice cannot be written down: it may be sent again", one.Notice, slog.Any("error", err))
+	}
+}
+
+func (d *Dispatcher) attempt(ctx context.Context, one Delivery) Attempt {
+	n := one.Notice
+	settings, err := d.Settings(ctx, n.Tenant)
+	if err != nil {
+		d.warn(ctx, "a notice waits: the settings of its tenant cannot be read", n, err)
+		return Attempt{Status: StatusPending, Held: true, Error: "the settings of the tenant cannot be read", Wait: unreadableWait}
+	}
+	at := slices.IndexFunc(settings.Webhooks, func(w jig.Webhook) bool { return Target(w) == one.Target && wants(w, n.Kind) })
+	if at < 0 {
+		return Attempt{Status: StatusGivenUp, Held: true, Error: "the settings of the tenant name the webhook no more"}
+	}
+	hook := settings.Webhooks[at]
+	begun := d.now()
+	err = d.Sender.Send(ctx, n, hook)
+	took := d.now().Sub(begun)
+	if err == nil {
+		return Attempt{Status: StatusSent}
+	}
+	if ctx.Err() != nil {
+		return Attempt{Status: StatusPending, Held: true, Error: "the dispatcher stopped"}
+	}
+	failure := jig.AsError(err)
+	about := []slog.Attr{slog.String("host", host(hook)), slog.Int("attempt", one.Attempts+1), slog.String("error", failure.Error())}
+	waits := retryWaits()
+	switch {
+	case failure.Reason == ReasonGone:
+		d.tell(ctx, slog.LevelWarn, "a webhook is gone: it gets nothing more until the settings change", n, about...)
+		return Attempt{Status: StatusGone, Error: failure.Error(), Settings: settings.Version}
+	case one.Attempts >= len(waits):
+		d.tell(ctx, slog.LevelError, "a notice is given up", n, about...)
+		return Attempt{Status: StatusGivenUp, Error: failure.Error(), Rest: rest(took, failure.RetryAfter)}
+	}
+	wait := spread(max(waits[one.Attempts], min(failure.RetryAfter, longestWait)))
+	d.tell(ctx, slog.LevelWarn, "a notice was not delivered and is tried again", n, append(about, slog.Duration("in", wait))...)
+	return Attempt{Status: StatusPending, Error: failure.Error(), Wait: wait, Rest: rest(took, failure.RetryAfter)}
+}
+
+// spread adds up to a fifth, so that what failed together is not tried again together.
+func spread(wait time.Duration) time.Duration {
+	return wait + rand.N(wait/5+1) //nolint:gosec // it keeps nothing secret
+}
+
+// rest is how long a webhook is left alone after a failure: as long as it asked for, and twice as long as the failure took, so
+// that webhooks that take long to fail do not take up the room of the others.
+func rest(took, asked time.Duration) time.Duration {
+	return min(longestRest, max(2*took, asked))
+}
+
+// host names a webhook in the log; its path may be a secret.
+func host(w jig.Webhook) string {
+	u, err := url.Parse(w.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}

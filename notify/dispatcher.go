@@ -1,0 +1,198 @@
+package notify
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// How a dispatcher works.
+const (
+	// pollEvery is how often the outbox is looked at when nothing is under way.
+	pollEvery = time.Second
+	// maxDeliveries are under way at once, perTenant of them for one tenant.
+	maxDeliveries, perTenant = 8, 4
+	// openAtOnce bounds the notices whose deliveries are opened in one step.
+	openAtOnce = 64
+	// lease is how long a dispatcher that died keeps what it had taken; longer than a message may take.
+	lease = time.Minute
+	// settleTimeout bounds writing down what became of a delivery, also when the dispatcher stops.
+	settleTimeout = 10 * time.Second
+	// forgetAfter is how long notices are kept once they are through, forgetEvery how often old ones are deleted.
+	forgetAfter, forgetEvery = 7 * 24 * time.Hour, time.Hour
+)
+
+// Dispatcher takes notices from an outbox, logs them and brings them to the webhooks of their tenant. A webhook that fails is
+// tried again, and holds up neither other webhooks nor other tenants. Several may share an outbox. It is used by pointer; the
+// fields are set before its first use.
+type Dispatcher struct {
+	// Outbox is where notices wait. Needed.
+	Outbox Outbox
+	// Settings gives a tenant's settings as they are now. Needed. While they cannot be read, the tenant's notices wait.
+	Settings func(ctx context.Context, tenant string) (jig.TenantSettings, error)
+	// Sender brings notices to webhooks. Needed.
+	Sender Sender
+	// Logger gets a line for each notice (info), and hears of trouble; default slog.Default().
+	Logger *slog.Logger
+	// Now is the clock; default time.Now.
+	Now func() time.Time
+
+	mu       sync.Mutex
+	underWay []Delivery
+	cleared  time.Time
+}
+
+// Run sends what is in the outbox, and what comes, until ctx ends; a message that is under way then is given up and comes again.
+// While the outbox cannot be reached it keeps trying.
+func (d *Dispatcher) Run(ctx context.Context) {
+	freed := make(chan struct{}, 1)
+	var running sync.WaitGroup
+	defer running.Wait()
+	away := false
+	for ctx.Err() == nil {
+		_, more, err := d.begin(ctx, &running, freed)
+		if err != nil && !away && ctx.Err() == nil {
+			d.logger().WarnContext(ctx, "notices cannot be sent for now", slog.Any("error", err))
+		} else if err == nil && away {
+			d.logger().InfoContext(ctx, "notices are sent again")
+		}
+		away = err != nil
+		if more && err == nil {
+			continue
+		}
+		timer := time.NewTimer(pollEvery)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-freed:
+		}
+		timer.Stop()
+	}
+}
+
+// Step does once what Run does over and over, and waits for what it began. It returns how many deliveries it tried.
+func (d *Dispatcher) Step(ctx context.Context) (int, error) {
+	var running sync.WaitGroup
+	n, _, err := d.begin(ctx, &running, nil)
+	running.Wait()
+	return n, err
+}
+
+// begin opens the deliveries of new notices and begins as many that are due as there is room for. Each that ends makes a
+// sign on freed. More says that further notices wait for their deliveries to be opened.
+func (d *Dispatcher) begin(ctx context.Context, running *sync.WaitGroup, freed chan<- struct{}) (n int, more bool, err error) {
+	notices, err := d.Outbox.TakeNotices(ctx, openAtOnce, lease)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, notice := range notices {
+		d.open(ctx, notice)
+	}
+	more = len(notices) == openAtOnce
+	d.mu.Lock()
+	underWay := slices.Clone(d.underWay)
+	d.mu.Unlock()
+	var taken []Delivery
+	if room := maxDeliveries - len(underWay); room > 0 {
+		if taken, err = d.Outbox.TakeDeliveries(ctx, room, perTenant, underWay, lease); err != nil {
+			return 0, more, err
+		}
+	}
+	for _, delivery := range taken {
+		d.enter(delivery)
+		running.Go(func() {
+			d.deliver(ctx, delivery)
+			d.leave(delivery)
+			select {
+			case freed <- struct{}{}:
+			default: // there is a sign already, or nobody looks
+			}
+		})
+	}
+	return len(taken), more, d.forget(ctx)
+}
+
+// open logs a notice and opens its deliveries. What fails comes again when the lease is over.
+func (d *Dispatcher) open(ctx context.Context, n jig.Notice) {
+	settings, err := d.Settings(ctx, n.Tenant)
+	if err != nil {
+		d.warn(ctx, "a notice waits: the settings of its tenant cannot be read", n, err)
+		return
+	}
+	Log(d.logger())(ctx, n)
+	var targets []string
+	for _, w := range settings.Webhooks {
+		if target := Target(w); wants(w, n.Kind) && !slices.Contains(targets, target) {
+			targets = append(targets, target)
+		}
+	}
+	if err := d.Outbox.OpenDeliveries(ctx, n.Tenant, n.ID, settings.Version, targets); err != nil {
+		d.warn(ctx, "a notice waits: its deliveries cannot be opened", n, err)
+	}
+}
+
+// wants reports whether a webhook is told of a kind.
+func wants(w jig.Webhook, kind jig.NoticeKind) bool {
+	return len(w.Events) == 0 || slices.Contains(w.Events, kind)
+}
+
+func (d *Dispatcher) enter(one Delivery) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.underWay = append(d.underWay, one)
+}
+
+func (d *Dispatcher) leave(one Delivery) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.underWay = slices.DeleteFunc(d.underWay, func(o Delivery) bool {
+		return o.Notice.Tenant == one.Notice.Tenant && o.Notice.ID == one.Notice.ID && o.Target == one.Target
+	})
+}
+
+// forget deletes old notices now and then.
+func (d *Dispatcher) forget(ctx context.Context) error {
+	now := d.now()
+	d.mu.Lock()
+	due := now.Sub(d.cleared) >= forgetEvery
+	if due {
+		d.cleared = now
+	}
+	d.mu.Unlock()
+	if !due {
+		return nil
+	}
+	gone, err := d.Outbox.ForgetNotices(ctx, forgetAfter)
+	if gone > 0 {
+		d.logger().InfoContext(ctx, "old notices are deleted", slog.Int64("notices", gone))
+	}
+	return err
+}
+
+func (d *Dispatcher) warn(ctx context.Context, message string, n jig.Notice, err error) {
+	if ctx.Err() == nil {
+		d.tell(ctx, slog.LevelWarn, message, n, slog.Any("error", err))
+	}
+}
+
+func (d *Dispatcher) tell(ctx context.Context, level slog.Level, message string, n jig.Notice, more ...slog.Attr) {
+	d.logger().LogAttrs(ctx, level, message, append(about(n), more...)...) //nolint:sloglint // the callers' messages are static
+}
+
+func (d *Dispatcher) logger() *slog.Logger {
+	if d.Logger == nil {
+		return slog.Default()
+	}
+	return d.Logger
+}
+
+func (d *Dispatcher) now() time.Time {
+	if d.Now == nil {
+		return time.Now()
+	}
+	return d.Now()
+}

@@ -1,0 +1,45 @@
+package notify
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// Log returns what writes one line for each notice, at level info.
+func Log(logger *slog.Logger) func(ctx context.Context, n jig.Notice) {
+	return func(ctx context.Context, n jig.Notice) {
+		attrs := append(about(n), slog.String("tool", n.Approval.Tool), slog.String("approvers", approvers(n)))
+		if n.Status != "" {
+			attrs = append(attrs, slog.String("status", string(n.Status)), slog.String("by", n.By))
+		}
+		logger.LogAttrs(ctx, slog.LevelInfo, "notice", attrs...)
+	}
+}
+
+// about says in a log which notice is meant.
+func about(n jig.Notice) []slog.Attr {
+	return []slog.Attr{
+		slog.String("tenant", n.Tenant), slog.String("kind", string(n.Kind)), slog.String("session", n.Approval.SessionID),
+		slog.String("call", n.Approval.Call), slog.String("notice", n.ID),
+	}
+}
+
+// approvers are those that a notice names, else those whom the terms of the approval ask for.
+func approvers(n jig.Notice) string {
+	if n.Approvers != nil {
+		return n.Approvers.String()
+	}
+	var list []string
+	if n.Approval.Terms != nil {
+		for _, r := range n.Approval.Terms.Requirements {
+			list = append(list, r.Approvers.String())
+		}
+	}
+	if len(list) == 0 {
+		return jig.Approvers{}.String()
+	}
+	return strings.Join(list, "; and ")
+}

@@ -1,0 +1,182 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/jig-run/jig"
+)
+
+// Sender brings a notice to a webhook. An error with ReasonGone ends it, any other is tried again, not before its RetryAfter.
+type Sender interface {
+	Send(ctx context.Context, n jig.Notice, to jig.Webhook) error
+}
+
+// ReasonGone is the reason of the error of a webhook that wants to hear nothing any more.
+const ReasonGone = "gone"
+
+// Limits of a message.
+const (
+	// SendTimeout is how long a webhook has for its answer, the connection included.
+	SendTimeout = 15 * time.Second
+	// maxAnswer is how much of an answer is read: enough to use the connection again in most cases.
+	maxAnswer = 4 << 10
+	// minSecret is what Standard Webhooks asks of a secret, in bytes.
+	minSecret = 24
+	// secretPrefix begins a secret that is written in base64.
+	secretPrefix = "whsec_"
+)
+
+// WebhookOptions are the settings of Webhooks.
+type WebhookOptions struct {
+	// Transport makes the connections; it is where they are guarded. Needed.
+	Transport http.RoundTripper
+	// Timeout bounds one attempt; default SendTimeout.
+	Timeout time.Duration
+	// Now is the clock; default time.Now.
+	Now func() time.Time
+}
+
+// Webhooks sends notices as Standard Webhooks. It is safe for concurrent use.
+type Webhooks struct {
+	client http.Client
+	now    func() time.Time
+}
+
+// NewWebhooks makes a sender.
+func NewWebhooks(options WebhookOptions) *Webhooks {
+	if options.Timeout <= 0 {
+		options.Timeout = SendTimeout
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	return &Webhooks{now: options.Now, client: http.Client{
+		Transport: options.Transport,
+		Timeout:   options.Timeout,
+		// A message was signed for one address: it goes nowhere else.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// message is the body of a webhook, as Standard Webhooks recommends it.
+type message struct {
+	Type      jig.NoticeKind `json:"type"`
+	Timestamp time.Time      `json:"timestamp"`
+	Data      jig.Notice     `json:"data"`
+}
+
+// Send posts a notice, signed anew for the moment. No error names the address: a path can be a secret.
+func (w *Webhooks) Send(ctx context.Context, n jig.Notice, to jig.Webhook) error {
+	request, err := w.request(ctx, n, to)
+	if err != nil {
+		return err
+	}
+	answer, err := w.client.Do(request)
+	if err != nil {
+		return unreachable(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer) //nolint:errcheck // the status alone counts
+	return w.judge(answer)
+}
+
+func (w *Webhooks) request(ctx context.Context, n jig.Notice, to jig.Webhook) (*http.Request, error) {
+	hook, err := signer(to.Secret)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(message{Type: n.Kind, Timestamp: n.At.UTC(), Data: n})
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInternal, "the notice cannot be written as JSON: %w", err)
+	}
+	now := w.now()
+	signature, err := hook.Sign(n.ID, now, body)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInternal, "the notice cannot be signed: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the webhook's address cannot be used").WithField("webhooks.url").
+			WithHint("write it as https://host/path")
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "jig")
+	request.Header.Set(standardwebhooks.HeaderWebhookID, n.ID)
+	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	request.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	return request, nil
+}
+
+// signer takes a secret as it is, or in the form whsec_<base64> of Standard Webhooks.
+func signer(secret []byte) (*standardwebhooks.Webhook, error) {
+	refused := jig.Errorf(jig.CodeInvalidInput, "the webhook's secret cannot be used").WithField("webhooks.secret").
+		WithHint("use at least 24 random bytes, or whsec_ and their base64")
+	if text, ok := bytes.CutPrefix(secret, []byte(secretPrefix)); ok {
+		var err error
+		if secret, err = base64.StdEncoding.DecodeString(string(text)); err != nil {
+			return nil, refused
+		}
+	}
+	if len(secret) < minSecret {
+		return nil, refused
+	}
+	hook, err := standardwebhooks.NewWebhookRaw(secret)
+	if err != nil {
+		return nil, refused
+	}
+	return hook, nil
+}
+
+// judge says whether an answer means that the message arrived.
+func (w *Webhooks) judge(answer *http.Response) error {
+	status := answer.StatusCode
+	code := jig.CodeUnavailable
+	switch {
+	case status >= 200 && status < 300:
+		return nil
+	case status == http.StatusGone:
+		return jig.Errorf(jig.CodeNotFound, "the webhook answered 410: it wants no more messages").WithReason(ReasonGone)
+	case status >= 300 && status < 400:
+		return jig.Errorf(code, "the webhook answered %d: redirects are not followed", status).WithField("webhooks.url").
+			WithHint("write the address that it leads to into the tenant's document")
+	case status == http.StatusTooManyRequests:
+		code = jig.CodeRateLimited
+	}
+	failure := jig.Errorf(code, "the webhook answered %d", status)
+	failure.RetryAfter = w.retryAfter(answer.Header.Get("Retry-After"))
+	return failure
+}
+
+// retryAfter reads the header of that name: seconds, or a date (RFC 9110, section 10.2.3).
+func (w *Webhooks) retryAfter(value string) time.Duration {
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(w.now()))
+	}
+	return 0
+}
+
+// unreachable is for a webhook that gave no answer, without its address.
+func unreachable(err error) error {
+	var wrapper *url.Error
+	if errors.As(err, &wrapper) {
+		if wrapper.Timeout() {
+			return jig.Errorf(jig.CodeTimeout, "the webhook did not answer in time")
+		}
+		err = wrapper.Err
+	}
+	return jig.Errorf(jig.CodeUnavailable, "the webhook cannot be reached: %w", err)
+}
