@@ -70,7 +70,7 @@ type Claim struct {
 	// Digest is that of what was shown.
 	Digest string `json:"digest,omitempty"`
 	// Content is the SHA-256, in hex, of the RFC 8785 form of what the decision brings along (changed input, a value, whom it
-	// is delegated to, a grant); empty when it brings nothing. See Content functions.
+	// is delegated to, a grant); empty when it brings nothing (package token makes it).
 	Content string `json:"content,omitempty"`
 }
 

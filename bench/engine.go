@@ -30,6 +30,14 @@ type engine struct {
 	tools      []string
 }
 
+// trusting is a tenant whose reviewers have nothing to prove.
+type trusting struct{}
+
+// Settings are the same for every tenant.
+func (trusting) Settings(context.Context, string) (jig.TenantSettings, error) {
+	return jig.TenantSettings{Signals: jig.SignalsTrusted}, nil
+}
+
 // newEngine opens the store and wires the activities. entered is told of each call of bench.write.
 func newEngine(ctx context.Context, url string, entered func(entry)) (*engine, error) {
 	registry, err := tools.NewRegistry(benchTools(entered)...)
@@ -52,7 +60,7 @@ func newEngine(ctx context.Context, url string, entered func(entry)) (*engine, e
 	}
 	e.activities = activities.New(activities.Deps{
 		Store: db, Catalogue: registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
-		Composer: compose.NewEngine(), Agents: plain{}, Schemas: newSchemas(), Logger: quiet,
+		Composer: compose.NewEngine(), Agents: plain{}, Schemas: newSchemas(), Tenants: trusting{}, Logger: quiet,
 	})
 	return e, nil
 }
@@ -162,6 +170,12 @@ func (s schemas) Validate(raw json.RawMessage, document []byte) error {
 		return err
 	}
 	return compiled.Validate(document)
+}
+
+// Check refuses a JSON Schema that is none.
+func (s schemas) Check(raw json.RawMessage) error {
+	_, err := s.compiler.Compile(raw)
+	return err
 }
 
 // FromPairs converts key=value pairs to a document by a schema.
