@@ -34,6 +34,7 @@ func shopTools() client.Catalog {
 			InputSchema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"count":{"type":"integer","default":1}}}`),
 		}.Seal(),
 		jig.Tool{Name: "shop.refund", Permission: jig.PermissionWrite, Risk: jig.RiskHigh}.Seal(),
+		jig.Tool{Name: "billing.pay", Permission: jig.PermissionWrite}.Seal(),
 	}}
 }
 
@@ -156,6 +157,61 @@ func TestPolicyExplain(t *testing.T) {
 		"rules":[{"policy":"shop","rule":"many","verdict":"ask","reason":"it says ask"},{"policy":"shop","rule":"docs","verdict":"run","reason":"pages are reviewed"}]}`, got.stdout)
 }
 
+const payPolicy = `kind: policy
+name: pay
+rules:
+  - name: two
+    when: tool.name == 'billing.pay'
+    verdict: ask
+    approvers: {groups: [finance], permission: pay}
+    quorum: 2
+    not_requester: true
+    expires: 2d
+    remind: 90m
+    escalate: [{after: 1d, approvers: {people: [dora]}}]
+    on_expiry: cancel
+  - {name: fail, when: "tool.name == 'billing.pay' && input.?amount.orValue(0) > 10", verdict: ask, on_expiry: fail}
+cases:
+  - {name: pays, tool: billing.pay, expect: ask, quorum: 2}
+  - {name: pays alone, tool: billing.pay, expect: ask, quorum: 1}
+`
+
+// Who must approve is shown where the verdict is.
+func TestPolicyShowsTerms(t *testing.T) {
+	t.Parallel()
+	file, e := writeFile(t, "pay.yaml", payPolicy), &fake{catalog: shopTools()}
+	got := jigCLI(t, e, nil, "policy", "test", file)
+	const terms = `to approve: 2 by group finance or permission pay (pay/two); after 1d also dora
+IND whoever asks for the call may not decide it
+IND a reminder every 1h30m
+IND when nobody decides in time, the session is canceled
+`
+	require.Equal(t, outcome{code: exitFailed, stderr: "failed: 1 of 2 cases\n", stdout: `ok    pays: ask, 2 by group finance or permission pay
+FAIL  pays alone: the largest quorum is 2, not 1
+        billing.pay changes data (permission write)
+        policy pay, rule two: it says ask
+        ` + strings.ReplaceAll(terms, "IND ", "        ")}, got)
+
+	got = jigCLI(t, e, nil, "policy", "explain", file, "--tool", "billing.pay")
+	require.Equal(t, "billing.pay: ask, for 2d\n  billing.pay changes data (permission write)\n  policy pay, rule two: it says ask\n  "+
+		strings.ReplaceAll(terms, "IND ", "  "), got.stdout)
+	got = jigCLI(t, e, nil, "policy", "explain", file, "--tool", "billing.pay", "--input", "amount=11")
+	require.Contains(t, got.stdout, "  when nobody decides in time, the session fails\n")
+
+	const asJSON = `{"requirements":[{"rule":"pay/two","approvers":{"groups":["finance"],"permission":"pay"},"quorum":2,
+		"escalate":[{"after":86400000000000,"approvers":{"people":["dora"]}}]}],"not_requester":true,"remind":5400000000000,"on_expiry":"cancel"}`
+	var report struct {
+		Terms json.RawMessage
+		Cases []struct{ Terms json.RawMessage }
+	}
+	got = jigCLI(t, e, nil, "policy", "explain", file, "--tool", "billing.pay", "--output", "json")
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
+	require.JSONEq(t, asJSON, string(report.Terms))
+	got = jigCLI(t, e, nil, "policy", "test", file, "--output", "json")
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
+	require.JSONEq(t, asJSON, string(report.Cases[0].Terms))
+}
+
 func TestPolicyExplainMistakes(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "shop.yaml", shopPolicy)
@@ -183,13 +239,14 @@ func TestCommandsOfThePageOnPolicies(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../docs/policy.md")
 	require.NoError(t, err)
-	example := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(raw)
-	require.NotNil(t, example)
 	catalog, err := json.Marshal(shopTools())
 	require.NoError(t, err)
-	files := map[string]string{"shop.yaml": writeFile(t, "shop.yaml", string(example[1])), "catalog.json": writeFile(t, "catalog.json", string(catalog))}
+	files := map[string]string{"catalog.json": writeFile(t, "catalog.json", string(catalog))}
+	for _, example := range regexp.MustCompile("(?s)```yaml\n(kind: policy\nname: (.*?)\n.*?)```").FindAllSubmatch(raw, -1) {
+		files[string(example[2])+".yaml"] = writeFile(t, "policy.yaml", string(example[1]))
+	}
 	commands := regexp.MustCompile("(?s)```\n\\$ jig (policy [^\n]*)\n(.*?)```").FindAllStringSubmatch(string(raw), -1)
-	require.Len(t, commands, 2)
+	require.Len(t, commands, 3)
 	for _, command := range commands {
 		args := strings.Fields(command[1])
 		for i, arg := range args {

@@ -89,8 +89,8 @@ func (t *tenants) keep(ctx context.Context, tenant string, of tenantSettings) {
 		return
 	}
 	for _, l := range of.left {
-		t.logger.WarnContext(ctx, l.what+" of a tenant is left out", slog.String("tenant", tenant), slog.String("name", l.name),
-			slog.String("variable", l.variable), slog.String("why", l.why))
+		t.logger.WarnContext(ctx, "part of a tenant's document is left out", slog.String("tenant", tenant), slog.String("part", l.what),
+			slog.String("name", l.name), slog.String("variable", l.variable), slog.String("why", l.why))
 	}
 }
 
@@ -133,7 +133,7 @@ func (t *tenants) settings(doc spec.Tenant) (s jig.TenantSettings, left []leftOu
 	for _, key := range doc.Keys {
 		material, why := t.material(key)
 		if why != "" {
-			left = append(left, leftOut{"a key", key.ID, key.SecretEnv, why})
+			left = append(left, leftOut{"key", key.ID, key.SecretEnv, why})
 			continue
 		}
 		s.Keys = append(s.Keys, jig.Key{ID: key.ID, Algorithm: key.Algorithm, Principal: key.Principal, Material: material})
@@ -141,7 +141,7 @@ func (t *tenants) settings(doc spec.Tenant) (s jig.TenantSettings, left []leftOu
 	for _, hook := range doc.Webhooks {
 		secret, why := t.secret(hook.SecretEnv, minWebhookSecret)
 		if why != "" {
-			left = append(left, leftOut{"a webhook", hook.URL, hook.SecretEnv, why})
+			left = append(left, leftOut{"webhook", hook.URL, hook.SecretEnv, why})
 			continue
 		}
 		s.Webhooks = append(s.Webhooks, jig.Webhook{URL: hook.URL, Secret: secret, Events: hook.Events})
