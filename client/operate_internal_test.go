@@ -1,0 +1,127 @@
+package client
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdk "go.temporal.io/sdk/client"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+func TestReply(t *testing.T) {
+	t.Parallel()
+	said := jig.Reply{Call: "3.1", Value: json.RawMessage(`{"days":3}`), By: "ana", Token: "t"}
+	want := workflows.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted, Status: jig.CallSucceeded}}}
+	ids := map[string]int{}
+	f := &fake{update: func(o sdk.UpdateWorkflowOptions) (any, error) {
+		require.Equal(t, workflows.UpdateAnswer, o.UpdateName)
+		require.Equal(t, "ses_a", o.WorkflowID)
+		require.Equal(t, said, as[jig.Reply](t, o.Args[0]))
+		ids[o.UpdateID]++
+		if ids[o.UpdateID] == 1 {
+			return nil, exhausted()
+		}
+		return want, nil
+	}}
+	got, err := newTestClient(f).Reply(t.Context(), "ses_a", said)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Len(t, ids, 1, "one answer is one update, however often it is sent")
+
+	_, err = newTestClient(f).Reply(t.Context(), "ses_a", jig.Reply{Call: "3.1"})
+	require.Equal(t, jig.CodeMissingParam, jig.CodeOf(err))
+	_, err = newTestClient(f).Reply(t.Context(), "not a session", said)
+	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+}
+
+func TestGrantsReadsAllPages(t *testing.T) {
+	t.Parallel()
+	var asked []workflows.GrantsRequest
+	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
+		require.Equal(t, workflows.ReadGrants, name)
+		r := as[workflows.GrantsRequest](t, request)
+		asked = append(asked, r)
+		if r.Cursor == "" {
+			return workflows.GrantsPage{Grants: []jig.Grant{{ID: "grt_2"}}, Next: "after grt_2"}, nil
+		}
+		return workflows.GrantsPage{Grants: []jig.Grant{{ID: "grt_1"}}}, nil
+	}}
+	list, err := newTestClient(f).Grants(t.Context(), "acme", true)
+	require.NoError(t, err)
+	require.Equal(t, []jig.Grant{{ID: "grt_2"}, {ID: "grt_1"}}, list)
+	require.Equal(t, []workflows.GrantsRequest{{Tenant: "acme", All: true}, {Tenant: "acme", All: true, Cursor: "after grt_2"}}, asked)
+
+	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) { return workflows.GrantsPage{}, nil }
+	list, err = newTestClient(f).Grants(t.Context(), "acme", false)
+	require.NoError(t, err)
+	require.Equal(t, []jig.Grant{}, list)
+}
+
+func TestRevokeGrant(t *testing.T) {
+	t.Parallel()
+	request := workflows.GrantsRequest{Tenant: "acme", Revoke: "grt_1", By: "ana", Token: "t"}
+	answer, times := workflows.GrantsPage{Grants: []jig.Grant{{ID: "grt_1", RevokedBy: "ben"}}}, 0
+	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, got any) (any, error) {
+		require.Equal(t, workflows.ReadGrants, name)
+		require.Equal(t, request, got)
+		times++
+		if times == 1 {
+			return nil, exhausted()
+		}
+		return answer, nil
+	}}
+	g, err := newTestClient(f).RevokeGrant(t.Context(), request)
+	require.NoError(t, err)
+	require.Equal(t, "ben", g.RevokedBy, "who was the first")
+	require.Equal(t, 2, times)
+
+	answer.Grants[0].ID = "grt_other"
+	_, err = newTestClient(f).RevokeGrant(t.Context(), request)
+	require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
+	_, err = newTestClient(f).RevokeGrant(t.Context(), workflows.GrantsRequest{Tenant: "acme"})
+	require.Equal(t, jig.CodeMissingParam, jig.CodeOf(err), "without an id it would list")
+
+	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) {
+		return nil, applicationError(jig.CodeNotFound, "there is no grant grt_1")
+	}
+	_, err = newTestClient(f).RevokeGrant(t.Context(), request)
+	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
+}
+
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	request := workflows.PauseRequest{Tenant: "acme", Scope: jig.PauseTool, Target: "file.write", By: "ana", Reason: "look first", Token: "t"}
+	want := workflows.PauseResult{Changed: true, Pauses: []jig.Pause{{Scope: jig.PauseTool, Target: "file.write", By: "ana"}}}
+	var name string
+	var sent any
+	f := &fake{activity: func(_ sdk.StartActivityOptions, kind string, got any) (any, error) {
+		name, sent = kind, got
+		return want, nil
+	}}
+	c := newTestClient(f)
+	got, err := c.Pause(t.Context(), request)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, workflows.WritePause, name)
+	require.Equal(t, request, sent)
+
+	_, err = c.Resume(t.Context(), request)
+	require.NoError(t, err)
+	require.Equal(t, workflows.WriteResume, name)
+	require.Equal(t, request, sent)
+
+	got, err = c.Pauses(t.Context(), "acme")
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, readPauses, name)
+	require.Equal(t, workflows.PauseRequest{Tenant: "acme"}, sent)
+
+	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) {
+		return nil, applicationError(jig.CodeNotPermitted, "this tenant takes signed requests alone")
+	}
+	_, err = c.Pause(t.Context(), request)
+	require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))
+}
