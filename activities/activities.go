@@ -23,6 +23,7 @@ type Store interface {
 	Frames
 	Grants
 	Pauses
+	Audits
 }
 
 // Deps are what the activities work with. All are required but Runs (the sweeper is off without it) and Logger.

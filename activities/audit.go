@@ -49,10 +49,7 @@ func (a *Activities) ReadAudit(ctx context.Context, in AuditRequest) (AuditPage,
 }
 
 func (a *Activities) readAudit(ctx context.Context, in AuditRequest) (page AuditPage, err error) {
-	store, ok := a.store.(Audits)
-	if !ok {
-		return page, jig.Errorf(jig.CodeUnavailable, "this worker's store keeps no audit")
-	}
+	store := a.store
 	if page.HeadN, page.HeadHash, err = store.AuditHead(ctx, in.Tenant); err != nil {
 		return page, err
 	}

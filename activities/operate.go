@@ -56,6 +56,12 @@ func (a *Activities) Resume(ctx context.Context, in PauseRequest) (PauseResult, 
 	return a.pausing(ctx, in, "resume", a.store.Resume)
 }
 
+// ListPauses says what a tenant holds back; of the request it reads the tenant alone.
+func (a *Activities) ListPauses(ctx context.Context, in PauseRequest) (PauseResult, error) {
+	list, err := a.store.Pauses(ctx, in.Tenant)
+	return PauseResult{Pauses: list}, temporalError(err)
+}
+
 func (a *Activities) pausing(
 	ctx context.Context, in PauseRequest, action string, apply func(context.Context, string, jig.Pause, *jig.Evidence) (bool, error),
 ) (PauseResult, error) {

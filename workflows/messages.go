@@ -66,6 +66,8 @@ const (
 	ReadArtifact  = "jig.artifact"
 	WriteArtifact = "jig.upload"
 	ReadGrants    = "jig.grants"
+	ReadPauses    = "jig.pauses"
+	ReadAudit     = "jig.audit"
 	WritePause    = "jig.pause"
 	WriteResume   = "jig.resume"
 )
@@ -148,6 +150,10 @@ type (
 	ArtifactRequest = activities.ArtifactRequest
 	// ArtifactChunk is a piece of an artifact, at most 128 KiB.
 	ArtifactChunk = activities.ArtifactChunk
+	// AuditRequest asks for rows of a tenant's audit chain.
+	AuditRequest = activities.AuditRequest
+	// AuditPage is a page of them.
+	AuditPage = activities.AuditPage
 	// PauseRequest holds back, or lets go on, what has not begun.
 	PauseRequest = activities.PauseRequest
 	// PauseResult says what holds now.

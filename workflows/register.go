@@ -45,6 +45,8 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named(ReadArtifact, a.FetchArtifact)
 	named(WriteArtifact, a.Upload)
 	named(ReadGrants, a.ListGrants)
+	named(ReadPauses, a.ListPauses)
+	named(ReadAudit, a.ReadAudit)
 	named(WritePause, a.Pause)
 	named(WriteResume, a.Resume)
 

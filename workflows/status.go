@@ -178,6 +178,7 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 	for _, reason := range ask.Reasons {
 		fmt.Fprintf(b, "- %s\n", reason)
 	}
+	describeTerms(b, *ask)
 	if ask.RequestedBy != "" {
 		fmt.Fprintf(b, "- asked for by %s\n", ask.RequestedBy)
 	}
@@ -187,9 +188,41 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 	fmt.Fprintf(b, "- digest `%s`\n\n```\n%s\n```\n", ask.Digest, strings.Join(AnswerCommands(sessionID, *ask), "\n"))
 }
 
+// describeTerms says what an approval takes, and what people have said so far.
+func describeTerms(b *strings.Builder, ask jig.Pending) {
+	consent := ask.Consent()
+	if ask.Kind != jig.PendingApproval || ask.Terms == nil {
+		return
+	}
+	fmt.Fprintf(b, "- missing: %s\n", consent.Missing())
+	if ask.Terms.NotRequester {
+		fmt.Fprintf(b, "- not by %s\n", ask.RequestedBy)
+	}
+	for _, v := range ask.Votes {
+		fmt.Fprintf(b, "- approved by %s%s\n", v.By, claimed(v.Claimed))
+	}
+	for _, d := range ask.Delegations {
+		fmt.Fprintf(b, "- %s delegated to %s\n", d.From, d.To)
+	}
+	if outcome := ask.Terms.OnExpiry; outcome.Strictness() > 0 {
+		fmt.Fprintf(b, "- when it expires, the session ends (%s)\n", outcome)
+	}
+}
+
+func claimed(c bool) string {
+	if c {
+		return " (claimed)"
+	}
+	return ""
+}
+
 func article(kind jig.PendingKind) string {
-	if kind == jig.PendingReconcile {
+	switch kind {
+	case jig.PendingReconcile:
 		return "somebody to say whether it happened"
+	case jig.PendingQuestion:
+		return "an answer"
+	case jig.PendingApproval:
 	}
 	return "approval"
 }
@@ -210,6 +243,13 @@ func pretty(input json.RawMessage) string {
 func AnswerCommands(sessionID string, p jig.Pending) []string {
 	signal := func(name, input string) string {
 		return fmt.Sprintf("temporal workflow signal --workflow-id %s --name %s --input '%s'", sessionID, name, input)
+	}
+	if p.Kind == jig.PendingQuestion {
+		value := `"…"`
+		if p.Question != nil && len(p.Question.Options) > 0 {
+			value = string(p.Question.Options[0])
+		}
+		return []string{signal(SignalAnswer, fmt.Sprintf(`{"call":%q,"value":%s,"by":"YOU"}`, p.Call, value))}
 	}
 	if p.Kind == jig.PendingReconcile {
 		return []string{signal(SignalReconcile, fmt.Sprintf(`{"call":%q,"outcome":"happened","by":"YOU"}`, p.Call))}

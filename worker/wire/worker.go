@@ -30,6 +30,8 @@ type Worker struct {
 	worker   worker.Worker
 	logger   *slog.Logger
 	broken   chan error
+	// others stop what runs beside the worker.
+	others []func()
 	stop     sync.Once
 }
 
@@ -93,6 +95,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		w.worker = nil
 		return notStarted(err)
 	}
+	w.beside(ctx, newDispatcher(w.store, settled.Settings, s, w.logger).Run)
 	if err := scheduleSweep(ctx, w.temporal, s.Temporal.TaskQueue); err != nil {
 		w.logger.WarnContext(ctx, "the sweeper is not scheduled: sessions that are ended from outside stay open", slog.Any("error", err))
 	}
@@ -100,6 +103,17 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		slog.String("task_queue", s.Temporal.TaskQueue), slog.String("temporal", s.Temporal.Temporal.HostPort),
 		slog.String("namespace", s.Temporal.Temporal.Namespace), slog.Int("tools", len(registry.Tools())))
 	return nil
+}
+
+// beside runs something next to the worker until it is stopped.
+func (w *Worker) beside(ctx context.Context, run func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	w.others = append(w.others, func() { cancel(); <-done })
 }
 
 // fail is told of the error that Temporal's worker cannot go on after.
@@ -118,6 +132,9 @@ func (w *Worker) Stop() {
 	w.stop.Do(func() {
 		if w.worker != nil {
 			w.worker.Stop()
+		}
+		for _, stop := range w.others {
+			stop()
 		}
 		if w.temporal != nil {
 			w.temporal.Close()
