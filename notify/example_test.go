@@ -15,18 +15,16 @@ import (
 	"github.com/jig-run/jig/notify"
 )
 
-// A server that receives notices verifies the signature over the body as it came, and remembers the ids that it has seen.
-func Example_receiving() {
-	verifier, err := standardwebhooks.NewWebhookRaw([]byte("the secret that JIG_SECRET_WEBHOOK holds"))
+// noticeHandler gives verified notices to act, which does nothing when it has seen an id before.
+func noticeHandler(secret []byte, act func(kind string, n jig.Notice) error) (http.Handler, error) {
+	verifier, err := standardwebhooks.NewWebhookRaw(secret)
 	if err != nil {
-		fmt.Println(err)
-		return
+		return nil, err
 	}
-	seen := map[string]bool{} // of a real server: in its database
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 		if err == nil {
-			err = verifier.Verify(body, r.Header)
+			err = verifier.Verify(body, r.Header) // the bytes as they came: signature, and age of at most 5 minutes
 		}
 		var message struct {
 			Type string     `json:"type"`
@@ -39,12 +37,30 @@ func Example_receiving() {
 			http.Error(w, "not a message for us", http.StatusBadRequest)
 			return
 		}
-		if !seen[message.Data.ID] {
-			seen[message.Data.ID] = true
-			fmt.Println(message.Type, message.Data.Approval.Call, message.Data.Approval.Summary)
+		if err := act(message.Type, message.Data); err != nil {
+			http.Error(w, "try again", http.StatusServiceUnavailable)
+			return
 		}
 		w.WriteHeader(http.StatusNoContent)
-	}))
+	}), nil
+}
+
+// A server that receives notices verifies them, and remembers the ids that it has seen.
+func Example_receiving() {
+	ctx, secret := context.Background(), []byte("what JIG_SECRET_HOOK holds")
+	seen := map[string]bool{} // of a real server: in its database
+	handler, err := noticeHandler(secret, func(kind string, n jig.Notice) error {
+		if !seen[n.ID] {
+			seen[n.ID] = true
+			fmt.Println(kind, n.Approval.Call, n.Approval.Summary)
+		}
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server := httptest.NewServer(handler)
 	defer server.Close()
 
 	sender := notify.NewWebhooks(notify.WebhookOptions{Transport: http.DefaultTransport})
@@ -53,10 +69,10 @@ func Example_receiving() {
 		Approval: jig.Pending{SessionID: "ses_1", Call: "3.2", Tool: "payment.refund", Summary: "refunds 120 EUR"},
 	}
 	for range 2 { // what is delivered twice is acted on once
-		err := sender.Send(context.Background(), notice, jig.Webhook{URL: server.URL, Secret: []byte("the secret that JIG_SECRET_WEBHOOK holds")})
+		err := sender.Send(ctx, notice, jig.Webhook{URL: server.URL, Secret: secret})
 		fmt.Println("delivered:", err == nil)
 	}
-	err = sender.Send(context.Background(), notice, jig.Webhook{URL: server.URL, Secret: []byte("the secret of somebody else entirely")})
+	err = sender.Send(ctx, notice, jig.Webhook{URL: server.URL, Secret: []byte("what somebody else made up")})
 	fmt.Println("with another secret:", err == nil)
 	// Output:
 	// approval.requested 3.2 refunds 120 EUR

@@ -3,7 +3,6 @@ package notify
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -33,8 +32,6 @@ const (
 	maxAnswer = 4 << 10
 	// minSecret is what Standard Webhooks asks of a secret, in bytes.
 	minSecret = 24
-	// secretPrefix begins a secret that is written in base64.
-	secretPrefix = "whsec_"
 )
 
 // WebhookOptions are the settings of Webhooks.
@@ -118,22 +115,15 @@ func (w *Webhooks) request(ctx context.Context, n jig.Notice, to jig.Webhook) (*
 	return request, nil
 }
 
-// signer takes a secret as it is, or in the form whsec_<base64> of Standard Webhooks.
+// signer refuses a secret that is too short to protect anything.
 func signer(secret []byte) (*standardwebhooks.Webhook, error) {
-	refused := jig.Errorf(jig.CodeInvalidInput, "the webhook's secret cannot be used").WithField("webhooks.secret").
-		WithHint("use at least 24 random bytes, or whsec_ and their base64")
-	if text, ok := bytes.CutPrefix(secret, []byte(secretPrefix)); ok {
-		var err error
-		if secret, err = base64.StdEncoding.DecodeString(string(text)); err != nil {
-			return nil, refused
-		}
-	}
 	if len(secret) < minSecret {
-		return nil, refused
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the webhook's secret has %d bytes", len(secret)).WithField("webhooks.secret").
+			WithHint("use at least 24 random bytes")
 	}
 	hook, err := standardwebhooks.NewWebhookRaw(secret)
 	if err != nil {
-		return nil, refused
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the webhook's secret cannot be used: %w", err).WithField("webhooks.secret")
 	}
 	return hook, nil
 }

@@ -1,14 +1,12 @@
 package notify_test
 
 import (
-	"encoding/base64"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
@@ -95,19 +93,9 @@ func TestUnreachable(t *testing.T) {
 	require.NotContains(t, failure.Error(), "token")
 }
 
-func TestSecrets(t *testing.T) {
+func TestShortSecretsAreRefused(t *testing.T) {
 	t.Parallel()
-	key := []byte("\x00\x01 thirty-two random bytes, say")
-	for name, text := range map[string]string{"raw": string(key), "serialized": "whsec_" + base64.StdEncoding.EncodeToString(key)} {
-		r := newReceiver(t)
-		hook := r.webhook()
-		hook.Secret = []byte(text)
-		require.Nil(t, send(t, 0, hook), name)
-		verifier, err := standardwebhooks.NewWebhookRaw(key)
-		require.NoError(t, err)
-		require.NoError(t, verifier.Verify(r.messages()[0].body, r.messages()[0].header), name)
-	}
-	for _, text := range []string{"", "short", "whsec_", "whsec_c2hvcnQ=", "whsec_this is no base64, though long enough"} {
+	for _, text := range []string{"", strings.Repeat("x", 23)} {
 		r := newReceiver(t)
 		hook := r.webhook()
 		hook.Secret = []byte(text)
@@ -116,6 +104,10 @@ func TestSecrets(t *testing.T) {
 		require.Equal(t, "webhooks.secret", err.Field, text)
 		require.Empty(t, r.messages(), text)
 	}
+	r := newReceiver(t)
+	hook := r.webhook()
+	hook.Secret = []byte(strings.Repeat("\x00", 24))
+	require.Nil(t, send(t, 0, hook))
 }
 
 func TestTargetIsOfTheAddressAlone(t *testing.T) {

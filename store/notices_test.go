@@ -396,3 +396,23 @@ func TestNoticesGoWithTheirSession(t *testing.T) {
 		require.Empty(t, b.ids(t, tenant))
 	}
 }
+
+// What waits for a person, and what became of it, leaves word.
+func TestApprovalsLeaveNotices(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, "one")
+	w := world{DB: b.DB, tenant: "one", session: b.sessions["one"]}
+	w.begin(t, 1)
+	c := w.asking(t)
+	list, err := b.TakeNotices(t.Context(), 10, time.Minute)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, jig.NoticeRequested, list[0].Kind)
+	require.Equal(t, c.ID, list[0].Approval.Call)
+	require.Equal(t, w.session, list[0].Approval.SessionID)
+	w.decide(t, "k", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
+	list, err = b.TakeNotices(t.Context(), 10, time.Minute)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, jig.NoticeDecided, list[0].Kind)
+}
