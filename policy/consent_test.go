@@ -55,15 +55,21 @@ func (q request) becomes(t testing.TB, rules policy.Set, grants []*policy.GrantR
 		return "denied"
 	case jig.VerdictAsk, jig.VerdictRefuse:
 	}
-	consent := jig.Consent{Terms: ruling.Terms, RequestedBy: q.session.Principal.ID, RequestedAt: q.now}
 	for _, g := range grants {
-		if covers, err := g.Covers(t.Context(), q.tool, q.call, q.session, q.now); covers {
-			require.NoError(t, err)
-			consent.Votes = append(consent.Votes, g.Votes(consent, people, q.now)...)
+		covers, err := g.Covers(t.Context(), q.tool, q.call, q.session, q.now)
+		if !covers {
+			continue
 		}
-	}
-	if len(consent.Votes) > 0 && consent.Granted() {
-		return "granted"
+		require.NoError(t, err)
+		consent := jig.Consent{Terms: ruling.Terms, RequestedBy: q.session.Principal.ID, RequestedAt: q.now}
+		for _, by := range g.Grant().By {
+			if counts, why := consent.Entitled(people(by), q.now); why == "" {
+				consent.Votes = append(consent.Votes, jig.Vote{By: by, Counts: counts})
+			}
+		}
+		if consent.Granted() {
+			return "granted"
+		}
 	}
 	return "waits"
 }

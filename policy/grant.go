@@ -80,21 +80,6 @@ func (r *GrantRule) Covers(ctx context.Context, tool jig.Tool, call jig.Call, se
 	return holds, nil
 }
 
-// Votes are the words of those who gave the grant, on an approval that it covers: one for each that may decide it now and
-// has not yet. person says what the tenant knows of a principal.
-func (r *GrantRule) Votes(consent jig.Consent, person func(id string) jig.Principal, now time.Time) []jig.Vote {
-	var votes []jig.Vote
-	for _, by := range r.grant.By {
-		counts, _ := consent.Entitled(person(by), now)
-		if len(counts) == 0 || consent.Voted(by) {
-			continue
-		}
-		vote := jig.Vote{By: by, Claimed: r.grant.Claimed, Counts: counts, At: now, Note: "standing approval " + r.grant.ID}
-		votes, consent.Votes = append(votes, vote), append(consent.Votes[:len(consent.Votes):len(consent.Votes)], vote)
-	}
-	return votes
-}
-
 // NewGrant makes a grant of a request for one, for calls of a tool. What the request leaves out is filled in: 10 uses, 24
 // hours (less where the ceiling is lower), a condition that always holds, all agents. The tenant, the id, who gave it and where
 // are the caller's to add. The errors are INVALID_INPUT with the field grant.tool, grant.agent, grant.when, grant.max_uses,

@@ -114,31 +114,11 @@ func TestCovers(t *testing.T) {
 		require.ErrorContains(t, err, "grant_1", input)
 		require.False(t, got, input)
 	}
+	g.Used = g.MaxUses
+	got, err = rule.With(g).Covers(t.Context(), payTool, jig.Call{Tool: "billing.pay", Input: []byte(`{"amount": 1}`)}, session, noon)
+	require.NoError(t, err)
+	require.False(t, got, "it was used up since it was compiled")
 	got, err = rule.Covers(t.Context(), payTool, jig.Call{Tool: "billing.refund", Input: []byte(`{"amount": 1}`)}, session, noon)
 	require.NoError(t, err)
 	require.False(t, got, "the call is of another tool than its contract")
-}
-
-// A grant is the word of those who gave it, as far as they may decide the call.
-func TestVotesOfAGrant(t *testing.T) {
-	t.Parallel()
-	g := standing("ana", "ana", "bo", "carl", "nobody")
-	g.Claimed = true
-	rule := granted(t, g)[0]
-	consent := jig.Consent{RequestedBy: "bo", RequestedAt: noon, Terms: jig.Terms{NotRequester: true, Requirements: []jig.Requirement{
-		{Rule: "p/finance", Quorum: 1, Approvers: jig.Approvers{Groups: []string{"finance"}}},
-		{Rule: "p/people", Quorum: 2, Approvers: jig.Approvers{People: []string{"ana", "bo", "carl"}}},
-	}}}
-	later := noon.Add(time.Minute)
-	require.Equal(t, []jig.Vote{
-		{By: "ana", Claimed: true, Counts: []int{0, 1}, At: later, Note: "standing approval grant_1"},
-		{By: "carl", Claimed: true, Counts: []int{1}, At: later, Note: "standing approval grant_1"},
-	}, rule.Votes(consent, people, later))
-	require.Empty(t, consent.Votes)
-	consent.Votes = []jig.Vote{{By: "ana", Counts: []int{0, 1}}}
-	votes := rule.Votes(consent, people, later)
-	require.Len(t, votes, 1)
-	require.Equal(t, "carl", votes[0].By)
-	consent.Votes = append(consent.Votes, votes...)
-	require.True(t, consent.Granted())
 }
