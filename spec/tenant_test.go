@@ -173,3 +173,31 @@ func TestBoundsOfTenants(t *testing.T) {
 	_, problems := spec.Load("a.yaml", []byte(strings.Replace(peopleOf(10_000), "kind: tenant", "kind: policy", 1)))
 	require.ErrorContains(t, problems.OrNil(), fmt.Sprintf("at most %d are read", spec.MaxDocumentBytes))
 }
+
+// FuzzTenant reads anything as a tenant's document: what is read without a problem has keys that verify something.
+func FuzzTenant(f *testing.F) {
+	f.Add(fullTenant)
+	f.Add("kind: tenant\nname: a\nkeys: [{id: a, algorithm: ed25519, public_key: x}]\n")
+	f.Add("kind: tenant\nname: a\npeople: [&a {id: a, groups: [*a]}, *a]\nwebhooks: [{url: 'http://[', secret_env: JIG_SECRET_}]\n")
+	f.Add(`{"kind": "tenant", "name": "a", "approvals": {"reconcilers": {"people": ["\ud83d\ude00"]}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := spec.LoadTenant("acme.yaml", []byte(text))
+		if err != nil {
+			require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
+			return
+		}
+		require.NoError(t, jig.CheckTenant(got.Name))
+		ids := map[string]bool{}
+		for _, key := range got.Keys {
+			require.False(t, ids[key.ID])
+			ids[key.ID] = true
+			if key.Algorithm == jig.AlgorithmHMAC {
+				require.True(t, strings.HasPrefix(key.SecretEnv, spec.SecretPrefix))
+				continue
+			}
+			public, err := key.Public()
+			require.NoError(t, err)
+			require.Len(t, public, 32)
+		}
+	})
+}
