@@ -69,6 +69,7 @@ func keepers() map[string][]string {
 		"github.com/golang-jwt/jwt":                  {"token"},
 		"github.com/fergusstrange/embedded-postgres": {"dev"},
 		"github.com/standard-webhooks/":              {"notify"},
+		"github.com/prometheus/client_golang":        {"worker/wire"},
 	}
 }
 

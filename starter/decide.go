@@ -9,50 +9,18 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-func (a *app) approvalsCommand() *cobra.Command {
-	var session string
-	cmd := &cobra.Command{
-		Use:   "approvals",
-		Short: "List what waits for a person, oldest first",
-		Example: `  jig approvals
-  jig approvals --session ses_… --output json`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(e engine) error {
-				list, err := e.Approvals(cmd.Context(), a.flags.tenant, session)
-				if err != nil {
-					return err
-				}
-				if a.json() {
-					return a.printJSON(map[string][]jig.Pending{"approvals": append([]jig.Pending{}, list...)})
-				}
-				if len(list) == 0 {
-					a.say("nothing waits")
-				}
-				for _, p := range list {
-					if err := a.print("%s %s", p.SessionID, a.pendingText(a.out, p)); err != nil {
-						return err
-					}
-					a.showCommands(p)
-				}
-				return nil
-			})
-		},
-	}
-	cmd.Flags().StringVar(&session, "session", "", "only this session's")
-	return cmd
-}
-
 func (a *app) approveCommand() *cobra.Command {
 	var input, note, digest string
+	var bulk bulkFlags
 	cmd := &cobra.Command{
 		Use:   "approve SESSION CALL…",
 		Short: "Approve calls that wait, as they are or with changed input",
 		Example: `  jig approve ses_… 3.1
-  jig approve ses_… 3.1 --input @edited.json --note "shorter"`,
-		Args: sessionArgs(2, 0),
+  jig approve ses_… 3.1 --input @edited.json --note "shorter"
+  jig approve --all --tool 'file.*' --agent docs --older 1h`,
+		Args: bulk.args(sessionArgs(2, 0)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 2 && (input != "" || digest != "") {
+			if len(args) != 2 && (input != "" || digest != "") {
 				return usagef("--input and --digest go with one call")
 			}
 			decision := jig.Decision{By: a.flags.as, Answer: jig.AnswerApprove, Digest: digest, Note: note}
@@ -62,9 +30,13 @@ func (a *app) approveCommand() *cobra.Command {
 					return err
 				}
 			}
+			if bulk.all {
+				return a.decideAll(cmd.Context(), bulk, decision)
+			}
 			return a.decide(cmd, args[0], args[1:], decision)
 		},
 	}
+	bulk.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&input, "input", "", "input in place of what was asked: @file.json, @- or JSON")
 	flags.StringVar(&note, "note", "", "a note for the log")
@@ -74,18 +46,24 @@ func (a *app) approveCommand() *cobra.Command {
 
 func (a *app) denyCommand() *cobra.Command {
 	var reason, digest string
+	var bulk bulkFlags
 	cmd := &cobra.Command{
 		Use:     "deny SESSION CALL…",
 		Short:   "Deny calls that wait; the agent is told the reason",
 		Example: `  jig deny ses_… 3.1 --reason "not before the release"`,
-		Args:    sessionArgs(2, 0),
+		Args:    bulk.args(sessionArgs(2, 0)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 2 && digest != "" {
+			if len(args) != 2 && digest != "" {
 				return usagef("--digest goes with one call")
 			}
-			return a.decide(cmd, args[0], args[1:], jig.Decision{By: a.flags.as, Answer: jig.AnswerDeny, Digest: digest, Reason: reason})
+			decision := jig.Decision{By: a.flags.as, Answer: jig.AnswerDeny, Digest: digest, Reason: reason}
+			if bulk.all {
+				return a.decideAll(cmd.Context(), bulk, decision)
+			}
+			return a.decide(cmd, args[0], args[1:], decision)
 		},
 	}
+	bulk.add(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, in a sentence")
 	cmd.Flags().StringVar(&digest, "digest", "", "deny only what has this digest")
 	return cmd

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
@@ -32,6 +33,13 @@ type decisions interface {
 	Reconcile(ctx context.Context, id string, word jig.Reconciliation) (client.DecideResult, error)
 }
 
+// reviews looks over approvals and recorded calls.
+type reviews interface {
+	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error)
+	Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error)
+	Backtest(ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(client.BacktestPage) error) error
+}
+
 // readings shows what there is.
 type readings interface {
 	Status(ctx context.Context, tenant, id string) (jig.SessionView, error)
@@ -46,6 +54,7 @@ type engine interface {
 	sessions
 	calls
 	decisions
+	reviews
 	readings
 	schedules
 	audits

@@ -14,7 +14,8 @@ import (
 
 // fake is an engine of prepared answers that remembers what it was asked.
 type fake struct {
-	schedules // those of a scheduler
+	schedules   // those of a scheduler
+	reviewFakes // those of reviewers
 
 	started  client.StartOptions
 	existing bool

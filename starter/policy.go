@@ -31,7 +31,7 @@ Nothing is called and nothing is changed.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.policyTestCommand(), a.policyExplainCommand())
+	cmd.AddCommand(a.policyTestCommand(), a.policyExplainCommand(), a.policyBacktestCommand())
 	return cmd
 }
 

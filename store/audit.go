@@ -102,7 +102,12 @@ func (db *DB) AuditRows(ctx context.Context, tenant string, after int64, limit i
 func (db *DB) FindAudit(ctx context.Context, tenant, session string, since, until time.Time, after int64, limit int) ([]jig.AuditRow, error) {
 	var rows []jig.AuditRow
 	err := db.once(ctx, tenant, func(t *tx) {
-		list(t.queue("AuditFind", tenant, after, boundAudit(limit), text(session), moment(since), moment(until)), &rows)
+		args := []any{tenant, after, boundAudit(limit), moment(since), moment(until)}
+		if session == "" {
+			list(t.queue("AuditFind", args...), &rows)
+		} else {
+			list(t.queue("AuditFindSession", append(args, text(session))...), &rows)
+		}
 	})
 	return rows, err
 }

@@ -160,7 +160,8 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 		"grant select on " + versionTable + to,
 		"grant execute on function jig_live_sessions(integer), jig_last_seqs(text[], text[]), jig_prune(timestamptz), jig_erase(), " +
 			"jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval), " +
-			"jig_forget_notices(interval, integer), jig_audit(text, text, text, text)" + to,
+			"jig_forget_notices(interval, integer), jig_audit(text, text, text, text), " +
+			"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz)" + to,
 	} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return migrationError(err, config)

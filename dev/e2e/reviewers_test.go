@@ -269,7 +269,7 @@ func TestSignedDecisions(t *testing.T) {
 	require.Equal(t, jig.CallSucceeded, done.Status)
 	approved := o.told(id, jig.EventToolApproved)
 	require.Len(t, approved, 1)
-	require.Contains(t, string(approved[0].Data), `"claimed":false`)
+	require.NotContains(t, string(approved[0].Data), `"claimed":true`)
 	_, err = o.Pause(t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTenant, By: "ana"})
 	require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))
 }

@@ -105,6 +105,7 @@ const expected = `{
 	"github.com/google/licensecheck": "BSD-3-Clause", "github.com/gowebpki/jcs": "Apache-2.0", "github.com/jackc/pgx/v5": "MIT",
 	"github.com/microcosm-cc/bluemonday": "BSD-3-Clause", "github.com/modelcontextprotocol/go-sdk": "Apache-2.0 MIT CC-BY-4.0",
 	"github.com/ohler55/ojg": "MIT", "github.com/openai/openai-go/v3": "Apache-2.0", "github.com/pressly/goose/v3": "MIT",
+	"github.com/prometheus/client_golang": "Apache-2.0",
 	"github.com/santhosh-tekuri/jsonschema/v6": "Apache-2.0", "github.com/spf13/cobra": "Apache-2.0",
 	"github.com/standard-webhooks/standard-webhooks/libraries": "MIT", "github.com/stretchr/testify": "MIT",
 	"github.com/yuin/goldmark": "MIT", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp": "Apache-2.0 BSD-3-Clause",
