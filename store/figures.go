@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// maxReviewers bounds how many people and tools figures name, the busiest.
+const maxReviewers = 500
+
+// openFiguresRow is the row of the query FiguresOpen.
+type openFiguresRow struct {
+	Count, Approvals, Reconciles, Questions int
+	Oldest                                  time.Time
+	Age                                     []float64
+}
+
+// decidedFiguresRow is a row of the query FiguresDecided.
+type decidedFiguresRow struct {
+	Tool                                                         string
+	Open, Approved, Granted, Denied, Expired, Replaced, Canceled int
+	Seconds                                                      []float64
+}
+
+// reviewerRow is a row of the query FiguresReviewers.
+type reviewerRow struct {
+	By                      string
+	Approved, Denied, Votes int
+	Median                  float64
+}
+
+// Figures says how a tenant's approvals fare: what waits now, and what was decided since a time. It names 500 people and
+// 500 tools at most, the busiest.
+func (db *DB) Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error) {
+	now, err := db.Now(ctx)
+	if err != nil {
+		return jig.Figures{}, err
+	}
+	var open *openFiguresRow
+	var decided []decidedFiguresRow
+	var reviewers []reviewerRow
+	err = db.once(ctx, tenant, func(t *tx) {
+		first(t.queue("FiguresOpen", tenant, now), &open)
+		list(t.queue("FiguresDecided", tenant, since), &decided)
+		list(t.queue("FiguresReviewers", tenant, since, maxReviewers), &reviewers)
+	})
+	if err != nil {
+		return jig.Figures{}, err
+	}
+	f := jig.Figures{
+		Since: since.UTC(), At: now, Reviewers: make([]jig.ReviewerFigures, len(reviewers)), Tools: []jig.ToolFigures{},
+		Open: jig.OpenFigures{Kinds: map[jig.PendingKind]int{}}, Decided: jig.DecidedFigures{Outcomes: map[jig.ApprovalOutcome]int{}},
+	}
+	if open != nil && open.Count > 0 {
+		f.Open.Count, f.Open.Oldest, f.Open.Age = open.Count, open.Oldest.UTC(), spread(open.Age)
+		keep(f.Open.Kinds, jig.PendingApproval, open.Approvals)
+		keep(f.Open.Kinds, jig.PendingReconcile, open.Reconciles)
+		keep(f.Open.Kinds, jig.PendingQuestion, open.Questions)
+	}
+	for i, r := range reviewers {
+		f.Reviewers[i] = jig.ReviewerFigures(r)
+	}
+	for _, r := range decided {
+		if r.Tool == "" {
+			f.Decided = r.total()
+		} else if len(f.Tools) < maxReviewers {
+			f.Tools = append(f.Tools, r.ofTool())
+		}
+	}
+	return f, nil
+}
+
+func (r decidedFiguresRow) total() jig.DecidedFigures {
+	d := jig.DecidedFigures{Outcomes: map[jig.ApprovalOutcome]int{}, Time: spread(r.Seconds)}
+	for outcome, n := range map[jig.ApprovalOutcome]int{
+		jig.OutcomeApproved: r.Approved, jig.OutcomeGranted: r.Granted, jig.OutcomeDenied: r.Denied,
+		jig.OutcomeExpired: r.Expired, jig.OutcomeReplaced: r.Replaced, jig.OutcomeCanceled: r.Canceled,
+	} {
+		keep(d.Outcomes, outcome, n)
+		d.Count += n
+	}
+	d.ExpiryRate = share(r.Expired, r.Expired+r.Approved+r.Denied)
+	return d
+}
+
+func (r decidedFiguresRow) ofTool() jig.ToolFigures {
+	return jig.ToolFigures{
+		Tool: r.Tool, Open: r.Open, Decided: r.Approved + r.Denied, Expired: r.Expired,
+		ApprovedShare: share(r.Approved, r.Approved+r.Denied), Median: spread(r.Seconds).P50,
+	}
+}
+
+// spread reads what percentile_cont gives for the median, 0.9 and 1; nothing of no rows.
+func spread(p []float64) jig.Spread {
+	if len(p) < 3 {
+		return jig.Spread{}
+	}
+	return jig.Spread{P50: p[0], P90: p[1], Max: p[2]}
+}
+
+func share(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// keep notes a number that is not zero.
+func keep[K comparable](m map[K]int, key K, n int) {
+	if n != 0 {
+		m[key] = n
+	}
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// last sorts after every text; a range that ends there is open.
+const last = "\U0010FFFF"
+
+// listedRunes is how much of a name the index of lists holds.
+const listedRunes = 200
+
+// farFuture is after every time that matters, and fits PostgreSQL.
+var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// ListPending lists what waits in a tenant and passes a filter, oldest first, after a cursor ("" to begin); next is "" at
+// the end. A page has limit entries at most (100 when limit is not positive, 1,000 when it is more).
+func (db *DB) ListPending(
+	ctx context.Context, tenant string, filter jig.PendingFilter, after string, limit int,
+) (waiting []jig.Pending, next string, err error) {
+	args, err := listing(tenant, filter, after)
+	if err != nil {
+		return nil, "", err
+	}
+	if limit <= 0 {
+		limit = 100
+	}
+	limit = min(limit, maxPage)
+	var rows []approvalRow
+	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("ApprovalsListed", append(args, limit+1)...), &rows) })
+	if err != nil {
+		return nil, "", err
+	}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		if next, err = encodeCursor(cursor{rows[limit-1].RequestedAt, rows[limit-1].ID}); err != nil {
+			return nil, "", err
+		}
+	}
+	waiting, err = pendings(rows)
+	return waiting, next, err
+}
+
+// listing makes the arguments of ApprovalsListed of a filter, all but the limit.
+func listing(tenant string, f jig.PendingFilter, after string) ([]any, error) {
+	from, err := parseCursor(after)
+	if err != nil {
+		return nil, err
+	}
+	switch f.Kind {
+	case "", jig.PendingApproval, jig.PendingReconcile, jig.PendingQuestion:
+	default:
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a kind of what waits", text(string(f.Kind))).WithField("kind").
+			WithHint("use approval, reconcile or question")
+	}
+	if f.After.After(from.At) {
+		from = cursor{f.After, math.MaxInt64}
+	}
+	before := farFuture
+	if !f.Before.IsZero() {
+		before = f.Before
+	}
+	tool := [2]string{f.Tool, f.Tool}
+	if category, ok := strings.CutSuffix(f.Tool, "*"); ok {
+		if category != "" && !strings.HasSuffix(category, ".") {
+			return nil, jig.Errorf(jig.CodeInvalidInput, "%q is no filter of tools", text(f.Tool)).WithField("tool").
+				WithHint("use a tool's name, or category.* for all tools of a category")
+		}
+		tool = [2]string{category, category + last}
+	}
+	agent, requester := shortened(f.Agent), shortened(f.RequestedBy)
+	args := []any{tenant, from.At, from.ID, before}
+	for _, bounds := range [][2]string{{string(f.Kind), string(f.Kind)}, tool, {f.SessionID, f.SessionID}, {agent, agent}, {requester, requester}} {
+		if bounds[1] == "" {
+			bounds[1] = last
+		}
+		args = append(args, text(bounds[0]), text(bounds[1]))
+	}
+	return append(args, text(f.Agent), text(f.RequestedBy)), nil
+}
+
+// shortened is a name as the index has it.
+func shortened(name string) string {
+	runes := []rune(name)
+	return string(runes[:min(len(runes), listedRunes)])
+}
+
+func encodeCursor(c any) (string, error) {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return "", jig.Errorf(jig.CodeInternal, "writing a cursor: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(b), nil
+}
+
+// decodeCursor reads a cursor that was given out; an empty one leaves into as it is.
+func decodeCursor(s string, into any) error {
+	if s == "" {
+		return nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		err = json.Unmarshal(b, into)
+	}
+	if err != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "the cursor is not one that was given out").WithField("cursor")
+	}
+	return nil
+}
+
+// openRow is a row of the query ApprovalsOpenEverywhere, outcomeRow one of ApprovalsDecidedEverywhere.
+type openRow struct {
+	Tenant, Kind string
+	Count        int64
+	Oldest       time.Time
+}
+
+type outcomeRow struct {
+	Tenant, Outcome string
+	Count           int64
+}
+
+// OpenApprovals counts what waits, over all tenants.
+func (db *DB) OpenApprovals(ctx context.Context) ([]jig.OpenCount, error) {
+	var rows []openRow
+	if err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsOpenEverywhere"), &rows) }); err != nil {
+		return nil, err
+	}
+	counts := make([]jig.OpenCount, len(rows))
+	for i, r := range rows {
+		counts[i] = jig.OpenCount{Tenant: r.Tenant, Kind: jig.PendingKind(r.Kind), Count: r.Count, Oldest: r.Oldest.UTC()}
+	}
+	return counts, nil
+}
+
+// Outcomes counts how approvals ended from one time up to another, over all tenants.
+func (db *DB) Outcomes(ctx context.Context, since, until time.Time) ([]jig.OutcomeCount, error) {
+	var rows []outcomeRow
+	if err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsDecidedEverywhere", since, until), &rows) }); err != nil {
+		return nil, err
+	}
+	counts := make([]jig.OutcomeCount, len(rows))
+	for i, r := range rows {
+		counts[i] = jig.OutcomeCount{Tenant: r.Tenant, Outcome: jig.ApprovalOutcome(r.Outcome), Count: r.Count}
+	}
+	return counts, nil
+}
+
+// paceRow is the row of the query ApprovalsPaceEverywhere.
+type paceRow struct{ P50, P90, P99, ExpiredShare float64 }
+
+// Pace says how fast approvals were decided since a time, over all tenants.
+func (db *DB) Pace(ctx context.Context, since time.Time) (jig.Pace, error) {
+	var row *paceRow
+	err := db.once(ctx, "", func(t *tx) { first(t.queue("ApprovalsPaceEverywhere", since), &row) })
+	if err != nil || row == nil {
+		return jig.Pace{}, err
+	}
+	return jig.Pace(*row), nil
+}
+
+// Now is the database's clock: times that rows carry are its own.
+func (db *DB) Now(ctx context.Context) (time.Time, error) {
+	var now *time.Time
+	err := db.once(ctx, "", func(t *tx) { value(t.queue("DatabaseNow"), &now) })
+	if err != nil || now == nil {
+		return time.Time{}, err
+	}
+	return now.UTC(), nil
+}

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// Bounds of a page of recorded calls: how many, and how much their inputs are together.
+const (
+	maxRecorded      = 500
+	maxRecordedBytes = 16 << 20
+)
+
+// recordedRow is a row of the query CallsRecorded.
+type recordedRow struct {
+	SessionID, CallID, Frame string
+	Pass, Ordinal            int
+	Tool, Version            string
+	Write                    bool
+	Input                    []byte
+	Verdict, Status          string
+	CreatedAt                time.Time
+	AgentName                string
+	Principal                []byte
+	Task                     string
+	SessionInput             []byte
+	Writes                   int
+}
+
+// recordedCursor is where a page of recorded calls ended.
+type recordedCursor struct {
+	Session string `json:"session"`
+	Call    string `json:"call"`
+}
+
+// RecordedCalls returns calls that were admitted since a time, session by session, with what a ruling on them needs, after a
+// cursor ("" to begin); next is "" at the end. A page has limit calls at most (500 when limit is not positive, or more), and
+// 16 MiB of input, or one call. The session's pass and writes are those of when the call was admitted.
+func (db *DB) RecordedCalls(
+	ctx context.Context, tenant string, since time.Time, after string, limit int,
+) (recorded []jig.RecordedCall, next string, err error) {
+	var from recordedCursor
+	if err := decodeCursor(after, &from); err != nil {
+		return nil, "", err
+	}
+	if limit <= 0 || limit > maxRecorded {
+		limit = maxRecorded
+	}
+	var rows []recordedRow
+	err = db.once(ctx, tenant, func(t *tx) {
+		list(t.queue("CallsRecorded", tenant, since, from.Session, from.Call, limit, maxRecordedBytes), &rows)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	recorded = make([]jig.RecordedCall, len(rows))
+	for i := range rows {
+		if recorded[i], err = rows[i].recorded(tenant); err != nil {
+			return nil, "", err
+		}
+	}
+	if len(rows) > 0 { // a short page may have been full of bytes: only an empty one is the end
+		end := rows[len(rows)-1]
+		next, err = encodeCursor(recordedCursor{end.SessionID, end.CallID})
+	}
+	return recorded, next, err
+}
+
+func (r *recordedRow) recorded(tenant string) (jig.RecordedCall, error) {
+	c := jig.RecordedCall{
+		Call: jig.Call{
+			Tenant: tenant, SessionID: r.SessionID, ID: r.CallID, Frame: r.Frame, Pass: r.Pass, Ordinal: r.Ordinal, Tool: r.Tool,
+			Version: r.Version, Write: r.Write, Input: r.Input, Verdict: jig.Verdict(r.Verdict), Status: jig.CallStatus(r.Status),
+			CreatedAt: r.CreatedAt.UTC(),
+		},
+		Session: jig.Session{
+			Tenant: tenant, ID: r.SessionID, Agent: jig.Agent{Name: r.AgentName}, Task: r.Task, Input: json.RawMessage(r.SessionInput),
+			Pass: r.Pass, Writes: r.Writes,
+		},
+	}
+	err := decode(r.Principal, &c.Session.Principal)
+	return c, err
+}
