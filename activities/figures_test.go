@@ -1,0 +1,116 @@
+package activities_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// reviewed is a store of recorded calls and of what waits; what else it has is not used.
+type reviewed struct {
+	activities.Store
+	activities.Catalogue
+
+	calls  []jig.RecordedCall
+	filter jig.PendingFilter
+	cursor string
+	limit  int
+	since  time.Time
+	tested []jig.RecordedCall
+}
+
+func (r *reviewed) ListPending(_ context.Context, tenant string, f jig.PendingFilter, cursor string, limit int) ([]jig.Pending, string, error) {
+	r.filter, r.cursor, r.limit = f, cursor, limit
+	return []jig.Pending{{Tenant: tenant, Call: "1.1"}}, "next", nil
+}
+
+func (r *reviewed) Figures(_ context.Context, tenant string, since time.Time) (jig.Figures, error) {
+	if tenant != "acme" {
+		return jig.Figures{}, jig.Errorf(jig.CodeUnavailable, "down")
+	}
+	return jig.Figures{Since: since}, nil
+}
+
+func (r *reviewed) RecordedCalls(_ context.Context, _ string, since time.Time, cursor string, limit int) ([]jig.RecordedCall, string, error) {
+	r.since, r.cursor, r.limit = since, cursor, limit
+	return r.calls, "next", nil
+}
+
+func (r *reviewed) Tool(name string) (jig.Tool, bool) {
+	return jig.Tool{Name: name}, name != "gone.tool"
+}
+
+func (r *reviewed) Rule(context.Context, jig.Tool, jig.Call, jig.Session, time.Time) (jig.Ruling, error) {
+	return jig.Ruling{}, nil
+}
+
+func (r *reviewed) Backtest(_ context.Context, tenant, document string, calls []jig.RecordedCall) ([]jig.BacktestResult, error) {
+	if document != "the document" || tenant != "acme" {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "no document").WithField("document")
+	}
+	r.tested = calls
+	results := make([]jig.BacktestResult, len(calls))
+	for i, c := range calls {
+		results[i] = jig.BacktestResult{Call: c.Call.ID, Tool: c.Call.Tool, Recorded: c.Call.Verdict}
+		if c.Tool != nil {
+			results[i].Now, results[i].New = jig.VerdictRun, jig.VerdictRun
+			if c.Call.Write {
+				results[i].New, results[i].Rules = jig.VerdictDeny, []string{"a/1", "a/2", "a/3", "a/4", "a/5", "a/6"}
+			}
+		}
+	}
+	return results, nil
+}
+
+func (r *reviewed) activities() *activities.Activities {
+	return activities.New(activities.Deps{Store: r, Catalogue: r, Policy: r})
+}
+
+// failed is the code that an activity failed with.
+func failed(t *testing.T, err error) jig.Code {
+	t.Helper()
+	var e *temporal.ApplicationError
+	require.ErrorAs(t, err, &e)
+	return jig.Code(e.Type())
+}
+
+func TestListPendingByFilter(t *testing.T) {
+	t.Parallel()
+	r := &reviewed{}
+	filter := jig.PendingFilter{Tool: "file.*", Agent: "writer"}
+	for asked, limit := range map[int]int{0: 40, 7: 7, 41: 40, -1: 40} {
+		page, err := r.activities().ListPending(t.Context(), activities.PendingRequest{Tenant: "acme", Filter: filter, Cursor: "c", Limit: asked})
+		require.NoError(t, err)
+		require.Equal(t, activities.ApprovalsPage{Approvals: []jig.Pending{{Tenant: "acme", Call: "1.1"}}, Next: "next"}, page)
+		require.Equal(t, filter, r.filter)
+		require.Equal(t, "c", r.cursor)
+		require.Equal(t, limit, r.limit)
+	}
+}
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	since := time.Unix(1000, 0).UTC()
+	f, err := (&reviewed{}).activities().Figures(t.Context(), activities.FiguresRequest{Tenant: "acme", Since: since})
+	require.NoError(t, err)
+	require.Equal(t, since, f.Since)
+	_, err = (&reviewed{}).activities().Figures(t.Context(), activities.FiguresRequest{Tenant: "other"})
+	require.Equal(t, jig.CodeUnavailable, failed(t, err))
+}
+
+func TestStoreWithoutFigures(t *testing.T) {
+	t.Parallel()
+	a := shelf{}.activities()
+	_, err := a.Figures(t.Context(), activities.FiguresRequest{Tenant: "acme"})
+	require.Equal(t, jig.CodeUnavailable, failed(t, err))
+	_, err = a.ListPending(t.Context(), activities.PendingRequest{Tenant: "acme"})
+	require.Equal(t, jig.CodeUnavailable, failed(t, err))
+	_, err = a.Backtest(t.Context(), activities.BacktestRequest{Tenant: "acme"})
+	require.Equal(t, jig.CodeUnavailable, failed(t, err))
+}

@@ -1,0 +1,47 @@
+package policy
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+// Backtest rules over calls that were made, as of when they were made, with the policies in force and with others in their
+// place. It gives one result for each call, in their order; of a call whose tool is not known (nil) there is no verdict. The
+// error is ctx's.
+func Backtest(ctx context.Context, inForce, instead Set, calls []jig.RecordedCall) ([]jig.BacktestResult, error) {
+	results := make([]jig.BacktestResult, len(calls))
+	for i, c := range calls {
+		if err := ctx.Err(); err != nil {
+			return nil, err //nolint:wrapcheck // the caller's own
+		}
+		r := jig.BacktestResult{
+			SessionID: c.Call.SessionID, Call: c.Call.ID, Tool: c.Call.Tool, At: c.Call.CreatedAt,
+			Recorded: c.Call.Verdict, Status: c.Call.Status,
+		}
+		if c.Tool != nil {
+			x := instead.Explain(ctx, *c.Tool, c.Call, c.Session, c.Call.CreatedAt)
+			r.Now = inForce.Explain(ctx, *c.Tool, c.Call, c.Session, c.Call.CreatedAt).Verdict
+			r.New = x.Verdict
+			for _, spoken := range x.Spoken {
+				r.Rules = append(r.Rules, spoken.Policy+"/"+spoken.Rule)
+			}
+			if len(x.Spoken) > 0 {
+				r.Reason = x.Spoken[0].Reason
+			}
+		}
+		results[i] = r
+	}
+	return results, nil
+}
+
+// With returns the set with a document in the place of the one of its name, or beside the others.
+func (s Set) With(r *Rules) Set {
+	list := []*Rules{r}
+	for _, other := range s {
+		if other.Name() != r.Name() {
+			list = append(list, other)
+		}
+	}
+	return NewSet(list...)
+}

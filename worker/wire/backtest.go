@@ -1,0 +1,50 @@
+package wire
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools/catalog"
+)
+
+// Backtest rules over recorded calls with the tenant's policies in force, and with a document in the place of the one of its
+// name, or beside them. When a policy in force cannot be read, there is nothing to compare with: CONFLICT.
+func (p *policies) Backtest(ctx context.Context, tenant, document string, calls []jig.RecordedCall) ([]jig.BacktestResult, error) {
+	doc, problems := spec.Load("the document", []byte(document))
+	if err := problems.OrNil(); err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the document cannot be read: %w", err).WithField("document").
+			WithHint("`jig validate` says what is wrong, and where")
+	}
+	if doc.Policy == nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the document describes no policy").WithField("document").WithHint("needed: kind: policy")
+	}
+	tried, err := policy.Compile(*doc.Policy, doc.Version)
+	if err != nil {
+		return nil, err
+	}
+	of, err := p.of(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	if of.broken != "" {
+		return nil, jig.Errorf(jig.CodeConflict, "there is nothing to compare with: %s", of.broken).
+			WithHint("register a version of that policy that can be read first")
+	}
+	results, err := policy.Backtest(ctx, of.rules, of.rules.With(tried), calls)
+	for i := range results {
+		if results[i].Tool == catalog.PutTool { // as Rule has it
+			results[i].Now, results[i].New = neverDenied(results[i].Now), neverDenied(results[i].New)
+		}
+	}
+	return results, err
+}
+
+// neverDenied is a verdict on the tool that registers policies.
+func neverDenied(v jig.Verdict) jig.Verdict {
+	if v == jig.VerdictDeny {
+		return jig.VerdictAsk
+	}
+	return v
+}

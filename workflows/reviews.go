@@ -1,0 +1,24 @@
+package workflows
+
+import "github.com/jig-run/jig/activities"
+
+// Activity types that clients start by themselves, to look over approvals and recorded calls.
+const (
+	ReadPending  = "jig.pending"
+	ReadFigures  = "jig.figures"
+	ReadBacktest = "jig.backtest"
+)
+
+// What they take and give.
+type (
+	// PendingRequest asks for a page of what waits in a tenant and passes a filter; the answer is an ApprovalsPage.
+	PendingRequest = activities.PendingRequest
+	// FiguresRequest asks how a tenant's approvals fare; the answer is jig.Figures.
+	FiguresRequest = activities.FiguresRequest
+	// BacktestRequest asks what a policy document would have made of the calls since a time, a page at a time.
+	BacktestRequest = activities.BacktestRequest
+	// BacktestPage is what came of a page of recorded calls.
+	BacktestPage = activities.BacktestPage
+	// BacktestCount is how many calls have the same three verdicts.
+	BacktestCount = activities.BacktestCount
+)
