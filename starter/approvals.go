@@ -1,0 +1,125 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
+)
+
+// pendingFlags narrow what waits.
+type pendingFlags struct {
+	tool, kind, session, agent, requestedBy string
+	older, newer                            string
+}
+
+func (f *pendingFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.tool, "tool", "", "only this tool's, or a category's: file.*")
+	flags.StringVar(&f.session, "session", "", "only this session's")
+	flags.StringVar(&f.agent, "agent", "", "only this agent's")
+	flags.StringVar(&f.requestedBy, "requested-by", "", "only what is done for this principal")
+	flags.StringVar(&f.older, "older", "", "only what has waited longer, e.g. 1h or 2d")
+	flags.StringVar(&f.newer, "newer", "", "only what has waited less long")
+}
+
+// filter reads the flags.
+func (f *pendingFlags) filter(now time.Time) (jig.PendingFilter, error) {
+	p := jig.PendingFilter{Tool: f.tool, Kind: jig.PendingKind(f.kind), SessionID: f.session, Agent: f.agent, RequestedBy: f.requestedBy}
+	switch p.Kind {
+	case "", jig.PendingApproval, jig.PendingReconcile, jig.PendingQuestion:
+	default:
+		return p, usagef("--kind is %q; it can be approval, reconcile or question", f.kind)
+	}
+	var err error
+	if p.Before, err = ago("--older", f.older, now); err != nil {
+		return p, err
+	}
+	p.After, err = ago("--newer", f.newer, now)
+	return p, err
+}
+
+// ago is the time so long before now; zero when nothing is said.
+func ago(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	d, err := spec.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return time.Time{}, usagef("%s is %q; write e.g. 45m, 12h or 30d", flag, text)
+	}
+	return now.Add(-time.Duration(d)).UTC(), nil
+}
+
+func (a *app) approvalsCommand() *cobra.Command {
+	var f pendingFlags
+	var limit int
+	var after string
+	cmd := &cobra.Command{
+		Use:   "approvals",
+		Short: "List what waits for a person, oldest first",
+		Long: `List what waits for a person, oldest first. With --limit one page is listed; what follows it is listed with --after and the
+cursor that was given. For programs: {"approvals": […], "next"?}.`,
+		Example: `  jig approvals
+  jig approvals --tool 'file.*' --older 1h --limit 20
+  jig approvals --session ses_… --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return usagef("--limit is %d; write a number from 1 on", limit)
+			}
+			filter, err := f.filter(time.Now())
+			if err != nil {
+				return err
+			}
+			return a.with(cmd.Context(), func(e engine) error {
+				narrow := filter
+				narrow.SessionID = ""
+				var page client.PendingPage
+				if narrow == (jig.PendingFilter{}) && limit == 0 && after == "" { // workers of older versions know this alone
+					page.Approvals, err = e.Approvals(cmd.Context(), a.flags.tenant, f.session)
+				} else {
+					page, err = e.Pending(cmd.Context(), a.flags.tenant, filter, after, limit)
+				}
+				if err != nil {
+					return err
+				}
+				return a.printPending(page)
+			})
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.kind, "kind", "", "only approvals, reconciliations or questions: approval, reconcile or question")
+	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most (default all)")
+	cmd.Flags().StringVar(&after, "after", "", "go on after this cursor")
+	cmd.AddCommand(a.figuresCommand())
+	return cmd
+}
+
+// pendingReport is what `approvals` prints for programs.
+type pendingReport struct {
+	Approvals []jig.Pending `json:"approvals"`
+	Next      string        `json:"next,omitempty"`
+}
+
+func (a *app) printPending(page client.PendingPage) error {
+	if a.json() {
+		return a.printJSON(pendingReport{Approvals: append([]jig.Pending{}, page.Approvals...), Next: page.Next})
+	}
+	if len(page.Approvals) == 0 {
+		a.say("nothing waits")
+	}
+	for _, p := range page.Approvals {
+		if err := a.print("%s %s", p.SessionID, a.pendingText(a.out, p)); err != nil {
+			return err
+		}
+		a.showCommands(p)
+	}
+	if page.Next != "" {
+		a.say("there is more: --after %s", page.Next)
+	}
+	return nil
+}

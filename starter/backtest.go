@@ -1,0 +1,264 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// shownExamples is how many calls of a group are shown.
+const shownExamples = 5
+
+func (a *app) policyBacktestCommand() *cobra.Command {
+	var since string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "backtest FILE",
+		Short: "Say what a policy document would have made of the calls of the last days",
+		Long: `Say what a policy document would have made of the calls of the last days: what would have been run, asked and denied, and
+how that differs from the policies in force. The document is put in the place of the registered one of its name, or beside the
+others. The worker rules with the tools that it has now, on the arguments that were recorded, changed by people or not. Calls
+that were refused before policy (unknown tools, bad input, duplicates) are left out. Nothing is called and nothing is changed.
+For programs: {"calls", "refused", "unknown", "recorded", "now", "new", "moves": [{"now", "new", "count"}],
+"differences": [{"tool", "rule", "now", "new", "reason"?, "count", "examples": […]}], "results"?} ("results" with --all).`,
+		Example: `  jig policy backtest production.yaml
+  jig policy backtest production.yaml --since 7d --all --output json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, err := ago("--since", since, time.Now())
+			if err != nil {
+				return err
+			}
+			if _, _, err := a.readPolicy(args[0]); err != nil {
+				return err
+			}
+			body, err := a.readFile(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			return a.with(cmd.Context(), func(e engine) error {
+				report := newBacktestReport(from)
+				err := e.Backtest(cmd.Context(), a.flags.tenant, body, from, all, func(page client.BacktestPage) error {
+					report.take(page, all)
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+				report.sort()
+				if a.json() {
+					return a.printJSON(report)
+				}
+				return a.printBacktest(report)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "30d", "how far back calls are taken")
+	cmd.Flags().BoolVar(&all, "all", false, "list every call, also those that nothing changes for")
+	return cmd
+}
+
+// backtestReport is what `policy backtest` prints for programs.
+type backtestReport struct {
+	Since time.Time `json:"since"`
+	// Calls were ruled on; Refused never reached policy, and the tools of Unknown are not known any more.
+	Calls    int                  `json:"calls"`
+	Refused  int                  `json:"refused"`
+	Unknown  int                  `json:"unknown"`
+	Recorded map[jig.Verdict]int  `json:"recorded"`
+	Now      map[jig.Verdict]int  `json:"now"`
+	New      map[jig.Verdict]int  `json:"new"`
+	Moves    []backtestMove       `json:"moves"`
+	Groups   []backtestGroup      `json:"differences"`
+	Results  []jig.BacktestResult `json:"results,omitempty"`
+
+	unknownTools map[string]int
+}
+
+// backtestMove is how many calls go from one verdict to another.
+type backtestMove struct {
+	Now   jig.Verdict `json:"now"`
+	New   jig.Verdict `json:"new"`
+	Count int         `json:"count"`
+}
+
+// backtestGroup are calls of one tool that change in one way because of one rule; without a rule, because one speaks no more.
+type backtestGroup struct {
+	Tool     string               `json:"tool"`
+	Rule     string               `json:"rule"`
+	Now      jig.Verdict          `json:"now"`
+	New      jig.Verdict          `json:"new"`
+	Reason   string               `json:"reason,omitempty"`
+	Count    int                  `json:"count"`
+	Examples []jig.BacktestResult `json:"examples"`
+}
+
+func newBacktestReport(since time.Time) *backtestReport {
+	return &backtestReport{
+		Since: since, Recorded: map[jig.Verdict]int{}, Now: map[jig.Verdict]int{}, New: map[jig.Verdict]int{},
+		Moves: []backtestMove{}, Groups: []backtestGroup{}, unknownTools: map[string]int{},
+	}
+}
+
+func (r *backtestReport) take(page client.BacktestPage, all bool) {
+	r.Refused += page.Refused
+	r.Unknown += page.Unknown
+	for _, c := range page.Tally {
+		r.Calls += c.Count
+		r.Recorded[c.Recorded] += c.Count
+		r.Now[c.Now] += c.Count
+		r.New[c.New] += c.Count
+		i := slices.IndexFunc(r.Moves, func(m backtestMove) bool { return m.Now == c.Now && m.New == c.New })
+		if i < 0 {
+			i = len(r.Moves)
+			r.Moves = append(r.Moves, backtestMove{Now: c.Now, New: c.New})
+		}
+		r.Moves[i].Count += c.Count
+	}
+	for _, result := range page.Results {
+		switch {
+		case result.New == "":
+			r.unknownTools[result.Tool]++
+		case result.Changed():
+			r.group(result)
+		}
+		if all {
+			r.Results = append(r.Results, result)
+		}
+	}
+}
+
+func (r *backtestReport) group(result jig.BacktestResult) {
+	rule := ""
+	if len(result.Rules) > 0 {
+		rule = result.Rules[0]
+	}
+	i := slices.IndexFunc(r.Groups, func(g backtestGroup) bool {
+		return g.Tool == result.Tool && g.Rule == rule && g.Now == result.Now && g.New == result.New
+	})
+	if i < 0 {
+		i = len(r.Groups)
+		r.Groups = append(r.Groups, backtestGroup{Tool: result.Tool, Rule: rule, Now: result.Now, New: result.New, Reason: result.Reason})
+	}
+	g := &r.Groups[i]
+	g.Count++
+	if len(g.Examples) < shownExamples {
+		g.Examples = append(g.Examples, result)
+	}
+}
+
+// sort puts what is most first.
+func (r *backtestReport) sort() {
+	slices.SortFunc(r.Moves, func(a, b backtestMove) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Now, b.Now), cmp.Compare(a.New, b.New))
+	})
+	slices.SortFunc(r.Groups, func(a, b backtestGroup) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.New, b.New))
+	})
+}
+
+func (a *app) printBacktest(r *backtestReport) error {
+	rows := [][]string{{plural(r.Calls, "call", "calls"), "RUN", "ASK", "DENY"}}
+	for _, row := range []struct {
+		name   string
+		counts map[jig.Verdict]int
+	}{{"as it was", r.Recorded}, {"policies in force", r.Now}, {"with the document", r.New}} {
+		cells := []string{row.name}
+		for _, v := range []jig.Verdict{jig.VerdictRun, jig.VerdictAsk, jig.VerdictDeny} {
+			cells = append(cells, strconv.Itoa(row.counts[v]))
+		}
+		rows = append(rows, cells)
+	}
+	if err := table(a.stdout, rows); err != nil {
+		return err
+	}
+	if err := a.printMoves(r); err != nil {
+		return err
+	}
+	for _, g := range r.Groups {
+		because := "no rule speaks any more"
+		if g.Rule != "" {
+			because = fmt.Sprintf("%s: %s", g.Rule, oneLine(g.Reason, 200))
+		}
+		if err := a.print("\n%s: %s to %s, %s (%s)", a.out.bold(oneLine(g.Tool, 0)), a.verdictWord(g.Now), a.verdictWord(g.New),
+			plural(g.Count, "call", "calls"), because); err != nil {
+			return err
+		}
+		if err := a.printResults(g.Examples, false); err != nil {
+			return err
+		}
+		if more := g.Count - len(g.Examples); more > 0 {
+			if err := a.print("  … and %d more", more); err != nil {
+				return err
+			}
+		}
+	}
+	if len(r.Results) > 0 {
+		if err := a.print("\nall calls"); err != nil {
+			return err
+		}
+		if err := a.printResults(r.Results, true); err != nil {
+			return err
+		}
+	}
+	a.sayLeftOut(r)
+	return nil
+}
+
+// printMoves prints how many calls go from which verdict to which other.
+func (a *app) printMoves(r *backtestReport) error {
+	same := 0
+	var rows [][]string
+	for _, m := range r.Moves {
+		if m.Now == m.New {
+			same += m.Count
+			continue
+		}
+		rows = append(rows, []string{fmt.Sprintf("  %s to %s", m.Now, m.New), strconv.Itoa(m.Count)})
+	}
+	if len(rows) == 0 {
+		return a.print("\nthe document changes nothing")
+	}
+	if err := a.print("\nthe document changes %s, and leaves %d as they are", plural(r.Calls-same, "call", "calls"), same); err != nil {
+		return err
+	}
+	return table(a.stdout, rows)
+}
+
+func (a *app) printResults(results []jig.BacktestResult, verdicts bool) error {
+	rows := make([][]string, len(results))
+	for i, r := range results {
+		row := []string{"  " + r.SessionID, r.Call, r.At.Local().Format(time.DateTime)}
+		switch {
+		case verdicts && r.New == "":
+			row = append(row, oneLine(r.Tool, 60), "unknown tool")
+		case verdicts:
+			row = append(row, oneLine(r.Tool, 60), fmt.Sprintf("%s to %s", r.Now, r.New))
+		}
+		rows[i] = append(row, fmt.Sprintf("then %s, %s", r.Recorded, r.Status))
+	}
+	return table(a.stdout, rows)
+}
+
+// sayLeftOut says which calls were not ruled on, and why.
+func (a *app) sayLeftOut(r *backtestReport) {
+	if r.Refused > 0 {
+		a.say("left out: %s refused before policy (unknown tool, bad input, duplicate)", plural(r.Refused, "call that was", "calls that were"))
+	}
+	if r.Unknown > 0 {
+		names := make([]string, 0, len(r.unknownTools))
+		for name := range r.unknownTools {
+			names = append(names, oneLine(name, 60))
+		}
+		slices.Sort(names)
+		a.say("left out: %s of tools that the worker does not have: %s", plural(r.Unknown, "call", "calls"), strings.Join(names, ", "))
+	}
+}

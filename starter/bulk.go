@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"charm.land/huh/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+)
+
+// bulkBatch is how many calls of a session are decided with one request.
+const bulkBatch = 50
+
+// bulkFlags say that all approvals that pass a filter are decided.
+type bulkFlags struct {
+	filter   pendingFlags
+	all, yes bool
+}
+
+func (f *bulkFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.all, "all", false, "all that the following filters leave, in place of SESSION CALL…")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "with --all: do not ask whether to go on")
+	f.filter.add(cmd)
+}
+
+// args checks the arguments: none with --all, and like those of one call without.
+func (f *bulkFlags) args(one cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		narrowed := f.filter != pendingFlags{}
+		switch {
+		case !f.all && (f.yes || narrowed):
+			return usagef("filters and --yes go with --all")
+		case !f.all:
+			return one(cmd, args)
+		case len(args) > 0:
+			return usagef("with --all, filters say what is decided: leave SESSION and CALL out")
+		case !narrowed:
+			return usagef("say what --all is: --tool NAME, --agent NAME and the like; --tool '*' for everything")
+		}
+		return nil
+	}
+}
+
+// bulkItem is what became of one approval.
+type bulkItem struct {
+	SessionID string `json:"session_id"`
+	Tool      string `json:"tool"`
+	jig.Ruled
+}
+
+// bulkFailed is the outcome of an item whose session could not be reached.
+const bulkFailed = "failed"
+
+// bulkReport is what a bulk decision prints for programs.
+type bulkReport struct {
+	Decisions []bulkItem `json:"decisions"`
+	Accepted  int        `json:"accepted"`
+	// Refused counts the items that were not accepted, failed ones included.
+	Refused int `json:"refused"`
+}
+
+// decideAll decides all approvals that pass the filter alike, each bound to what was shown. It asks first, unless it is told not to.
+func (a *app) decideAll(ctx context.Context, f bulkFlags, like jig.Decision) error {
+	filter, err := f.filter.filter(time.Now())
+	if err != nil {
+		return err
+	}
+	filter.Kind = jig.PendingApproval
+	if !f.yes && (a.json() || !a.interactive) {
+		return usagef("nobody can be asked here whether to go on: look with `%s`, then add --yes", a.command(append([]string{"approvals"}, f.words()...)...))
+	}
+	return a.with(ctx, func(e engine) error {
+		page, err := e.Pending(ctx, a.flags.tenant, filter, "", 0)
+		if err != nil {
+			return err
+		}
+		list := page.Approvals
+		if len(list) == 0 {
+			if a.json() {
+				return a.printJSON(bulkReport{Decisions: []bulkItem{}})
+			}
+			a.say("nothing waits that the filters leave")
+			return nil
+		}
+		if !f.yes {
+			a.showBulk(list)
+			going, err := a.confirm(ctx, fmt.Sprintf("%s %s?", strings.ToUpper(string(like.Answer[:1]))+string(like.Answer[1:]),
+				plural(len(list), "call", "calls")))
+			if err != nil {
+				return err
+			}
+			if !going {
+				a.say("nothing was decided")
+				return silent(exitFailed)
+			}
+		}
+		return a.printBulk(decideEach(ctx, e, list, like), like.Answer)
+	})
+}
+
+// words are the filters as the user would type them.
+func (f *bulkFlags) words() []string {
+	var words []string
+	for _, flag := range []struct{ name, value string }{
+		{"--tool", f.filter.tool},
+		{"--session", f.filter.session},
+		{"--agent", f.filter.agent},
+		{"--requested-by", f.filter.requestedBy},
+		{"--older", f.filter.older},
+		{"--newer", f.filter.newer},
+	} {
+		if flag.value != "" {
+			words = append(words, flag.name, flag.value)
+		}
+	}
+	return words
+}
+
+// showBulk shows on stderr what is about to be decided, all of it.
+func (a *app) showBulk(list []jig.Pending) {
+	for _, p := range list {
+		a.say("%s %s", p.SessionID, a.pendingText(a.err, p))
+	}
+}
+
+// confirm asks a person whether to go on; no is the answer that is offered.
+func (a *app) confirm(ctx context.Context, question string) (bool, error) {
+	going := false
+	form := huh.NewForm(huh.NewGroup(huh.NewConfirm().Title(question).Value(&going))).
+		WithInput(a.stdin).WithOutput(a.stderr).WithAccessible(a.env["ACCESSIBLE"] != "" || a.env["TERM"] == "dumb")
+	err := form.RunWithContext(ctx)
+	switch {
+	case errors.Is(err, huh.ErrUserAborted), ctx.Err() != nil:
+		return false, errAborted
+	case err != nil:
+		return false, fmt.Errorf("ask on the terminal: %w", err)
+	}
+	return going, nil
+}
+
+// decideEach sends the decisions, some of a session at a time, and gives one result for each approval. A session that cannot
+// be reached does not keep the others from being decided; once nobody answers, the rest is not tried.
+func decideEach(ctx context.Context, e engine, list []jig.Pending, like jig.Decision) []bulkItem {
+	var sessions []string
+	of := map[string][]jig.Pending{}
+	for _, p := range list {
+		if _, known := of[p.SessionID]; !known {
+			sessions = append(sessions, p.SessionID)
+		}
+		of[p.SessionID] = append(of[p.SessionID], p)
+	}
+	items := make([]bulkItem, 0, len(list))
+	var gone error
+	for _, session := range sessions {
+		for batch := range slices.Chunk(of[session], bulkBatch) {
+			if gone == nil && ctx.Err() != nil {
+				gone = ctx.Err()
+			}
+			if gone != nil {
+				items = append(items, failedItems(batch, "not tried: "+jig.AsError(gone).Message)...)
+				continue
+			}
+			done, err := decideBatch(ctx, e, batch, like)
+			items = append(items, done...)
+			if jig.CodeOf(err) == jig.CodeUnavailable {
+				gone = err
+			}
+		}
+	}
+	return items
+}
+
+// decideBatch decides approvals of one session, each with the digest of what was listed. The error is told of in the items, too.
+func decideBatch(ctx context.Context, e engine, batch []jig.Pending, like jig.Decision) ([]bulkItem, error) {
+	decisions := make([]jig.Decision, len(batch))
+	for i, p := range batch {
+		decisions[i] = like
+		decisions[i].Call, decisions[i].Digest = p.Call, p.Digest
+	}
+	result, err := e.Decide(ctx, batch[0].SessionID, decisions)
+	if err != nil {
+		return failedItems(batch, jig.AsError(err).Message), err
+	}
+	items := failedItems(batch, "the worker did not say what became of it")
+	for i, p := range batch {
+		if at := slices.IndexFunc(result.Decisions, func(r jig.Ruled) bool { return r.Call == p.Call }); at >= 0 {
+			items[i].Ruled = result.Decisions[at]
+		}
+	}
+	return items, nil
+}
+
+func failedItems(batch []jig.Pending, why string) []bulkItem {
+	items := make([]bulkItem, len(batch))
+	for i, p := range batch {
+		items[i] = bulkItem{SessionID: p.SessionID, Tool: p.Tool, Ruled: jig.Ruled{Call: p.Call, Outcome: bulkFailed, Reason: why}}
+	}
+	return items
+}
+
+// printBulk prints a result for each item; one that was not accepted makes a failure.
+func (a *app) printBulk(items []bulkItem, answer jig.Answer) error {
+	report := bulkReport{Decisions: items}
+	for _, item := range items {
+		if item.Outcome == jig.DecisionAccepted {
+			report.Accepted++
+		} else {
+			report.Refused++
+		}
+	}
+	code := exitDone
+	if report.Refused > 0 {
+		code = exitFailed
+	}
+	if a.json() {
+		if err := a.printJSON(report); err != nil {
+			return err
+		}
+		return silent(code)
+	}
+	for _, item := range items {
+		line := a.ruledLine(a.out, item.Ruled, answer, item.Tool, false)
+		if item.Outcome == bulkFailed {
+			line = fmt.Sprintf("%s %s: %s", a.out.red(item.Call), "the decision failed", oneLine(item.Reason, 0))
+		}
+		if err := a.print("%s %s", item.SessionID, line); err != nil {
+			return err
+		}
+	}
+	a.say("%d accepted, %d not", report.Accepted, report.Refused)
+	return silent(code)
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// bulkEngine remembers requests; refuse and fail say what becomes of some.
+type bulkEngine struct {
+	*fake
+
+	requests []string
+	refuse   string
+	fail     map[string]error
+}
+
+func (e *bulkEngine) Decide(_ context.Context, id string, decisions []jig.Decision) (client.DecideResult, error) {
+	var words []string
+	for _, d := range decisions {
+		words = append(words, fmt.Sprintf("%s %s %s by %s", d.Answer, d.Call, d.Digest, d.By))
+	}
+	e.requests = append(e.requests, id+": "+strings.Join(words, ", "))
+	result := client.DecideResult{SessionID: id}
+	for _, d := range decisions {
+		ruled := jig.Ruled{Call: d.Call, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}
+		if d.Call == e.refuse {
+			ruled.Outcome, ruled.Reason = jig.DecisionRefused, "it is not for you"
+		}
+		result.Decisions = append(result.Decisions, ruled)
+	}
+	return result, e.fail[id]
+}
+
+func waitingIn(calls ...string) *bulkEngine {
+	e := &bulkEngine{fake: &fake{}, fail: map[string]error{}}
+	for _, call := range calls {
+		session, id, _ := strings.Cut(call, " ")
+		e.page.Approvals = append(e.page.Approvals, jig.Pending{SessionID: session, Call: id, Tool: "file.write", Digest: "d" + id, Kind: jig.PendingApproval})
+	}
+	return e
+}
+
+// terminal is a person at a terminal who types words.
+func terminal(words string) func(*app) {
+	return func(a *app) {
+		a.interactive, a.stdin = true, strings.NewReader(words)
+		a.env["TERM"] = "dumb"
+	}
+}
+
+func TestApproveAll(t *testing.T) {
+	t.Parallel()
+	e := waitingIn("ses_1 1.1", "ses_2 4.2", "ses_1 1.2")
+	got := jigCLI(t, e, nil, "approve", "--all", "--tool", "file.*", "--agent", "docs", "--yes", "--note", "ok")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Equal(t, []string{"ses_1: approve 1.1 d1.1 by ana, approve 1.2 d1.2 by ana", "ses_2: approve 4.2 d4.2 by ana"}, e.requests)
+	require.Equal(t, "ses_1 approved 1.1 file.write\nses_1 approved 1.2 file.write\nses_2 approved 4.2 file.write\n", got.stdout)
+	require.Contains(t, got.stderr, "3 accepted, 0 not")
+	require.Equal(t, jig.PendingFilter{Tool: "file.*", Agent: "docs", Kind: jig.PendingApproval}, e.filter)
+	require.Zero(t, e.limit)
+}
+
+func TestDenyAllTellsOfEachItem(t *testing.T) {
+	t.Parallel()
+	e := waitingIn("ses_1 1.1", "ses_1 1.2", "ses_2 1.1", "ses_3 1.9")
+	e.refuse = "1.2"
+	e.fail["ses_2"] = jig.Errorf(jig.CodeConflict, "session ses_2 has ended")
+	got := jigCLI(t, e, nil, "deny", "--all", "--tool", "*", "--yes", "--output", "json")
+	require.Equal(t, exitFailed, got.code)
+	require.JSONEq(t, `{"accepted":2,"refused":2,"decisions":[
+		{"session_id":"ses_1","tool":"file.write","call":"1.1","outcome":"accepted","status":"reserved"},
+		{"session_id":"ses_1","tool":"file.write","call":"1.2","outcome":"refused","reason":"it is not for you","status":"reserved"},
+		{"session_id":"ses_2","tool":"file.write","call":"1.1","outcome":"failed","reason":"session ses_2 has ended"},
+		{"session_id":"ses_3","tool":"file.write","call":"1.9","outcome":"accepted","status":"reserved"}]}`, got.stdout)
+
+	got = jigCLI(t, e, nil, "deny", "--all", "--tool", "*", "--yes")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stdout, "ses_1 1.2 the decision was refused: it is not for you\n")
+	require.Contains(t, got.stdout, "ses_2 1.1 the decision failed: session ses_2 has ended\n")
+
+	e.fail["ses_2"] = jig.Errorf(jig.CodeUnavailable, "no worker is answering")
+	got = jigCLI(t, e, nil, "deny", "--all", "--tool", "*", "--yes")
+	require.Contains(t, got.stdout, "ses_3 1.9 the decision failed: not tried: no worker is answering\n")
+}
+
+func TestBulkIsSentInBatches(t *testing.T) {
+	t.Parallel()
+	var calls []string
+	for i := range 120 {
+		calls = append(calls, "ses_1 "+jig.CallID(1, i+1))
+	}
+	e := waitingIn(calls...)
+	got := jigCLI(t, e, nil, "approve", "--all", "--session", "ses_1", "--yes", "--output", "json")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Len(t, e.requests, 3)
+	var report bulkReport
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
+	require.Len(t, report.Decisions, 120)
+	require.Equal(t, 120, report.Accepted)
+}
+
+// Nothing is decided in silence: a person sees what waits and says yes, or --yes was given.
+func TestBulkAsksFirst(t *testing.T) {
+	t.Parallel()
+	for words, row := range map[string]struct{ code, requests int }{"y\n": {exitDone, 1}, "n\n": {exitFailed, 0}, "\n": {exitFailed, 0}} {
+		e := waitingIn("ses_1 1.1")
+		got := jigCLI(t, e, terminal(words), "approve", "--all", "--tool", "file.write")
+		require.Equal(t, row.code, got.code, "%q: %s", words, got.stderr)
+		require.Len(t, e.requests, row.requests, "%q", words)
+		require.Contains(t, got.stderr, "ses_1 1.1 file.write waits for approval")
+		require.Contains(t, got.stderr, "Approve 1 call?")
+	}
+	for name, change := range map[string]func(*app){"no terminal": nil, "for a program": terminal("y\n")} {
+		e := waitingIn("ses_1 1.1")
+		args := []string{"approve", "--all", "--tool", "file.write"}
+		if change != nil {
+			args = append(args, "--output", "json")
+		}
+		got := jigCLI(t, e, change, args...)
+		require.Equal(t, exitUsage, got.code, name)
+		require.Contains(t, got.stderr, "jig approvals --tool file.write", name)
+		require.Contains(t, got.stderr, "--yes", name)
+		require.Empty(t, e.requests, name)
+	}
+}
+
+func TestBulkOfNothing(t *testing.T) {
+	t.Parallel()
+	got := jigCLI(t, waitingIn(), nil, "approve", "--all", "--tool", "a.b", "--yes")
+	require.Equal(t, exitDone, got.code)
+	require.Contains(t, got.stderr, "nothing waits")
+	got = jigCLI(t, waitingIn(), nil, "approve", "--all", "--tool", "a.b", "--yes", "--output", "json")
+	require.JSONEq(t, `{"decisions":[],"accepted":0,"refused":0}`, got.stdout)
+}
+
+func TestBulkMistakes(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"no filter":             {"approve", "--all"},
+		"no filter but yes":     {"deny", "--all", "--yes"},
+		"calls as well":         {"approve", "ses_1", "1.1", "--all", "--tool", "a.b"},
+		"a filter without all":  {"approve", "ses_1", "1.1", "--tool", "a.b"},
+		"yes without all":       {"deny", "ses_1", "1.1", "--yes"},
+		"a digest for all":      {"approve", "--all", "--tool", "a.b", "--digest", "d", "--yes"},
+		"an input for all":      {"approve", "--all", "--tool", "a.b", "--input", "{}", "--yes"},
+		"a digest for all, too": {"deny", "--all", "--tool", "a.b", "--digest", "d", "--yes"},
+		"an odd time":           {"deny", "--all", "--older", "x", "--yes"},
+	} {
+		e := waitingIn("ses_1 1.1")
+		got := jigCLI(t, e, nil, args...)
+		require.Equal(t, exitUsage, got.code, name)
+		require.NotEmpty(t, got.stderr, name)
+		require.Empty(t, e.requests, name)
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+)
+
+func (a *app) figuresCommand() *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use:   "figures",
+		Short: "Say how approvals fare: what waits, how fast people decide, what expires",
+		Long: `Say how approvals fare: what waits and for how long, how those of the last days ended, how long people took to decide, per
+reviewer and per tool. An approval that takes several people counts for the one who gave the last word; "votes" counts every
+word. For programs: the figures as one document, with times in seconds.`,
+		Example: `  jig approvals figures
+  jig approvals figures --since 7d --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			from, err := ago("--since", since, time.Now())
+			if err != nil {
+				return err
+			}
+			return a.with(cmd.Context(), func(e engine) error {
+				f, err := e.Figures(cmd.Context(), a.flags.tenant, from)
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					return a.printJSON(f)
+				}
+				return a.printFigures(f)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "30d", "how far back decisions are counted")
+	return cmd
+}
+
+func (a *app) printFigures(f jig.Figures) error {
+	waits := "nothing waits"
+	if f.Open.Count > 0 {
+		var kinds []string
+		for _, kind := range []jig.PendingKind{jig.PendingApproval, jig.PendingReconcile, jig.PendingQuestion} {
+			if n := f.Open.Kinds[kind]; n > 0 {
+				kinds = append(kinds, fmt.Sprintf("%d %s", n, kind))
+			}
+		}
+		waits = fmt.Sprintf("%d (%s); the oldest for %s, half of them for %s or more", f.Open.Count, strings.Join(kinds, ", "),
+			lasting(f.Open.Age.Max), lasting(f.Open.Age.P50))
+	}
+	rows := [][]string{{"waiting", waits}, {"ended", a.outcomes(f)}}
+	if f.Decided.Time.Max > 0 {
+		rows = append(rows, []string{"time to decision", fmt.Sprintf("half within %s, 90%% within %s, the longest %s",
+			lasting(f.Decided.Time.P50), lasting(f.Decided.Time.P90), lasting(f.Decided.Time.Max))})
+	}
+	rows = append(rows, []string{"expiry rate", percent(f.Decided.ExpiryRate)})
+	if err := table(a.stdout, rows); err != nil {
+		return err
+	}
+	if len(f.Reviewers) > 0 {
+		rows = [][]string{{"REVIEWER", "APPROVED", "DENIED", "VOTES", "MEDIAN"}}
+		for _, r := range f.Reviewers {
+			rows = append(rows, []string{oneLine(r.By, 60), strconv.Itoa(r.Approved), strconv.Itoa(r.Denied), strconv.Itoa(r.Votes), lasting(r.Median)})
+		}
+		if err := a.printTable(rows); err != nil {
+			return err
+		}
+	}
+	if len(f.Tools) > 0 {
+		rows = [][]string{{"TOOL", "WAITING", "DECIDED", "APPROVED", "EXPIRED", "MEDIAN"}}
+		for _, r := range f.Tools {
+			approved := "–"
+			if r.Decided > 0 {
+				approved = percent(r.ApprovedShare)
+			}
+			rows = append(rows, []string{
+				oneLine(r.Tool, 60), strconv.Itoa(r.Open), strconv.Itoa(r.Decided), approved, strconv.Itoa(r.Expired), lasting(r.Median),
+			})
+		}
+		return a.printTable(rows)
+	}
+	return nil
+}
+
+// printTable prints a table after an empty line.
+func (a *app) printTable(rows [][]string) error {
+	if err := a.print(""); err != nil {
+		return err
+	}
+	return table(a.stdout, rows)
+}
+
+func (a *app) outcomes(f jig.Figures) string {
+	text := fmt.Sprintf("%d since %s", f.Decided.Count, f.Since.Local().Format(time.DateTime))
+	var parts []string
+	for _, o := range []jig.ApprovalOutcome{
+		jig.OutcomeApproved, jig.OutcomeGranted, jig.OutcomeDenied, jig.OutcomeExpired, jig.OutcomeReplaced, jig.OutcomeCanceled,
+	} {
+		if n := f.Decided.Outcomes[o]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+		}
+	}
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	return text
+}
+
+// lasting is a number of seconds in one or two units.
+func lasting(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
+	day := 24 * time.Hour
+	switch {
+	case seconds <= 0:
+		return "–"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(1, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 2*day:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd%dh", d/day, int(d.Hours())%24)
+	}
+}
+
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// reviewFakes are prepared answers to reviewers, and what they asked.
+type reviewFakes struct {
+	page     client.PendingPage
+	filter   jig.PendingFilter
+	cursor   string
+	limit    int
+	figures  jig.Figures
+	since    time.Time
+	backtest []client.BacktestPage
+	document string
+	all      bool
+	failing  error
+}
+
+func (f *reviewFakes) Pending(_ context.Context, _ string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error) {
+	f.filter, f.cursor, f.limit = filter, cursor, limit
+	return f.page, f.failing
+}
+
+func (f *reviewFakes) Figures(_ context.Context, _ string, since time.Time) (jig.Figures, error) {
+	f.since = since
+	return f.figures, f.failing
+}
+
+func (f *reviewFakes) Backtest(
+	_ context.Context, _ string, document []byte, since time.Time, all bool, fn func(client.BacktestPage) error,
+) error {
+	f.document, f.since, f.all = string(document), since, all
+	for _, page := range f.backtest {
+		if err := fn(page); err != nil {
+			return err
+		}
+	}
+	return f.failing
+}
