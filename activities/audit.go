@@ -49,15 +49,14 @@ func (a *Activities) ReadAudit(ctx context.Context, in AuditRequest) (AuditPage,
 }
 
 func (a *Activities) readAudit(ctx context.Context, in AuditRequest) (page AuditPage, err error) {
-	store := a.store
-	if page.HeadN, page.HeadHash, err = store.AuditHead(ctx, in.Tenant); err != nil {
+	if page.HeadN, page.HeadHash, err = a.store.AuditHead(ctx, in.Tenant); err != nil {
 		return page, err
 	}
 	var rows []jig.AuditRow
 	if in.SessionID == "" && in.Since.IsZero() && in.Until.IsZero() {
-		rows, err = store.AuditRows(ctx, in.Tenant, in.After, auditPageRows)
+		rows, err = a.store.AuditRows(ctx, in.Tenant, in.After, auditPageRows)
 	} else {
-		rows, err = store.FindAudit(ctx, in.Tenant, in.SessionID, in.Since, in.Until, in.After, auditPageRows)
+		rows, err = a.store.FindAudit(ctx, in.Tenant, in.SessionID, in.Since, in.Until, in.After, auditPageRows)
 	}
 	size := 0
 	for _, row := range rows {

@@ -3,33 +3,19 @@ package client
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
 )
 
-// readAudit is the activity type under which workers answer an AuditRequest.
-const readAudit = "jig.audit"
-
-// AuditRequest asks for the rows of a tenant's audit chain after a number, oldest first. SessionID, Since and Until narrow it:
-// then the rows are no chain.
-type AuditRequest struct {
-	Tenant    string    `json:"tenant"`
-	After     int64     `json:"after,omitempty"`
-	SessionID string    `json:"session_id,omitempty"`
-	Since     time.Time `json:"since,omitzero"`
-	Until     time.Time `json:"until,omitzero"`
-}
-
-// AuditPage is a page of rows, at most 128 KiB of them.
-type AuditPage struct {
-	Rows []jig.AuditRow `json:"rows"`
-	// More says that rows follow these.
-	More bool `json:"more,omitempty"`
-	// HeadN and HeadHash are the end of the tenant's chain, read before the rows.
-	HeadN    int64  `json:"head_n"`
-	HeadHash string `json:"head_hash"`
-}
+// What is asked of a tenant's audit chain, and a page of what comes back.
+type (
+	// AuditRequest asks for the rows of a tenant's chain after a number, oldest first. With SessionID, Since or Until they are no
+	// chain.
+	AuditRequest = workflows.AuditRequest
+	// AuditPage is a page of rows, at most 128 KiB of them, with the end of the tenant's chain.
+	AuditPage = workflows.AuditPage
+)
 
 // Audit calls fn with page after page of a tenant's audit rows, at least once, until all were given or fn returns an error. Rows
 // that are appended after the first page was asked for are left out, so that an export ends at the first page's head.
@@ -37,7 +23,7 @@ func (c *Client) Audit(ctx context.Context, request AuditRequest, fn func(AuditP
 	head := int64(-1)
 	for {
 		var page AuditPage
-		if err := c.ask(ctx, readAudit, 0, request, &page); err != nil {
+		if err := c.ask(ctx, workflows.ReadAudit, 0, request, &page); err != nil {
 			return err
 		}
 		if head < 0 {
