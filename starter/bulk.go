@@ -100,7 +100,7 @@ func (a *app) decideAll(ctx context.Context, f bulkFlags, like jig.Decision) err
 				return silent(exitFailed)
 			}
 		}
-		return a.printBulk(decideEach(ctx, e, list, like), like.Answer)
+		return a.printBulk(a.decideEach(ctx, e, list, like), like.Answer)
 	})
 }
 
@@ -146,7 +146,7 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 
 // decideEach sends the decisions, some of a session at a time, and gives one result for each approval. A session that cannot
 // be reached does not keep the others from being decided; once nobody answers, the rest is not tried.
-func decideEach(ctx context.Context, e engine, list []jig.Pending, like jig.Decision) []bulkItem {
+func (a *app) decideEach(ctx context.Context, e engine, list []jig.Pending, like jig.Decision) []bulkItem {
 	var sessions []string
 	of := map[string][]jig.Pending{}
 	for _, p := range list {
@@ -166,7 +166,7 @@ func decideEach(ctx context.Context, e engine, list []jig.Pending, like jig.Deci
 				items = append(items, failedItems(batch, "not tried: "+jig.AsError(gone).Message)...)
 				continue
 			}
-			done, err := decideBatch(ctx, e, batch, like)
+			done, err := a.decideBatch(ctx, e, batch, like)
 			items = append(items, done...)
 			if jig.CodeOf(err) == jig.CodeUnavailable {
 				gone = err
@@ -177,7 +177,7 @@ func decideEach(ctx context.Context, e engine, list []jig.Pending, like jig.Deci
 }
 
 // decideBatch decides approvals of one session, each with the digest of what was listed. The error is told of in the items, too.
-func decideBatch(ctx context.Context, e engine, batch []jig.Pending, like jig.Decision) ([]bulkItem, error) {
+func (a *app) decideBatch(ctx context.Context, e engine, batch []jig.Pending, like jig.Decision) ([]bulkItem, error) {
 	decisions := make([]jig.Decision, len(batch))
 	for i, p := range batch {
 		decisions[i] = like
