@@ -29,6 +29,8 @@ type Ruling struct {
 	Terms Terms `json:"terms,omitzero"`
 	// Base says that the tool's contract alone gave the verdict: no rule made it stricter.
 	Base bool `json:"base,omitempty"`
+	// Person says that no grant may answer: what policy asks for could not be worked out.
+	Person bool `json:"person,omitempty"`
 }
 
 // PendingKind says what a waiting call waits for.

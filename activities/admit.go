@@ -226,6 +226,9 @@ func (a *Activities) decideOn(ctx context.Context, cover *cover, tool jig.Tool, 
 		return nil, nil //nolint:nilnil // nothing is asked
 	}
 	pending := a.pending(cover.session, tool, *call, ruling)
+	if ruling.Person {
+		return &pending, nil
+	}
 	if err := cover.apply(ctx, tool, call, &pending); err != nil {
 		return nil, err
 	}

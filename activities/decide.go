@@ -316,7 +316,7 @@ func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled,
 	if call.Frame != "" && !slices.Contains(heard.Frames, call.Frame) {
 		heard.Frames = append(heard.Frames, call.Frame)
 	}
-	if call.Status != jig.CallReserved && !(waits && call.Status == jig.CallWaiting) {
+	if call.Status != jig.CallReserved && (!waits || call.Status != jig.CallWaiting) {
 		return nil
 	}
 	ref, err := a.ref(ctx, call)

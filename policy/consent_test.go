@@ -55,6 +55,9 @@ func (q request) becomes(t testing.TB, rules policy.Set, grants []*policy.GrantR
 		return "denied"
 	case jig.VerdictAsk, jig.VerdictRefuse:
 	}
+	if ruling.Person {
+		return "waits"
+	}
 	for _, g := range grants {
 		covers, err := g.Covers(t.Context(), q.tool, q.call, q.session, q.now)
 		if !covers {

@@ -63,5 +63,6 @@ func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session 
 	if x.Verdict == jig.VerdictAsk {
 		ask(&x.Ruling, x.Spoken)
 	}
+	x.Person = slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.Failed })
 	return x
 }

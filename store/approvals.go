@@ -57,7 +57,7 @@ func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Tim
 			lapse = jig.Lapse{Status: jig.CallExpired, OnExpiry: pending.Consent().Terms.OnExpiry}
 			err = t.expire(s, pending, l)
 		} else {
-			err = t.remind(s, &pending, now, l)
+			t.remind(s, &pending, now, l)
 			lapse.Ask = &pending
 		}
 		if err != nil {
@@ -93,7 +93,7 @@ func (t *tx) expire(s subject, pending jig.Pending, l *log) error {
 }
 
 // remind sees to the reminders and escalations that are due by now.
-func (t *tx) remind(s subject, pending *jig.Pending, now time.Time, l *log) error {
+func (t *tx) remind(s subject, pending *jig.Pending, now time.Time, l *log) {
 	since := pending.RequestedAt
 	if s.approval.NoticedAt != nil {
 		since = s.approval.NoticedAt.UTC()
@@ -112,14 +112,13 @@ func (t *tx) remind(s subject, pending *jig.Pending, now time.Time, l *log) erro
 		l.notices = append(l.notices, n)
 	}
 	if !now.After(since) {
-		return nil
+		return
 	}
 	t.queue("ApprovalNoticed", t.tenant, s.approval.ID, now)
 	pending.NextAt = consent.Next(now)
 	if !pending.ExpiresAt.IsZero() && !pending.NextAt.Before(pending.ExpiresAt) {
 		pending.NextAt = time.Time{}
 	}
-	return nil
 }
 
 // noticeID names a notice, the same however often its transaction is tried.

@@ -224,7 +224,8 @@ func (t *tx) vote(d decision, l *log) (jig.Ruled, error) {
 	l.audits = append(l.audits, entry)
 	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}
 	t.decided(d, l, ruled)
-	return ruled, t.grant(d, l, &ruled)
+	t.grant(d, l, &ruled)
+	return ruled, nil
 }
 
 // decided tells those who are not looking what became of an approval.
@@ -235,9 +236,9 @@ func (t *tx) decided(d decision, l *log, ruled jig.Ruled) {
 }
 
 // grant keeps the standing approval that comes with an approval.
-func (t *tx) grant(d decision, l *log, ruled *jig.Ruled) error {
+func (t *tx) grant(d decision, l *log, ruled *jig.Ruled) {
 	if d.Grant == nil {
-		return nil
+		return
 	}
 	g := *d.Grant
 	g.By = nil
@@ -252,7 +253,6 @@ func (t *tx) grant(d decision, l *log, ruled *jig.Ruled) error {
 	})
 	l.audits = append(l.audits, grantEntry(g, d.Principal, d.Evidence))
 	ruled.Grant = g.ID
-	return nil
 }
 
 // edit takes over changed input. The one who changed it approves what it became, when its terms let that person; whatever else
@@ -305,7 +305,8 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 		l.of(s.call, jig.EventToolApproved, what)
 		t.decided(d, l, ruled)
 		d.consent = consent
-		return ruled, t.grant(d, l, &ruled)
+		t.grant(d, l, &ruled)
+		return ruled, nil
 	}
 	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalCanceled, "", text(d.Principal.ID), d.Principal.Claimed,
 		text(d.Decision.Note), "replaced: its input was changed", d.Key, "", before, after, optional(d.Patch), nil)

@@ -102,17 +102,17 @@ func TestTenantsAreKeptApart(t *testing.T) {
 			_, err := w.Reconcile(ctx, jig.ReconcileRequest{Tenant: thief, SessionID: id, Key: "x", Reconciliation: r})
 			return err
 		},
-		"Refuse":         func() error { return w.Refuse(ctx, thief, id, "x", "x", nil) },
-		"Lapse": func() error { _, err := w.Lapse(ctx, thief, id, c.ID, now); return err },
-		"Readmit":        func() error { _, err := w.Readmit(ctx, stolen, &p); return err },
-		"Pending":        func() error { _, err := w.Pending(ctx, thief, id, c.ID); return err },
-		"AppendEvents":   func() error { return w.AppendEvents(ctx, thief, id, jig.Event{Type: "custom.x"}) },
-		"ReadArtifact":   func() error { _, _, err := w.ReadArtifact(ctx, thief, artifact, 0, 10); return err },
-		"SessionView":    func() error { _, err := w.SessionView(ctx, thief, id); return err },
-		"CallsOf":        func() error { _, _, err := w.CallsOf(ctx, thief, id, []string{c.ID}); return err },
-		"Document":       func() error { _, err := w.Document(ctx, thief, "agent", "secret"); return err },
-		"DocumentAt":     func() error { _, err := w.DocumentAt(ctx, thief, "agent", "secret", "v1"); return err },
-		"Frame":          func() error { _, err := w.Frame(ctx, thief, id, "1.4"); return err },
+		"Refuse":       func() error { return w.Refuse(ctx, thief, id, "x", "x", nil) },
+		"Lapse":        func() error { _, err := w.Lapse(ctx, thief, id, c.ID, now); return err },
+		"Readmit":      func() error { _, err := w.Readmit(ctx, stolen, &p); return err },
+		"Pending":      func() error { _, err := w.Pending(ctx, thief, id, c.ID); return err },
+		"AppendEvents": func() error { return w.AppendEvents(ctx, thief, id, jig.Event{Type: "custom.x"}) },
+		"ReadArtifact": func() error { _, _, err := w.ReadArtifact(ctx, thief, artifact, 0, 10); return err },
+		"SessionView":  func() error { _, err := w.SessionView(ctx, thief, id); return err },
+		"CallsOf":      func() error { _, _, err := w.CallsOf(ctx, thief, id, []string{c.ID}); return err },
+		"Document":     func() error { _, err := w.Document(ctx, thief, "agent", "secret"); return err },
+		"DocumentAt":   func() error { _, err := w.DocumentAt(ctx, thief, "agent", "secret", "v1"); return err },
+		"Frame":        func() error { _, err := w.Frame(ctx, thief, id, "1.4"); return err },
 		"BeginFrame": func() error {
 			_, err := w.BeginFrame(ctx, jig.Frame{Tenant: thief, SessionID: id, CallID: "1.4", Fence: 9})
 			return err

@@ -314,8 +314,10 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 			given bool
 			value any
 		}{
-			{&terms[i], p.Terms != nil, p.Terms}, {&votes[i], len(p.Votes) > 0, p.Votes},
-			{&delegations[i], len(p.Delegations) > 0, p.Delegations}, {&questions[i], p.Question != nil, p.Question},
+			{&terms[i], p.Terms != nil, p.Terms},
+			{&votes[i], len(p.Votes) > 0, p.Votes},
+			{&delegations[i], len(p.Delegations) > 0, p.Delegations},
+			{&questions[i], p.Question != nil, p.Question},
 		} {
 			if !part.given {
 				continue

@@ -61,6 +61,15 @@ select to_json(t)::text from grants t where t.tenant_id = $1 order by t.created_
 -- name: ExportPauses
 select to_json(t)::text from pauses t where t.tenant_id = $1 order by t.scope, t.target
 
+-- name: ExportNotices
+select to_json(t)::text from notices t where t.tenant_id = $1 order by t.created_at, t.id
+
+-- name: ExportNoticeDeliveries
+select to_json(t)::text from notice_deliveries t where t.tenant_id = $1 order by t.notice_id, t.target
+
+-- name: ExportAudit
+select to_json(t)::text from audit t where t.tenant_id = $1 order by t.n
+
 -- name: ExportEvents
 select to_json(t)::text from events t where t.tenant_id = $1 order by t.session_id, t.seq
 

@@ -42,7 +42,7 @@ func newGrant(settled activities.Tenants, kept documents, registry **tools.Regis
 		names := make([]string, 0, len(known.Tools))
 		for _, tool := range known.Tools {
 			if tool.Name == request.Tool && (len(tool.Tenants) == 0 || slices.Contains(tool.Tenants, tenant)) {
-				return policy.NewGrant(request, settings.Grants, tool, now) //nolint:wrapcheck // a *jig.Error
+				return policy.NewGrant(request, settings.Grants, tool, now)
 			}
 			names = append(names, tool.Name)
 		}

@@ -51,7 +51,7 @@ func (p *policies) Rule(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 		return jig.Ruling{}, err
 	}
 	if of.broken != "" {
-		return jig.Ruling{Verdict: jig.VerdictAsk, Reasons: []string{of.broken}, PolicyVersion: "unreadable"}, nil
+		return jig.Ruling{Verdict: jig.VerdictAsk, Reasons: []string{of.broken}, PolicyVersion: "unreadable", Person: true}, nil
 	}
 	x := of.rules.Explain(ctx, tool, call, session, now)
 	if x.Verdict == jig.VerdictDeny && tool.Name == catalog.PutTool {

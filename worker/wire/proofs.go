@@ -40,7 +40,7 @@ func verify(text string, keys []jig.Key, want jig.Claim, err error, now time.Tim
 	if err != nil {
 		return "", jig.Evidence{}, err
 	}
-	return token.Verify(text, keys, want, now) //nolint:wrapcheck // a *jig.Error
+	return token.Verify(text, keys, want, now)
 }
 
 // maxCompiledGrants bounds the grants that are kept compiled.
@@ -56,7 +56,7 @@ func newGrantRules() *grantRules { return &grantRules{compiled: map[string]*poli
 
 // New checks what is asked for against the tenant's ceiling.
 func (*grantRules) New(request jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
-	return policy.NewGrant(request, ceiling, tool, now) //nolint:wrapcheck // a *jig.Error
+	return policy.NewGrant(request, ceiling, tool, now)
 }
 
 // Covers reports whether a grant is for a call.
@@ -65,7 +65,7 @@ func (g *grantRules) Covers(ctx context.Context, grant jig.Grant, tool jig.Tool,
 	if err != nil {
 		return false, err
 	}
-	return rule.Covers(ctx, tool, call, session, now) //nolint:wrapcheck // says which grant it is
+	return rule.Covers(ctx, tool, call, session, now)
 }
 
 // rule is a grant ready to be matched, as it stands now: what was counted since it was compiled counts.
@@ -79,7 +79,7 @@ func (g *grantRules) rule(grant jig.Grant) (*policy.GrantRule, error) {
 	}
 	rule, err := policy.CompileGrant(grant)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a *jig.Error
+		return nil, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -140,9 +140,8 @@ func (t *tenants) settings(doc spec.Tenant) (s jig.TenantSettings, left []leftOu
 	}
 	for _, hook := range doc.Webhooks {
 		secret, why := t.secret(hook.SecretEnv, minWebhookSecret)
-		if why != "" {
+		if why != "" { // it stays without its secret: another worker may have it
 			left = append(left, leftOut{"webhook", hook.URL, hook.SecretEnv, why})
-			continue
 		}
 		s.Webhooks = append(s.Webhooks, jig.Webhook{URL: hook.URL, Secret: secret, Events: hook.Events})
 	}

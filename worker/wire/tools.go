@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/artifact"
-	"github.com/jig-run/jig/tools/audit"
+	audittool "github.com/jig-run/jig/tools/audit"
 	"github.com/jig-run/jig/tools/catalog"
 	"github.com/jig-run/jig/tools/deps"
 	"github.com/jig-run/jig/tools/file"
@@ -32,7 +32,7 @@ func builtins(s Settings, db *store.DB, models *model.Router, settled activities
 		web.Tools(web.Options{AllowLoopback: s.AllowLoopback}),
 		prompt.Tools(prompt.Options{Model: models, Skills: kept, DefaultModel: s.Model}),
 		person.Tools(),
-		audit.Tools(audit.Options{Rows: db.AuditRows, Head: db.AuditHead}),
+		audittool.Tools(audittool.Options{Rows: db.AuditRows, Head: db.AuditHead}),
 		grants.Tools(grants.Options{New: newGrant(settled, kept, registry), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
 		catalog.Tools(catalog.Options{Store: db, Known: kept.known(registry), KindOf: storedKind, Check: checkDocument}),
 	)
@@ -66,7 +66,7 @@ func (s schemas) Validate(raw json.RawMessage, document []byte) error {
 // Check refuses a JSON Schema that is none.
 func (s schemas) Check(raw json.RawMessage) error {
 	_, err := s.compiler.Compile(raw)
-	return err //nolint:wrapcheck // a *jig.Error
+	return err
 }
 
 // FromPairs converts key=value pairs to a document by a schema.

@@ -32,7 +32,7 @@ type Worker struct {
 	broken   chan error
 	// others stop what runs beside the worker.
 	others []func()
-	stop     sync.Once
+	stop   sync.Once
 }
 
 // BrokenError is what a worker that ran could not go on after.
