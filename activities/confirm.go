@@ -81,7 +81,7 @@ func (a *Activities) confirmedSince(ctx context.Context, session jig.Session, to
 		return false, err
 	}
 	for _, earlier := range seen {
-		if pass, _, _, err := jig.ParseCallID(earlier); err == nil && state.MessagePass >= pass {
+		if pass, _, _, err := jig.ParseCallID(earlier); err == nil && state.MessagePass > pass {
 			return true, nil
 		}
 	}

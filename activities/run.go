@@ -169,7 +169,10 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	}
 	fresh := call
 	var approval *jig.Pending
-	failed := a.normalize(tool, call.Input, &fresh)
+	failed := allowed(tool, session) // the contract may ask for more than it did
+	if failed == nil {
+		failed = a.normalize(tool, call.Input, &fresh)
+	}
 	if failed == nil {
 		failed = a.checkQuestion(tool, fresh.Input)
 	}
@@ -195,7 +198,7 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	return result(stored), false, nil
 }
 
-// deniedNow reports whether policy denies a call that was admitted and has not begun.
+// deniedNow reports whether policy denies a call that was admitted and has not begun, or never let it run as its row says.
 func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (bool, error) {
 	if call.Status != jig.CallReserved {
 		return false, nil
@@ -204,7 +207,19 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 		return true, nil // nothing admits such a call; whatever changed the row, a person decides
 	}
 	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
-	return ruling.Verdict == jig.VerdictDeny, err
+	if err != nil || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun || ruling.PolicyVersion != call.PolicyVersion {
+		return ruling.Verdict == jig.VerdictDeny, err
+	}
+	// The same policies ask now: they let it run when it was admitted, or a person confirmed it, or somebody changed the row.
+	if ruling, err = a.policy.Rule(ctx, tool, call, session, call.CreatedAt); err != nil || ruling.Verdict != jig.VerdictAsk {
+		return ruling.Verdict == jig.VerdictDeny, err
+	}
+	asked := call
+	asked.Status, asked.Verdict = jig.CallWaiting, jig.VerdictAsk
+	if tool.Confirm {
+		err = a.confirm(ctx, session, tool, &asked, ruling)
+	}
+	return asked.Status == jig.CallWaiting, err
 }
 
 // execute runs the tool under a reservation and finalises the attempt.

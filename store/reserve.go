@@ -91,8 +91,19 @@ func bound(attempts int) int {
 }
 
 // approved reports whether an approval covers exactly what would run: granted, or consumed by an earlier attempt of the call.
+// That it was granted is not its status's word alone: those who had to approve must have.
 func approved(a *approvalRow, digest string) bool {
-	return a != nil && (a.status() == jig.ApprovalApproved || a.status() == jig.ApprovalConsumed) && a.ApprovedDigest == digest
+	if a == nil || a.status() != jig.ApprovalApproved && a.status() != jig.ApprovalConsumed || a.ApprovedDigest != digest {
+		return false
+	}
+	pending, err := a.pending()
+	if err != nil {
+		return false
+	}
+	if len(pending.Votes) == 0 && pending.Terms == nil { // one word is enough, and before there were votes it was kept alone
+		return a.DecidedBy != ""
+	}
+	return pending.Consent().Granted()
 }
 
 func (t *tx) reserveRun(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow) (jig.Reservation, error) {
