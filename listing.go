@@ -33,7 +33,7 @@ const (
 	OutcomeDenied  ApprovalOutcome = "denied"
 	// OutcomeExpired: nobody decided in time.
 	OutcomeExpired ApprovalOutcome = "expired"
-	// OutcomeReplaced: the tool changed, and another approval was asked for.
+	// OutcomeReplaced: the tool changed, or an edit called for more, and another approval was asked for.
 	OutcomeReplaced ApprovalOutcome = "replaced"
 	// OutcomeCanceled: its session ended first.
 	OutcomeCanceled ApprovalOutcome = "canceled"

@@ -57,6 +57,7 @@ func (w world) manners(t testing.TB, at time.Time) {
 		ended{tool: "b.send", status: "expired", answer: "expire", asked: 5 * time.Hour, after: 60, expires: 60},
 		ended{tool: "b.send", status: "expired", answer: "expire", asked: 5 * time.Hour, after: 20, expires: 600},
 		ended{tool: "b.send", status: "canceled", asked: 5 * time.Hour, after: 20},
+		ended{tool: "b.send", status: "canceled", by: "ana", asked: 5 * time.Hour, after: 20},
 		ended{tool: "b.send", status: "consumed", answer: "approve", by: "cy", grant: "g1", asked: 5 * time.Hour},
 		ended{tool: "b.send", status: "denied", answer: "deny", by: "old", asked: 50 * time.Hour, after: 1},
 		ended{tool: "b.send", status: "open", asked: 4 * time.Hour, votes: vote("di")},
@@ -79,9 +80,9 @@ func TestFigures(t *testing.T) {
 	require.InDelta(t, 3*3600, f.Open.Age.P50, 60)
 	require.InDelta(t, 4*3600, f.Open.Age.Max, 60)
 	require.Equal(t, jig.DecidedFigures{
-		Count: 8, Time: jig.Spread{P50: 25 * 60, P90: 37 * 60, Max: 40 * 60}, ExpiryRate: 0.2,
+		Count: 9, Time: jig.Spread{P50: 25 * 60, P90: 37 * 60, Max: 40 * 60}, ExpiryRate: 0.2,
 		Outcomes: map[jig.ApprovalOutcome]int{
-			jig.OutcomeApproved: 3, jig.OutcomeDenied: 1, jig.OutcomeExpired: 1, jig.OutcomeReplaced: 1, jig.OutcomeCanceled: 1, jig.OutcomeGranted: 1,
+			jig.OutcomeApproved: 3, jig.OutcomeDenied: 1, jig.OutcomeExpired: 1, jig.OutcomeReplaced: 2, jig.OutcomeCanceled: 1, jig.OutcomeGranted: 1,
 		},
 	}, f.Decided)
 	require.Equal(t, []jig.ReviewerFigures{
@@ -141,7 +142,7 @@ func TestFiguresOverAllTenants(t *testing.T) {
 		return found
 	}
 	require.Equal(t, map[jig.ApprovalOutcome]int64{
-		jig.OutcomeApproved: 3, jig.OutcomeDenied: 1, jig.OutcomeExpired: 1, jig.OutcomeReplaced: 1, jig.OutcomeCanceled: 1, jig.OutcomeGranted: 1,
+		jig.OutcomeApproved: 3, jig.OutcomeDenied: 1, jig.OutcomeExpired: 1, jig.OutcomeReplaced: 2, jig.OutcomeCanceled: 1, jig.OutcomeGranted: 1,
 	}, counts(at.Add(-24*time.Hour), at.Add(time.Hour)))
 	decided := at.Add(-5*time.Hour + 30*time.Minute)
 	require.Equal(t, map[jig.ApprovalOutcome]int64{jig.OutcomeApproved: 1}, counts(decided, decided.Add(time.Second)), "from a time, itself included")

@@ -13,8 +13,10 @@ create index approvals_listing on approvals (tenant_id, requested_at, id, kind c
 create index approvals_decided_at on approvals (decided_at, tenant_id) where decided_at is not null;
 
 -- How an approval ended; null while it is open. One that was approved stays so, whatever became of its call afterwards. One
--- that expired before its time was replaced: the tool had changed.
-create function jig_outcome(answer text, status text, grant_id text, decided_at timestamptz, expires_at timestamptz) returns text
+-- that expired before its time was replaced: the tool had changed. So was one that a person ended without an answer: an edit
+-- called for another.
+create function jig_outcome(answer text, status text, grant_id text, decided_by text, decided_at timestamptz, expires_at timestamptz)
+    returns text
 language sql immutable parallel safe
 return case
     when status = 'open' then null
@@ -22,7 +24,7 @@ return case
     when answer = 'approve' then 'approved'
     when answer = 'deny' then 'denied'
     when answer = 'expire' and expires_at - decided_at < interval '1 minute' then 'expired'
-    when answer = 'expire' then 'replaced'
+    when answer = 'expire' or decided_by <> '' then 'replaced'
     else 'canceled' end;
 
 -- Only the owner, and only inside a function that says so, sees the approvals of all tenants.
@@ -50,7 +52,7 @@ as $$
 begin
     perform set_config('jig.sweep', 'on', true);
     return query select a.tenant_id, o.outcome, count(*)
-    from approvals a, jig_outcome(a.answer, a.status, a.grant_id, a.decided_at, a.expires_at) as o(outcome)
+    from approvals a, jig_outcome(a.answer, a.status, a.grant_id, a.decided_by, a.decided_at, a.expires_at) as o(outcome)
     where a.kind = 'approval' and a.decided_at >= since and a.decided_at < until and o.outcome is not null group by 1, 2;
     perform set_config('jig.sweep', '', true);
 end $$;
@@ -66,7 +68,7 @@ begin
     perform set_config('jig.sweep', 'on', true);
     return query with d as (
         select extract(epoch from a.decided_at - a.requested_at)::float8 as seconds,
-            jig_outcome(a.answer, a.status, a.grant_id, a.decided_at, a.expires_at) as outcome
+            jig_outcome(a.answer, a.status, a.grant_id, a.decided_by, a.decided_at, a.expires_at) as outcome
         from approvals a where a.kind = 'approval' and a.decided_at >= since)
     select coalesce(q.p[1], 0), coalesce(q.p[2], 0), coalesce(q.p[3], 0), coalesce(q.expired::float8 / nullif(q.ended, 0), 0)
     from (select percentile_cont(array[0.5, 0.9, 0.99]::float8[]) within group (order by d.seconds)
@@ -83,7 +85,7 @@ revoke all on function jig_approvals_open(), jig_approvals_decided(timestamptz, 
 -- +goose Down
 drop function jig_approvals_pace(timestamptz), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_open();
 drop policy sweep_read on approvals;
-drop function jig_outcome(text, text, text, timestamptz, timestamptz);
+drop function jig_outcome(text, text, text, text, timestamptz, timestamptz);
 drop index approvals_decided_at;
 drop index approvals_listing;
 alter table approvals drop column listed_requester, drop column listed_agent;

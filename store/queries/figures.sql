@@ -63,7 +63,7 @@ select q.p50, q.p90, q.p99, q.expired_share from jig_approvals_pace($1) q
 select clock_timestamp()
 
 -- fragment: outcome
-jig_outcome(a.answer, a.status, a.grant_id, a.decided_at, a.expires_at)
+jig_outcome(a.answer, a.status, a.grant_id, a.decided_by, a.decided_at, a.expires_at)
 
 -- name: CallsRecorded
 -- A page of calls in the order of sessions and ids, read session by session along the primary keys. Of large inputs fewer fit
