@@ -209,7 +209,7 @@ func TestReasons(t *testing.T) {
 	} {
 		got := rules.Rule(t.Context(), c.tool, jig.Call{Input: []byte(`{"amount":` + c.amount + `}`)}, c.session, c.now)
 		base := name == "one that no rule speaks on" || name == "what cannot be lifted"
-		require.Equal(t, jig.Ruling{Verdict: c.verdict, Reasons: c.reasons, Expires: c.expires, PolicyVersion: rules.Version(), Base: base}, got, name)
+		require.Equal(t, jig.Ruling{Verdict: c.verdict, Reasons: c.reasons, Expires: c.expires, PolicyVersion: rules.Version(), Base: base, Person: name == "a rule that fails"}, got, name)
 	}
 	require.Regexp(t, `^shop@[0-9a-f]{16}$`, rules.Version())
 }

@@ -21,6 +21,35 @@ func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version strin
 	})
 }
 
+// RegisterDocument is PutDocument on behalf of a call, of the call's tenant. That the current version changed is a row of the audit.
+func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, kind, name, version string, body []byte) error {
+	if err := mayWriteDocuments(by.Tenant); err != nil {
+		return err
+	}
+	return db.transact(ctx, by.Tenant, func(t *tx) error {
+		var before *string
+		t.queue("TenantEnsure", by.Tenant)
+		value(t.queue("DocumentVersion", by.Tenant, kind, name), &before)
+		t.queue("DocumentRetire", by.Tenant, kind, name, version)
+		t.queue("DocumentPut", by.Tenant, kind, name, version, nonNil(body))
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		l := &log{}
+		if before == nil || *before != version {
+			e := jig.AuditEntry{
+				Kind: jig.AuditDocument, By: by.Principal.ID, Claimed: by.Principal.Claimed, SessionID: by.SessionID, Call: by.CallID,
+				Subject: kind + "/" + name + "@" + version,
+			}
+			if before != nil {
+				e.Reason = "in place of " + *before
+			}
+			l.audits = append(l.audits, e)
+		}
+		return t.finish(ctx, l, by.SessionID)
+	})
+}
+
 // KeepDocument stores a document's version without making it the current one; one that is there is left alone, current or not.
 func (db *DB) KeepDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
 	if err := mayWriteDocuments(tenant); err != nil {

@@ -43,7 +43,15 @@ func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	require.NoError(t, err)
 	artifact, err = w.PutArtifact(t.Context(), w.tenant, w.session, "text/plain", []byte("secret"))
 	require.NoError(t, err)
-	require.NoError(t, w.PutDocument(t.Context(), w.tenant, "agent", "secret", "v1", []byte("secret")))
+	by := jig.Invocation{Tenant: w.tenant, SessionID: w.session, CallID: "1.1"}
+	require.NoError(t, w.RegisterDocument(t.Context(), by, "agent", "secret", "v1", []byte("secret")))
+	require.NoError(t, w.PutGrant(t.Context(), jig.Grant{
+		Tenant: w.tenant, ID: "grt_secret", Tool: "secret", When: "true", MaxUses: 1, ExpiresAt: time.Now().Add(time.Hour), By: []string{"ana"},
+	}))
+	_, err = w.Pause(t.Context(), w.tenant, jig.Pause{Scope: jig.PauseTool, Target: "secret.tool", By: "ana", At: time.Now()}, nil)
+	require.NoError(t, err)
+	notice := w.column(t, "select id from notices")[0]
+	require.NoError(t, w.OpenDeliveries(t.Context(), w.tenant, notice, "v1", []string{"secret"}))
 	return w, asking, artifact
 }
 
@@ -184,6 +192,7 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 	tables := []string{
 		"tenants", "sessions", "messages", "turns", "pass_ends", "events", "calls", "approvals", "decisions", "artifacts",
 		"artifact_chunks", "documents", "frames", "frame_values", "received", "received_consumed",
+		"grants", "pauses", "notices", "notice_deliveries", "audit", "audit_heads",
 	}
 	count := func(tx pgx.Tx, table string) (n int) {
 		require.NoError(t, tx.QueryRow(t.Context(), "select count(*) from "+table+" where tenant_id <> '_global'").Scan(&n), table)

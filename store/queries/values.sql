@@ -35,6 +35,9 @@ where d.tenant_id = $1 and d.kind = $2 and d.name = $3 and d.current and d.versi
 insert into documents (tenant_id, kind, name, version, body, current) values ($1, $2, $3, $4, $5, true)
 on conflict (tenant_id, kind, name, version) do update set current = true
 
+-- name: DocumentVersion
+select d.version from documents d where d.tenant_id = $1 and d.kind = $2 and d.name = $3 and d.current
+
 -- name: DocumentGet
 select d.body from documents d
 where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3 and d.current

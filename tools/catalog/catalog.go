@@ -15,8 +15,9 @@ import (
 
 // Store keeps documents.
 type Store interface {
-	// PutDocument stores a document's version and makes it the current one.
-	PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
+	// RegisterDocument stores a version of a document of the call's tenant and makes it the current one; that it was switched is
+	// recorded with the call.
+	RegisterDocument(ctx context.Context, by jig.Invocation, kind, name, version string, body []byte) error
 }
 
 // Options are the settings of the family.
@@ -76,12 +77,13 @@ func Tools(o Options) []tools.Tool {
 			"Sessions that run keep the versions they began with. Returns the kind, name and version of each document.",
 		Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
 	}, func(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
-		return o.put(ctx, inv.Tenant, in)
+		return o.put(ctx, inv, in)
 	})}
 }
 
 // put checks all documents before it stores the first. Storing is idempotent, so that an attempt that broke off is made again.
-func (o Options) put(ctx context.Context, tenant string, in Files) (Result, error) {
+func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
+	tenant := inv.Tenant
 	known, err := o.Known(ctx, tenant)
 	if err != nil {
 		return Result{}, err
@@ -110,7 +112,7 @@ func (o Options) put(ctx context.Context, tenant string, in Files) (Result, erro
 	}
 	for _, doc := range docs {
 		kind := o.KindOf(doc.Kind)
-		if err := o.Store.PutDocument(ctx, tenant, kind, doc.Name, doc.Version, doc.Body); err != nil {
+		if err := o.Store.RegisterDocument(ctx, inv, kind, doc.Name, doc.Version, doc.Body); err != nil {
 			return out, fmt.Errorf("store %s: %w", doc.Name, err)
 		}
 		out.Documents = append(out.Documents, Registered{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version})

@@ -17,7 +17,8 @@ import (
 // shelf keeps what is put on it.
 type shelf map[string]string
 
-func (s shelf) PutDocument(_ context.Context, tenant, kind, name, version string, _ []byte) error {
+func (s shelf) RegisterDocument(_ context.Context, by jig.Invocation, kind, name, version string, _ []byte) error {
+	tenant := by.Tenant
 	s[tenant+" "+kind+" "+name] = version
 	return nil
 }
