@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,15 +15,23 @@ import (
 // errAborted is a person's Ctrl-C at a question.
 var errAborted = errors.New("interrupted")
 
-// reply is what a person says to an approval; an empty answer leaves it to somebody else.
+// reply is what a person says to an approval, or to a question; an empty one leaves it to somebody else.
 type reply struct {
 	answer jig.Answer
 	reason string
 	note   string
+	// value is the answer to a question.
+	value json.RawMessage
 }
 
-// askOnTerminal shows an approval and asks what to do with it.
+// skipped reports whether it is left to somebody else.
+func (r reply) skipped() bool { return r.answer == "" && r.value == nil }
+
+// askOnTerminal asks what to do with an approval, which it shows, or for the answer to a question that is shown already.
 func (a *app) askOnTerminal(ctx context.Context, p jig.Pending) (reply, error) {
+	if p.Kind == jig.PendingQuestion && p.Question != nil {
+		return a.askQuestion(ctx, *p.Question)
+	}
 	choice, reason := "", ""
 	question := huh.NewSelect[string]().
 		Title(fmt.Sprintf("%s wants to run %s", p.Call, p.Tool)).
@@ -56,6 +65,9 @@ func pendingInWords(p jig.Pending) string {
 	b.WriteString(inputText(p))
 	for _, reason := range p.Reasons {
 		b.WriteString("\n· " + oneLine(reason, 200))
+	}
+	for _, fact := range pendingFacts(p) {
+		b.WriteString("\n" + fact)
 	}
 	return b.String()
 }

@@ -7,25 +7,43 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/token"
 )
 
 func (a *app) approveCommand() *cobra.Command {
 	var input, note, digest string
 	var bulk bulkFlags
+	grant := grantFlags{prefix: "grant-"}
+	var p proof
 	cmd := &cobra.Command{
 		Use:   "approve SESSION CALL…",
 		Short: "Approve calls that wait, as they are or with changed input",
+		Long: `Approve calls that wait, as they are or with changed input. With one of the --grant flags the approval also gives a standing one:
+further calls of the tool that fit are not asked about; what is left out is 10 uses, 24 hours, the call's own agent. See
+"jig grant --help". A call that needs more people says what is missing, and goes on waiting.
+
+With a key (--key or JIG_SIGNING_KEY) the approval is signed, for exactly what waits now; --token takes one of "jig token".`,
 		Example: `  jig approve ses_… 3.1
   jig approve ses_… 3.1 --input @edited.json --note "shorter"
+  jig approve ses_… 3.1 --grant-when 'input.amount < 100' --grant-uses 20 --grant-expires 7d
   jig approve --all --tool 'file.*' --agent docs --older 1h`,
 		Args: bulk.args(sessionArgs(2, 0)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 && (input != "" || digest != "") {
 				return usagef("--input and --digest go with one call")
 			}
-			decision := jig.Decision{By: a.flags.as, Answer: jig.AnswerApprove, Digest: digest, Note: note}
+			request, err := grant.request(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			if len(args) != 2 && request != nil {
+				return usagef("a grant goes with one call")
+			}
+			if err := p.settle(a, cmd, bulk.count(args)); err != nil {
+				return err
+			}
+			decision := jig.Decision{By: p.by, Token: p.token, Answer: jig.AnswerApprove, Digest: digest, Note: note, Grant: request}
 			if input != "" {
-				var err error
 				if decision.Input, err = a.jsonArgument("--input", input); err != nil {
 					return err
 				}
@@ -41,12 +59,15 @@ func (a *app) approveCommand() *cobra.Command {
 	flags.StringVar(&input, "input", "", "input in place of what was asked: @file.json, @- or JSON")
 	flags.StringVar(&note, "note", "", "a note for the log")
 	flags.StringVar(&digest, "digest", "", "approve only what has this digest")
+	grant.add(flags)
+	a.addProofFlags(cmd, &p)
 	return cmd
 }
 
 func (a *app) denyCommand() *cobra.Command {
 	var reason, digest string
 	var bulk bulkFlags
+	var p proof
 	cmd := &cobra.Command{
 		Use:     "deny SESSION CALL…",
 		Short:   "Deny calls that wait; the agent is told the reason",
@@ -56,7 +77,10 @@ func (a *app) denyCommand() *cobra.Command {
 			if len(args) != 2 && digest != "" {
 				return usagef("--digest goes with one call")
 			}
-			decision := jig.Decision{By: a.flags.as, Answer: jig.AnswerDeny, Digest: digest, Reason: reason}
+			if err := p.settle(a, cmd, bulk.count(args)); err != nil {
+				return err
+			}
+			decision := jig.Decision{By: p.by, Token: p.token, Answer: jig.AnswerDeny, Digest: digest, Reason: reason}
 			if bulk.all {
 				return a.decideAll(cmd.Context(), bulk, decision)
 			}
@@ -66,9 +90,39 @@ func (a *app) denyCommand() *cobra.Command {
 	bulk.add(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, in a sentence")
 	cmd.Flags().StringVar(&digest, "digest", "", "deny only what has this digest")
+	a.addProofFlags(cmd, &p)
 	return cmd
 }
 
+func (a *app) delegateCommand() *cobra.Command {
+	var to, note string
+	var p proof
+	cmd := &cobra.Command{
+		Use:   "delegate SESSION CALL… --to PRINCIPAL",
+		Short: "Hand your word on calls that wait to somebody else",
+		Long: `Hand your word on calls that wait to somebody else, who can then decide what you could have decided. You cannot decide them
+yourself any more.`,
+		Example: `  jig delegate ses_… 3.1 --to ben
+  jig delegate ses_… 3.1 3.2 --to ben --note "he knows the customer"`,
+		Args: sessionArgs(2, 0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if to == "" {
+				return usagef("--to is missing: whom it is delegated to")
+			}
+			if err := p.settle(a, cmd, len(args)-1); err != nil {
+				return err
+			}
+			decision := jig.Decision{By: p.by, Token: p.token, Answer: jig.AnswerDelegate, To: to, Note: note}
+			return a.decide(cmd, args[0], args[1:], decision)
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "principal who decides in your place")
+	cmd.Flags().StringVar(&note, "note", "", "a note for the log")
+	a.addProofFlags(cmd, &p)
+	return cmd
+}
+
+// decide sends one decision on several calls.
 func (a *app) decide(cmd *cobra.Command, session string, calls []string, like jig.Decision) error {
 	list := make([]jig.Decision, len(calls))
 	for i, call := range calls {
@@ -76,6 +130,9 @@ func (a *app) decide(cmd *cobra.Command, session string, calls []string, like ji
 		list[i].Call = call
 	}
 	return a.with(cmd.Context(), func(e engine) error {
+		if err := a.signDecisions(cmd.Context(), e, session, list); err != nil {
+			return err
+		}
 		result, err := e.Decide(cmd.Context(), session, list)
 		if err != nil {
 			return err
@@ -86,6 +143,7 @@ func (a *app) decide(cmd *cobra.Command, session string, calls []string, like ji
 
 func (a *app) reconcileCommand() *cobra.Command {
 	var outcome, result, note string
+	var p proof
 	cmd := &cobra.Command{
 		Use:   "reconcile SESSION CALL --outcome happened|not_happened|give_up",
 		Short: "Say whether a call happened whose outcome nobody knows",
@@ -95,7 +153,7 @@ happened (with its --result, if you know it), not_happened (it runs again), or g
   jig reconcile ses_… 2.1 --outcome not_happened`,
 		Args: sessionArgs(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			word := jig.Reconciliation{Call: args[1], Outcome: jig.ReconcileOutcome(outcome), By: a.flags.as, Note: note}
+			word := jig.Reconciliation{Call: args[1], Outcome: jig.ReconcileOutcome(outcome), Note: note}
 			switch word.Outcome {
 			case jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp:
 			default:
@@ -110,12 +168,19 @@ happened (with its --result, if you know it), not_happened (it runs again), or g
 					return err
 				}
 			}
+			if err := p.settle(a, cmd, 1); err != nil {
+				return err
+			}
+			word.By, word.Token = p.by, p.token
 			return a.with(cmd.Context(), func(e engine) error {
+				if err := a.signWord(cmd.Context(), e, args[0], &word); err != nil {
+					return err
+				}
 				ruled, err := e.Reconcile(cmd.Context(), args[0], word)
 				if err != nil {
 					return err
 				}
-				return a.printRuled(args[0], ruled, "")
+				return a.printRuled(args[0], ruled, ruledReconciled)
 			})
 		},
 	}
@@ -123,8 +188,15 @@ happened (with its --result, if you know it), not_happened (it runs again), or g
 	flags.StringVar(&outcome, "outcome", "", "happened, not_happened or give_up")
 	flags.StringVar(&result, "result", "", "what the call gave back: JSON, @file.json or @-")
 	flags.StringVar(&note, "note", "", "a note for the log")
+	words := []string{string(jig.OutcomeHappened), string(jig.OutcomeNotHappened), string(jig.OutcomeGiveUp)}
+	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("outcome", complete) //nolint:errcheck // fails for an unknown flag alone
+	a.addProofFlags(cmd, &p)
 	return cmd
 }
+
+// ruledReconciled is what printRuled calls an accepted word on an outcome.
+const ruledReconciled = jig.Answer(token.ActionReconcile)
 
 // printRuled prints what became of decisions; a refused one is a failure.
 func (a *app) printRuled(session string, result client.DecideResult, answer jig.Answer) error {
@@ -145,11 +217,7 @@ func (a *app) printRuled(session string, result client.DecideResult, answer jig.
 		return silent(code)
 	}
 	for _, r := range result.Decisions {
-		line := a.ruledLine(a.out, r, answer, "", false)
-		if answer == "" && r.Outcome == jig.DecisionAccepted {
-			line = "reconciled " + r.Call
-		}
-		if err := a.print("%s", line); err != nil {
+		if err := a.print("%s", a.ruledLine(a.out, r, answer, "", false)); err != nil {
 			return err
 		}
 	}

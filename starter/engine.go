@@ -31,6 +31,16 @@ type decisions interface {
 	Approvals(ctx context.Context, tenant, sessionID string) ([]jig.Pending, error)
 	Decide(ctx context.Context, id string, decisions []jig.Decision) (client.DecideResult, error)
 	Reconcile(ctx context.Context, id string, word jig.Reconciliation) (client.DecideResult, error)
+	Reply(ctx context.Context, id string, reply jig.Reply) (client.DecideResult, error)
+}
+
+// operations give and end what holds for many calls.
+type operations interface {
+	Grants(ctx context.Context, tenant string, all bool) ([]jig.Grant, error)
+	RevokeGrant(ctx context.Context, request client.GrantsRequest) (jig.Grant, error)
+	Pause(ctx context.Context, request client.PauseRequest) (client.PauseResult, error)
+	Resume(ctx context.Context, request client.PauseRequest) (client.PauseResult, error)
+	Pauses(ctx context.Context, tenant string) (client.PauseResult, error)
 }
 
 // reviews looks over approvals and recorded calls.
@@ -54,6 +64,7 @@ type engine interface {
 	sessions
 	calls
 	decisions
+	operations
 	reviews
 	readings
 	schedules

@@ -16,13 +16,48 @@ type eventData struct {
 	Text       string     `json:"text"`
 	Reason     string     `json:"reason"`
 	Reasons    []string   `json:"reasons"`
-	By         string     `json:"by"`
+	By         names      `json:"by"`
+	Claimed    bool       `json:"claimed"`
 	Model      string     `json:"model"`
 	Answer     string     `json:"answer"`
 	Message    string     `json:"message"`
 	Agent      string     `json:"agent"`
 	DurationMS int64      `json:"duration_ms"`
 	Error      *jig.Error `json:"error"`
+}
+
+// approvalData is what events of approvals, questions and grants say.
+type approvalData struct {
+	To        string          `json:"to"`
+	Note      string          `json:"note"`
+	Missing   string          `json:"missing"`
+	Approvers *jig.Approvers  `json:"approvers"`
+	Question  *jig.Question   `json:"question"`
+	Value     json.RawMessage `json:"value"`
+	Grant     string          `json:"grant"`
+	When      string          `json:"when"`
+	Used      int             `json:"used"`
+	MaxUses   int             `json:"max_uses"`
+	ExpiresAt time.Time       `json:"expires_at"`
+	Edited    *struct {
+		After json.RawMessage `json:"after"`
+	} `json:"edited"`
+}
+
+// names are those of one principal or of several.
+type names []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *names) UnmarshalJSON(raw []byte) error {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		*n = nil
+		if one != "" {
+			*n = names{one}
+		}
+		return nil
+	}
+	return json.Unmarshal(raw, (*[]string)(n)) //nolint:wrapcheck // json adds where
 }
 
 // eventLine is one line of the live log: time, pass, call and tool, what happened, how long it took.
@@ -36,7 +71,7 @@ func (a *app) eventLine(c palette, e jig.Event) string {
 		columns = append(columns, c.bold(strings.TrimSpace(e.CallID+" "+e.Tool)))
 	}
 	columns = append(columns, eventWord(e.Type))
-	if text := oneLine(d.words(), 160); text != "" {
+	if text := oneLine(d.words(e), 160); text != "" {
 		columns = append(columns, "· "+text)
 	}
 	if took := shortDuration(time.Duration(d.DurationMS) * time.Millisecond); took != "" {
@@ -52,27 +87,87 @@ func passWord(pass int) string {
 	return fmt.Sprintf("pass %d", pass)
 }
 
-// words picks the most telling text that an event has.
-func (d eventData) words() string {
+// words picks the most telling text that an event has, and who did it.
+func (d eventData) words(e jig.Event) string {
 	failure := ""
 	if d.Error != nil {
 		failure = string(d.Error.Code) + ": " + d.Error.Message
 	}
-	text := firstOf(failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent)
-	if d.By != "" {
-		return strings.TrimSpace(text + " (by " + d.By + ")")
+	text := firstOf(approvalWords(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent)
+	if len(d.By) > 0 {
+		return strings.TrimSpace(text + " (by " + strings.Join(d.By, ", ") + d.claimWord() + ")")
 	}
 	return text
 }
 
+func (d eventData) claimWord() string {
+	if d.Claimed {
+		return ", claimed"
+	}
+	return ""
+}
+
+// approvalWords says what matters of the events of approvals, questions and grants; "" for all others.
+func approvalWords(e jig.Event) string {
+	var d approvalData
+	if json.Unmarshal(e.Data, &d) != nil {
+		return ""
+	}
+	switch e.Type { //nolint:exhaustive // the others say it with a summary, a text or a reason
+	case jig.EventApprovalVoted, jig.EventApprovalReminded:
+		return "missing: " + firstOf(d.Missing, "nothing")
+	case jig.EventApprovalDelegated:
+		return strings.TrimSuffix("to "+d.To+": "+d.Note, ": ")
+	case jig.EventApprovalEscalated:
+		if d.Approvers != nil {
+			return "now also " + d.Approvers.String()
+		}
+	case jig.EventToolEdited, jig.EventToolApproved:
+		return d.editWords()
+	case jig.EventToolAsked:
+		if d.Question != nil {
+			return d.Question.Text
+		}
+	case jig.EventToolAnswered:
+		return plainValue(d.Value)
+	case jig.EventGrantCreated:
+		text := fmt.Sprintf("%s: %s until %s", d.Grant, plural(d.MaxUses, "call", "calls"), moment(d.ExpiresAt))
+		if d.When != "" && d.When != "true" {
+			text += ", when " + d.When
+		}
+		return text
+	case jig.EventGrantUsed:
+		return fmt.Sprintf("%s: %d of %s", d.Grant, d.Used, plural(d.MaxUses, "call", "calls"))
+	}
+	return ""
+}
+
+// editWords says what a call became, and what let it run beside a person.
+func (d approvalData) editWords() string {
+	var parts []string
+	if d.Edited != nil {
+		parts = append(parts, "changed to "+string(d.Edited.After))
+	}
+	if d.Missing != "" {
+		parts = append(parts, "missing: "+d.Missing)
+	}
+	if d.Grant != "" {
+		parts = append(parts, "covered by "+d.Grant)
+	}
+	return strings.Join(parts, "; ")
+}
+
 // mark is a sign that the eye finds.
 func mark(c palette, t jig.EventType) string {
-	good := []jig.EventType{jig.EventToolCompleted, jig.EventSessionCompleted, jig.EventToolApproved, jig.EventToolReconciled}
+	good := []jig.EventType{jig.EventToolCompleted, jig.EventSessionCompleted, jig.EventToolApproved, jig.EventToolReconciled, jig.EventToolAnswered}
 	bad := []jig.EventType{
 		jig.EventToolFailed, jig.EventSessionFailed, jig.EventToolDenied, jig.EventToolExpired, jig.EventDecisionRefused, jig.EventToolCancelled,
 		jig.EventSessionCanceled,
 	}
-	asks := []jig.EventType{jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown}
+	asks := []jig.EventType{
+		jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown, jig.EventToolAsked, jig.EventToolEdited, jig.EventApprovalReminded,
+		jig.EventApprovalEscalated, jig.EventSessionPaused,
+	}
 	switch {
 	case slices.Contains(good, t):
 		return c.green("✓")
@@ -89,6 +184,10 @@ func mark(c palette, t jig.EventType) string {
 func eventWord(t jig.EventType) string {
 	words := map[jig.EventType]string{
 		jig.EventToolNeedsApproval: "waits for approval", jig.EventToolOutcomeUnknown: "outcome unknown: a person must say",
+		jig.EventToolAsked: "asks a person", jig.EventToolEdited: "changed: waits for another approval",
+		jig.EventApprovalVoted: "approved, not by all that it takes", jig.EventApprovalDelegated: "approval delegated",
+		jig.EventApprovalReminded: "still waits for approval", jig.EventApprovalEscalated: "more people may approve",
+		jig.EventGrantCreated: "standing approval given", jig.EventGrantUsed: "standing approval used",
 		jig.EventToolSkipped: "skipped, a duplicate", jig.EventToolOutput: "says", jig.EventDecisionRefused: "decision refused",
 	}
 	if word, ok := words[t]; ok {

@@ -41,6 +41,13 @@ type fake struct {
 	audit   []client.AuditPage
 	audited client.AuditRequest
 	err     error
+	// replied, revoked and paused are what was sent; grants and pauses what there is.
+	replied jig.Reply
+	revoked client.GrantsRequest
+	paused  client.PauseRequest
+	resumed client.PauseRequest
+	grants  []jig.Grant
+	pauses  client.PauseResult
 	// onDecide changes what the fake answers afterwards.
 	onDecide func(f *fake)
 }
@@ -117,6 +124,51 @@ func (f *fake) Reconcile(_ context.Context, id string, word jig.Reconciliation) 
 	f.word = word
 	return client.DecideResult{SessionID: id, Decisions: []jig.Ruled{{Call: word.Call, Outcome: jig.DecisionAccepted}}}, f.err
 }
+
+func (f *fake) Reply(_ context.Context, id string, said jig.Reply) (client.DecideResult, error) {
+	f.replied = said
+	ruled := f.ruled
+	if ruled == nil {
+		ruled = []jig.Ruled{{Call: said.Call, Outcome: jig.DecisionAccepted, Status: jig.CallSucceeded}}
+	}
+	if f.onDecide != nil {
+		f.onDecide(f)
+	}
+	return client.DecideResult{SessionID: id, Decisions: ruled}, f.err
+}
+
+// Grants are all of them, or those that nobody revoked.
+func (f *fake) Grants(_ context.Context, _ string, all bool) ([]jig.Grant, error) {
+	var list []jig.Grant
+	for _, g := range f.grants {
+		if all || g.RevokedAt == nil {
+			list = append(list, g)
+		}
+	}
+	return list, f.err
+}
+
+func (f *fake) RevokeGrant(_ context.Context, request client.GrantsRequest) (jig.Grant, error) {
+	f.revoked = request
+	for _, g := range f.grants {
+		if g.ID == request.Revoke {
+			return g, f.err
+		}
+	}
+	return jig.Grant{}, jig.Errorf(jig.CodeNotFound, "there is no grant %q", request.Revoke).WithField("grant")
+}
+
+func (f *fake) Pause(_ context.Context, request client.PauseRequest) (client.PauseResult, error) {
+	f.paused = request
+	return f.pauses, f.err
+}
+
+func (f *fake) Resume(_ context.Context, request client.PauseRequest) (client.PauseResult, error) {
+	f.resumed = request
+	return f.pauses, f.err
+}
+
+func (f *fake) Pauses(context.Context, string) (client.PauseResult, error) { return f.pauses, f.err }
 
 func (f *fake) Status(context.Context, string, string) (jig.SessionView, error) {
 	return f.view, f.viewErr

@@ -57,6 +57,9 @@ type follower struct {
 	worried string
 }
 
+// asking are the events after which something may wait that did not before.
+var asking = []jig.EventType{jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown, jig.EventToolAsked, jig.EventToolEdited}
+
 // noWaitPoll is how often --no-wait looks whether the session waits for a person.
 const noWaitPoll = 2 * time.Second
 
@@ -74,7 +77,7 @@ func (f *follower) follow(ctx context.Context, after int64) error {
 					return err
 				}
 			}
-			f.stale = f.stale || event.Type == jig.EventToolNeedsApproval || event.Type == jig.EventToolOutcomeUnknown
+			f.stale = f.stale || slices.Contains(asking, event.Type)
 		}
 		if f.quiet || page.Status.Final() || !f.stale && page.Status != jig.StatusInputRequired {
 			return nil
@@ -124,37 +127,61 @@ func (f *follower) attend(ctx context.Context) error {
 	return nil
 }
 
-// deal answers one waiting call or shows how to; it reports whether it was answered, now or before.
+// deal answers one waiting call or shows how to; it reports whether that settled it, now or before. A call that waits on, e.g. for
+// another person, is not asked about twice.
 func (f *follower) deal(ctx context.Context, p jig.Pending) (answered bool, err error) {
 	if answered, dealt := f.dealtWith(p); dealt {
 		return answered, nil
 	}
 	f.showPending(p)
-	if p.Kind != jig.PendingApproval || f.mode == answerTell {
+	said := reply{answer: jig.AnswerApprove, note: "approved by --yes"}
+	if p.Kind == jig.PendingReconcile || f.mode == answerTell || f.mode == answerYes && p.Kind != jig.PendingApproval {
 		f.note(p, false)
 		return false, nil
 	}
-	said := reply{answer: jig.AnswerApprove, note: "approved by --yes"}
+	by, err := f.decider()
+	if err != nil {
+		return false, err
+	}
 	if f.mode == answerAsk {
 		if said, err = f.ask(ctx, p); err != nil {
 			return false, err
 		}
-		if said.answer == "" { // skipped
+		if said.skipped() {
 			f.note(p, false)
 			return false, nil
 		}
 	}
-	ruled, err := f.engine.Decide(ctx, f.id, []jig.Decision{{
-		Call: p.Call, By: f.flags.as, Answer: said.answer, Digest: p.Digest, Note: said.note, Reason: said.reason,
-	}})
+	ruled, err := f.send(ctx, p, by, said)
 	if err != nil {
 		return false, f.decideFailed(err)
 	}
-	f.note(p, true)
+	if said.value != nil {
+		said.answer = ruledAnswered
+	}
+	settled := true
 	for _, r := range ruled.Decisions {
 		f.say("%s", f.ruledLine(f.err, r, said.answer, p.Tool, f.mode == answerYes))
+		settled = settled && r.Outcome == jig.DecisionAccepted && r.Status != jig.CallWaiting
 	}
-	return true, nil
+	f.note(p, settled)
+	return settled, nil
+}
+
+// send sends what a person said, signed when there is a key: for the digest that was shown.
+func (f *follower) send(ctx context.Context, p jig.Pending, by string, said reply) (client.DecideResult, error) {
+	if said.value != nil {
+		answer := jig.Reply{Call: p.Call, Value: said.value, By: by, Note: said.note}
+		if err := f.signReply(f.id, &answer, p.Digest); err != nil {
+			return client.DecideResult{}, err
+		}
+		return f.engine.Reply(ctx, f.id, answer)
+	}
+	decisions := []jig.Decision{{Call: p.Call, By: by, Answer: said.answer, Digest: p.Digest, Note: said.note, Reason: said.reason}}
+	if err := f.signDecisions(ctx, f.engine, f.id, decisions); err != nil {
+		return client.DecideResult{}, err
+	}
+	return f.engine.Decide(ctx, f.id, decisions)
 }
 
 // decideFailed lets the following go on when the session changed while the answer was on its way.

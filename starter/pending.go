@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
@@ -18,22 +17,33 @@ func (a *app) showPending(p jig.Pending) {
 
 // pendingText shows what waits to a person.
 func (a *app) pendingText(c palette, p jig.Pending) string {
-	head := fmt.Sprintf("%s %s waits for approval", c.yellow(p.Call), c.bold(p.Tool))
+	head := "waits for approval"
+	switch p.Kind {
+	case jig.PendingReconcile:
+		head = "nobody knows whether it happened"
+	case jig.PendingQuestion:
+		head = "asks a person"
+	case jig.PendingApproval:
+	}
+	lines := []string{fmt.Sprintf("%s %s %s", c.yellow(oneLine(p.Call, 0)), c.bold(oneLine(p.Tool, 0)), head)}
 	if p.Kind == jig.PendingReconcile {
-		head = fmt.Sprintf("%s %s: nobody knows whether it happened", c.yellow(p.Call), c.bold(p.Tool))
+		lines[0] = fmt.Sprintf("%s %s: %s", c.yellow(oneLine(p.Call, 0)), c.bold(oneLine(p.Tool, 0)), head)
 	}
-	lines := []string{head}
-	if p.Summary != "" {
-		lines = append(lines, "  "+oneLine(p.Summary, 200))
-	}
-	if len(p.Input) > 0 {
-		lines = append(lines, indent(inputText(p), "    "))
+	if p.Kind == jig.PendingQuestion && p.Question != nil {
+		lines = append(lines, indent(questionText(*p.Question), "  "))
+	} else {
+		if p.Summary != "" {
+			lines = append(lines, "  "+oneLine(p.Summary, 200))
+		}
+		if len(p.Input) > 0 {
+			lines = append(lines, indent(inputText(p), "    "))
+		}
 	}
 	for _, reason := range p.Reasons {
 		lines = append(lines, "  · "+oneLine(reason, 200))
 	}
-	if !p.ExpiresAt.IsZero() {
-		lines = append(lines, c.dim("  expires "+p.ExpiresAt.Local().Format(time.DateTime)))
+	for _, fact := range pendingFacts(p) {
+		lines = append(lines, "  "+c.dim(fact))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -46,20 +56,38 @@ func (a *app) showCommands(p jig.Pending) {
 	}
 }
 
-// answers are the commands that answer what waits.
+// answers are the commands that answer what waits. Where decisions are signed, the stock Temporal CLI's is not among them: it
+// needs a token, which `jig token` makes.
 func (a *app) answers(p jig.Pending) []string {
-	if p.Kind == jig.PendingReconcile {
-		word := jig.Reconciliation{Call: p.Call, Outcome: jig.OutcomeHappened, By: a.flags.as}
-		return []string{
-			a.signalCommand(p.SessionID, client.SignalReconcile, word),
-			a.command("reconcile", p.SessionID, p.Call, "--outcome", "happened|not_happened|give_up"),
+	var signal string
+	var own [][]string
+	switch p.Kind {
+	case jig.PendingReconcile:
+		signal = a.signalCommand(p.SessionID, client.SignalReconcile, jig.Reconciliation{Call: p.Call, Outcome: jig.OutcomeHappened, By: a.flags.as})
+		own = [][]string{{"reconcile", p.SessionID, p.Call, "--outcome", "happened|not_happened|give_up"}}
+	case jig.PendingQuestion:
+		value, word := json.RawMessage(`"…"`), "…"
+		if p.Question != nil && len(p.Question.Options) > 0 {
+			value = p.Question.Options[0]
+			word = plainValue(value)
+		}
+		signal = a.signalCommand(p.SessionID, client.SignalAnswer, jig.Reply{Call: p.Call, Value: value, By: a.flags.as})
+		own = [][]string{{"answer", p.SessionID, p.Call, word}, {"deny", p.SessionID, p.Call, "--reason", "…"}}
+	case jig.PendingApproval:
+		signal = a.signalCommand(p.SessionID, client.SignalApprove, jig.Decision{Call: p.Call, By: a.flags.as})
+		own = [][]string{{"approve", p.SessionID, p.Call}, {"deny", p.SessionID, p.Call, "--reason", "…"}}
+		if p.Terms != nil && len(p.Terms.Requirements) > 0 {
+			own = append(own, []string{"delegate", p.SessionID, p.Call, "--to", "…"})
 		}
 	}
-	return []string{
-		a.signalCommand(p.SessionID, client.SignalApprove, jig.Decision{Call: p.Call, By: a.flags.as}),
-		a.command("approve", p.SessionID, p.Call),
-		a.command("deny", p.SessionID, p.Call, "--reason", "…"),
+	var list []string
+	if !a.signs() {
+		list = append(list, signal)
 	}
+	for _, words := range own {
+		list = append(list, a.command(words...))
+	}
+	return list
 }
 
 // signalCommand is the stock Temporal CLI's command.
@@ -113,12 +141,24 @@ func (a *app) ruledLine(c palette, r jig.Ruled, answer jig.Answer, tool string, 
 		return fmt.Sprintf("%s %s: %s", c.yellow(r.Call), "the decision was refused", firstOf(r.Reason, "no reason was given"))
 	}
 	word := c.green("approved")
-	if answer == jig.AnswerDeny {
+	switch answer {
+	case jig.AnswerDeny:
 		word = c.red("denied")
+	case jig.AnswerDelegate, ruledAnswered, ruledReconciled:
+		word = map[jig.Answer]string{jig.AnswerDelegate: "delegated", ruledAnswered: "answered", ruledReconciled: "reconciled"}[answer]
+	case jig.AnswerApprove, jig.AnswerExpire:
 	}
 	line := fmt.Sprintf("%s %s", word, r.Call)
 	if tool != "" {
 		line += " " + tool
+	}
+	if to, ok := strings.CutPrefix(r.Reason, "delegated to "); ok && answer == jig.AnswerDelegate {
+		line += " to " + oneLine(to, 0)
+	} else if r.Reason != "" {
+		line += ": " + oneLine(r.Reason, 0)
+	}
+	if r.Grant != "" {
+		line += ", with the standing approval " + r.Grant
 	}
 	if unasked {
 		line += " (without asking, because of --yes)"

@@ -57,6 +57,9 @@ func (a *app) printStatus(view jig.SessionView) error {
 	if view.Reason != "" {
 		rows = append(rows, []string{"reason", view.Reason})
 	}
+	for _, p := range view.Paused {
+		rows = append(rows, []string{"paused", a.out.yellow(pauseText(p))})
+	}
 	if view.Error != nil {
 		rows = append(rows, []string{"error", a.out.red(oneLine(view.Error.Error(), 0))})
 	}

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/token"
+)
+
+// ruledAnswered is what printRuled calls an accepted answer to a question.
+const ruledAnswered = jig.Answer(token.ActionAnswer)
+
+// answerFlags are those of `answer`.
+type answerFlags struct {
+	// text is VALUE; nil when it was left out.
+	text        *string
+	value, note string
+	proof       proof
+}
+
+func (a *app) answerCommand() *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:   "answer SESSION CALL [VALUE]",
+		Short: "Answer a question that an agent asks a person",
+		Long: `Answer a question that an agent asks a person. VALUE is a text; it is taken as JSON when it is JSON and the question's options or
+its schema want that: a number, an object. --value takes JSON exactly, also for a text. On a terminal, without either, the question
+is shown and you are asked.`,
+		Example: `  jig answer ses_… 3.1
+  jig answer ses_… 3.1 "the one in Berlin"
+  jig answer ses_… 3.1 --value '{"days": 3}'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 || len(args) > 3 {
+				return usagef("%s given; needed: SESSION CALL VALUE (with quotes around several words)", plural(len(args), "argument is", "arguments are"))
+			}
+			return sessionArgs(2, 2)(cmd, args[:2])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 3 {
+				f.text = &args[2]
+			}
+			return a.answer(cmd, args[0], args[1], f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.value, "value", "", "the answer as JSON: @file.json, @- or JSON")
+	flags.StringVar(&f.note, "note", "", "a note for the log")
+	a.addProofFlags(cmd, &f.proof)
+	return cmd
+}
+
+func (a *app) answer(cmd *cobra.Command, session, call string, f answerFlags) error {
+	ctx := cmd.Context()
+	exact := cmd.Flags().Changed("value")
+	switch {
+	case exact && f.text != nil:
+		return usagef("give VALUE or --value, not both")
+	case !exact && f.text == nil && (!a.interactive || a.json()):
+		return usagef("the answer is missing: give VALUE or --value")
+	}
+	if err := f.proof.settle(a, cmd, 1); err != nil {
+		return err
+	}
+	said := jig.Reply{Call: call, By: f.proof.by, Note: f.note, Token: f.proof.token}
+	if exact {
+		var err error
+		if said.Value, err = a.jsonArgument("--value", f.value); err != nil {
+			return err
+		}
+	}
+	return a.with(ctx, func(e engine) error {
+		if !exact || said.Token == "" && a.signs() {
+			p, err := a.waitingQuestion(ctx, e, session, call)
+			if err != nil {
+				return err
+			}
+			if !exact {
+				if said.Value, err = a.valueOf(ctx, p, f.text); err != nil {
+					return err
+				}
+			}
+			if err := a.signReply(session, &said, p.Digest); err != nil {
+				return err
+			}
+		}
+		result, err := e.Reply(ctx, session, said)
+		if err != nil {
+			return err
+		}
+		return a.printRuled(session, result, ruledAnswered)
+	})
+}
+
+// waitingQuestion is the question that waits under a call.
+func (a *app) waitingQuestion(ctx context.Context, e engine, session, call string) (jig.Pending, error) {
+	list, err := e.Approvals(ctx, a.flags.tenant, session)
+	if err != nil {
+		return jig.Pending{}, err
+	}
+	p, found := findWaiting(list, session, call)
+	if !found {
+		return jig.Pending{}, jig.Errorf(jig.CodeNotFound, "nothing waits as %s in %s", call, session).WithField("call").
+			WithHint("see `" + a.command("approvals", "--session", session) + "`")
+	}
+	if p.Kind != jig.PendingQuestion || p.Question == nil {
+		return jig.Pending{}, usage(jig.Errorf(jig.CodeInvalidInput, "%s is no question: it is of the kind %s", call, p.Kind).WithField("call").
+			WithHint("see `" + a.command("approvals", "--session", session) + "` for the command that answers it"))
+	}
+	return p, nil
+}
+
+// valueOf is the answer that was given as a text, or that a person gives now.
+func (a *app) valueOf(ctx context.Context, p jig.Pending, text *string) (json.RawMessage, error) {
+	if text != nil {
+		return answerValue(*p.Question, *text)
+	}
+	a.say("%s", a.pendingText(a.err, p))
+	said, err := a.ask(ctx, p)
+	if err == nil && said.value == nil {
+		err = usagef("no answer was given")
+	}
+	return said.value, err
+}
+
+// askQuestion asks a person on the terminal for the answer to a question that is shown already. An empty line leaves it to
+// somebody else.
+func (a *app) askQuestion(ctx context.Context, q jig.Question) (reply, error) {
+	prompt := "answer (nothing: somebody else answers): "
+	if len(q.Options) > 0 {
+		prompt = fmt.Sprintf("number of the answer, 1 to %d (nothing: somebody else answers): ", len(q.Options))
+	}
+	for {
+		_, _ = fmt.Fprint(a.stderr, prompt)
+		line, err := a.readLine(ctx)
+		if err != nil || line == "" {
+			return reply{}, err
+		}
+		if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(q.Options) {
+			return reply{value: q.Options[n-1]}, nil
+		}
+		value, err := answerValue(q, line)
+		if err != nil {
+			return reply{}, err
+		}
+		if len(q.Options) == 0 || slices.ContainsFunc(q.Options, func(o json.RawMessage) bool { return sameJSON(o, value) }) {
+			return reply{value: value}, nil
+		}
+		a.say("%s is none of the answers", oneLine(line, 60))
+	}
+}
+
+// readLine reads a line from standard input, byte by byte: what follows it belongs to somebody else. Ctrl-C is errAborted.
+func (a *app) readLine(ctx context.Context) (string, error) {
+	type read struct {
+		line string
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		var line []byte
+		for buffer := make([]byte, 1); ; {
+			n, err := a.stdin.Read(buffer)
+			if n == 1 && buffer[0] != '\n' {
+				line = append(line, buffer[0])
+			}
+			if n == 1 && buffer[0] == '\n' || errors.Is(err, io.EOF) {
+				done <- read{line: strings.TrimSpace(string(line))}
+				return
+			}
+			if err == nil && len(line) > jig.InlineBytes {
+				err = usagef("the answer has more than %d bytes; give it with --value @file.json", jig.InlineBytes)
+			}
+			if err != nil {
+				done <- read{err: err}
+				return
+			}
+		}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", errAborted
+	case r := <-done:
+		return r.line, r.err
+	}
+}
+
+// answerValue is a text that a person gave as the answer: JSON when it is some that the question wants, else a text.
+func answerValue(q jig.Question, text string) (json.RawMessage, error) {
+	value := json.RawMessage(strings.TrimSpace(text))
+	if checkJSON(value) == nil {
+		wanted := slices.ContainsFunc(q.Options, func(o json.RawMessage) bool { return sameJSON(o, value) })
+		if wanted || len(q.Options) == 0 && len(q.Schema) > 0 && schemaWants(q.Schema, value) {
+			return value, nil
+		}
+	}
+	return marshal(text)
+}
+
+// schemaWants reports whether a JSON value may be what a schema wants, by what it says at its top. The engine checks the rest.
+func schemaWants(schema, value json.RawMessage) bool {
+	var s struct {
+		Type  any               `json:"type"`
+		Enum  []json.RawMessage `json:"enum"`
+		Const json.RawMessage   `json:"const"`
+	}
+	if json.Unmarshal(schema, &s) != nil { // true and false are schemas
+		return true
+	}
+	if len(s.Enum) > 0 {
+		return slices.ContainsFunc(s.Enum, func(o json.RawMessage) bool { return sameJSON(o, value) })
+	}
+	if len(s.Const) > 0 {
+		return sameJSON(s.Const, value)
+	}
+	switch types := s.Type.(type) {
+	case string:
+		return hasType(value, types)
+	case []any:
+		return slices.ContainsFunc(types, func(t any) bool {
+			name, ok := t.(string)
+			return ok && hasType(value, name)
+		})
+	}
+	return true
+}
+
+// hasType reports whether a JSON value is of a type of JSON Schema.
+func hasType(value json.RawMessage, name string) bool {
+	var v any
+	if json.Unmarshal(value, &v) != nil {
+		return false
+	}
+	switch v := v.(type) {
+	case string:
+		return name == "string"
+	case float64:
+		return name == "number" || name == "integer" && v == math.Trunc(v)
+	case bool:
+		return name == "boolean"
+	case map[string]any:
+		return name == "object"
+	case []any:
+		return name == "array"
+	default:
+		return name == "null"
+	}
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// plainValue is a JSON value for people: a text without its quotes.
+func plainValue(raw json.RawMessage) string {
+	var text *string
+	if json.Unmarshal(raw, &text) == nil && text != nil {
+		return *text
+	}
+	return string(raw)
+}

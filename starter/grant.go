@@ -1,0 +1,235 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/token"
+)
+
+// grantTool is the operator tool that gives standing approvals.
+const grantTool = "grants.create"
+
+// grantFlags say what a standing approval is to cover.
+type grantFlags struct {
+	prefix               string
+	when, expires, agent string
+	uses                 int
+}
+
+// add adds the flags, under names that begin with the prefix.
+func (f *grantFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.when, f.prefix+"when", "", "only calls of which this CEL condition holds, e.g. \"input.amount < 100\"")
+	flags.IntVar(&f.uses, f.prefix+"uses", 0, "how many calls it approves (default 10)")
+	flags.StringVar(&f.expires, f.prefix+"expires", "", "how long it holds, e.g. 12h or 7d (default 24h)")
+	flags.StringVar(&f.agent, f.prefix+"agent", "", "only calls of this agent; * for all")
+}
+
+// request is what the flags ask for; nil when none was given.
+func (f *grantFlags) request(flags *pflag.FlagSet) (*jig.GrantRequest, error) {
+	asked := false
+	for _, flag := range []struct{ name, value string }{{"when", f.when}, {"expires", f.expires}, {"agent", f.agent}} {
+		if flags.Changed(f.prefix + flag.name) {
+			asked = true
+			if strings.TrimSpace(flag.value) == "" {
+				return nil, usagef("--%s%s is empty; leave it out for its default", f.prefix, flag.name)
+			}
+		}
+	}
+	if flags.Changed(f.prefix + "uses") {
+		asked = true
+		if f.uses < 1 {
+			return nil, usagef("--%suses is %d; give 1 or more", f.prefix, f.uses)
+		}
+	}
+	if f.expires != "" {
+		if d, err := spec.ParseDuration(f.expires); err != nil || d <= 0 {
+			return nil, usagef("--%sexpires is %q; write e.g. 12h or 7d", f.prefix, f.expires)
+		}
+	}
+	if !asked {
+		return nil, nil //nolint:nilnil // no flag is no request
+	}
+	return &jig.GrantRequest{Agent: f.agent, When: f.when, MaxUses: f.uses, Expires: f.expires}, nil
+}
+
+func (a *app) grantCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "grant",
+		Short: "Give, list and end standing approvals",
+		Long: `Give, list and end standing approvals: calls that one covers are not asked about, until it is used up, expires or is revoked. It
+counts as the word of those who gave it, and never covers a destructive tool or one that always asks. One can be given with the
+approval of a call, too: see "jig approve --help".`,
+		Example: `  jig grant create --tool file.write --when 'input.path.startsWith("docs/")' --uses 20 --expires 7d
+  jig grant list`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.grantCreateCommand(), a.grantListCommand(), a.grantRevokeCommand())
+	return cmd
+}
+
+func (a *app) grantCreateCommand() *cobra.Command {
+	var f triggerFlags
+	var g grantFlags
+	var tool, note string
+	cmd := &cobra.Command{
+		Use:   "create --tool TOOL",
+		Short: "Ask for a standing approval",
+		Long: `Ask for a standing approval of a tool's calls. This is itself a call that waits for approval: whoever approves it gives the
+standing approval, and is the one whose word it counts as. What is left out: all calls of the tool, 10 uses, 24 hours, all agents.`,
+		Example: `  jig grant create --tool file.write --when 'input.path.startsWith("docs/")' --uses 20 --expires 7d
+  jig grant create --tool shop.refund --agent support --when 'input.amount < 100' --note "small ones" --yes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if tool == "" {
+				return usagef("--tool is missing: whose calls it approves")
+			}
+			if err := jig.CheckToolName(tool); err != nil {
+				return usage(err)
+			}
+			request, err := g.request(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			if request == nil {
+				request = &jig.GrantRequest{}
+			}
+			request.Tool, request.Note = tool, note
+			input, err := marshal(request)
+			if err != nil {
+				return err
+			}
+			call := client.CallInput{Tenant: a.flags.tenant, Tool: grantTool, Principal: a.principal(), Input: input}
+			return a.with(cmd.Context(), func(e engine) error { return a.trigger(cmd.Context(), e, call, f) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&tool, "tool", "", "tool whose calls it approves")
+	g.add(flags)
+	flags.StringVar(&note, "note", "", "why, for the audit")
+	flags.StringVar(&f.id, "id", "", "session id of the call; one that is taken gives the call that is there")
+	flags.BoolVar(&f.yes, "yes", false, "approve the call that gives it")
+	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the call waits for a person")
+	a.addKeyFlag(cmd)
+	return cmd
+}
+
+func (a *app) grantListCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List standing approvals, the latest first",
+		Long: `List the standing approvals that can be used, the latest first; with --all also those that are used up, expired or revoked.
+For programs: {"grants": [{"grant_id", "tool", "agent"?, "when", "max_uses", "used", "expires_at", "by", …}]}.`,
+		Example: `  jig grant list
+  jig grant list --all --output json | jq '.grants[] | select(.revoked_at)'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				list, err := e.Grants(cmd.Context(), a.flags.tenant, all)
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					return a.printJSON(map[string][]jig.Grant{"grants": append([]jig.Grant{}, list...)})
+				}
+				return a.printGrants(list, time.Now())
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also those that are used up, expired or revoked")
+	return cmd
+}
+
+func (a *app) printGrants(list []jig.Grant, now time.Time) error {
+	if len(list) == 0 {
+		a.say("there are no standing approvals")
+		return nil
+	}
+	for _, g := range list {
+		if err := a.print("%s", a.grantText(g, now)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grantText shows a standing approval to a person.
+func (a *app) grantText(g jig.Grant, now time.Time) string {
+	state := a.out.green("live")
+	switch {
+	case g.RevokedAt != nil:
+		state = a.out.red(oneLine(fmt.Sprintf("revoked by %s at %s", firstOf(g.RevokedBy, "somebody"), moment(*g.RevokedAt)), 0))
+	case g.Used >= g.MaxUses:
+		state = a.out.yellow("used up")
+	case !g.Live(now):
+		state = a.out.yellow("expired")
+	}
+	agent := "all agents"
+	if g.Agent != "" {
+		agent = "agent " + g.Agent
+	}
+	lines := []string{
+		fmt.Sprintf("%s %s: %s", a.out.yellow(oneLine(g.ID, 0)), a.out.bold(oneLine(g.Tool, 0)), state),
+		fmt.Sprintf("  %s, %d of %s used, until %s", oneLine(agent, 0), g.Used, plural(g.MaxUses, "call", "calls"), moment(g.ExpiresAt)),
+	}
+	if g.When != "" && g.When != "true" {
+		lines = append(lines, "  when "+oneLine(g.When, 200))
+	}
+	by := "  given by " + oneLine(claimedName(strings.Join(g.By, ", "), g.Claimed), 200)
+	if g.Note != "" {
+		by += ": " + oneLine(g.Note, 200)
+	}
+	return strings.Join(append(lines, by), "\n")
+}
+
+func (a *app) grantRevokeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "End a standing approval at once",
+		Long: `End a standing approval at once: no call that has not begun is covered by it any more. It prints the standing approval as it was
+ended, also when somebody had ended it before; for programs as "grant list" does, one alone.`,
+		Example: `  jig grant revoke grt_…`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return usagef("%s given; needed: ID", plural(len(args), "argument is", "arguments are"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			by, err := a.actor(cmd)
+			if err != nil {
+				return err
+			}
+			request := client.GrantsRequest{Tenant: a.flags.tenant, Revoke: args[0], By: by}
+			if request.Token, err = a.signSubject(by, token.ActionRevoke, args[0]); err != nil {
+				return err
+			}
+			return a.with(cmd.Context(), func(e engine) error {
+				g, err := e.RevokeGrant(cmd.Context(), request)
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					return a.printJSON(g)
+				}
+				return a.printGrants([]jig.Grant{g}, time.Now())
+			})
+		},
+	}
+	a.addKeyFlag(cmd)
+	return cmd
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/token"
+)
+
+// pauseFlags say what to hold back.
+type pauseFlags struct {
+	session, tool string
+	tenantWide    bool
+	reason        string
+}
+
+func (f *pauseFlags) add(a *app, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.session, "session", "", "this session, and those that it started")
+	flags.StringVar(&f.tool, "tool", "", "this tool, in all sessions")
+	flags.BoolVar(&f.tenantWide, "tenant-wide", false, "all of the tenant")
+	flags.StringVar(&f.reason, "reason", "", "why, in a sentence")
+	a.addKeyFlag(cmd)
+}
+
+// request is what the flags name: exactly one thing.
+func (f *pauseFlags) request(cmd *cobra.Command, tenant string) (client.PauseRequest, error) {
+	r := client.PauseRequest{Tenant: tenant, Reason: f.reason}
+	named := 0
+	for _, name := range []string{"session", "tool", "tenant-wide"} {
+		if cmd.Flags().Changed(name) {
+			named++
+		}
+	}
+	if named != 1 {
+		return r, usagef("give one of --session, --tool and --tenant-wide")
+	}
+	switch {
+	case f.tenantWide:
+		r.Scope = jig.PauseTenant
+		return r, nil
+	case cmd.Flags().Changed("session"):
+		r.Scope, r.Target = jig.PauseSession, f.session
+		if err := jig.CheckSessionID(f.session); err != nil {
+			return r, usage(err)
+		}
+		return r, nil
+	case cmd.Flags().Changed("tool"):
+		r.Scope, r.Target = jig.PauseTool, f.tool
+		if err := jig.CheckToolName(f.tool); err != nil {
+			return r, usage(err)
+		}
+		return r, nil
+	}
+	return r, usagef("--tenant-wide is false; give one of --session, --tool and --tenant-wide")
+}
+
+func (a *app) pauseCommand() *cobra.Command {
+	var f pauseFlags
+	var list bool
+	cmd := &cobra.Command{
+		Use:   "pause --session SESSION|--tool TOOL|--tenant-wide",
+		Short: "Hold back calls that have not begun",
+		Long: `Hold back the calls that have not begun, of a session, a tool or the whole tenant, until "jig resume" with the same lets them go on.
+Calls that run finish; approvals can be given meanwhile. For programs: {"changed", "pauses": [{"scope", "target"?, "by", "reason"?, "at"}]}
+(--list gives the pauses alone).`,
+		Example: `  jig pause --tool shop.refund --reason "the shop's accounts are being checked"
+  jig pause --session ses_…
+  jig pause --tenant-wide
+  jig pause --list`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !list {
+				return a.pausing(cmd, &f, token.ActionPause)
+			}
+			for _, name := range []string{"session", "tool", "tenant-wide", "reason"} {
+				if cmd.Flags().Changed(name) {
+					return usagef("--list goes without --%s", name)
+				}
+			}
+			return a.listPauses(cmd)
+		},
+	}
+	f.add(a, cmd)
+	cmd.Flags().BoolVar(&list, "list", false, "show what is held back")
+	return cmd
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	var f pauseFlags
+	cmd := &cobra.Command{
+		Use:   "resume --session SESSION|--tool TOOL|--tenant-wide",
+		Short: "Let go on what `jig pause` held back",
+		Long: `Let go on what "jig pause" held back, of the same session, tool or tenant. A call that another pause holds back too goes on waiting:
+they are shown. For programs: {"changed", "pauses": [what is held back still]}.`,
+		Example: `  jig resume --tool shop.refund
+  jig resume --tenant-wide --reason "all is well"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.pausing(cmd, &f, token.ActionResume) },
+	}
+	f.add(a, cmd)
+	return cmd
+}
+
+func (a *app) pausing(cmd *cobra.Command, f *pauseFlags, action string) error {
+	request, err := f.request(cmd, a.flags.tenant)
+	if err != nil {
+		return err
+	}
+	if request.By, err = a.actor(cmd); err != nil {
+		return err
+	}
+	if request.Token, err = a.signSubject(request.By, action, request.Subject()); err != nil {
+		return err
+	}
+	return a.with(cmd.Context(), func(e engine) error {
+		do := e.Pause
+		if action == token.ActionResume {
+			do = e.Resume
+		}
+		result, err := do(cmd.Context(), request)
+		if err != nil {
+			return err
+		}
+		if a.json() {
+			result.Pauses = append([]jig.Pause{}, result.Pauses...)
+			return a.printJSON(result)
+		}
+		return a.printPausing(request, action, result)
+	})
+}
+
+func (a *app) printPausing(request client.PauseRequest, action string, result client.PauseResult) error {
+	subject := subjectWords(jig.Pause{Scope: request.Scope, Target: request.Target})
+	line := "paused " + subject + ": calls that have not begun wait"
+	switch {
+	case action == token.ActionResume && result.Changed:
+		line = "resumed " + subject
+	case action == token.ActionResume:
+		line = subject + " is not paused"
+	case !result.Changed:
+		line = subject + " is paused already"
+	}
+	if err := a.print("%s", line); err != nil {
+		return err
+	}
+	for _, p := range result.Pauses {
+		if action == token.ActionResume || !result.Changed || p.Scope != request.Scope || p.Target != request.Target {
+			a.say("held back: %s", pauseText(p))
+		}
+	}
+	return nil
+}
+
+func (a *app) listPauses(cmd *cobra.Command) error {
+	return a.with(cmd.Context(), func(e engine) error {
+		result, err := e.Pauses(cmd.Context(), a.flags.tenant)
+		if err != nil {
+			return err
+		}
+		if a.json() {
+			return a.printJSON(map[string][]jig.Pause{"pauses": append([]jig.Pause{}, result.Pauses...)})
+		}
+		if len(result.Pauses) == 0 {
+			a.say("nothing is held back")
+		}
+		for _, p := range result.Pauses {
+			if err := a.print("%s", pauseText(p)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// subjectWords names what a pause holds back.
+func subjectWords(p jig.Pause) string {
+	if p.Scope == jig.PauseTenant {
+		return "the whole tenant"
+	}
+	return oneLine(string(p.Scope)+" "+p.Target, 0)
+}
+
+// pauseText shows a pause to a person, on one line.
+func pauseText(p jig.Pause) string {
+	text := subjectWords(p) + ", by " + claimedName(p.By, p.Claimed) + " since " + moment(p.At)
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return oneLine(text, 300)
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// claimedName is a principal, with a word when nobody proved that it was it.
+func claimedName(name string, claimed bool) string {
+	if claimed {
+		return name + " (claimed)"
+	}
+	return name
+}
+
+// pendingFacts say of what waits who asked for it, who may decide, what was said so far and when something happens, a line each.
+func pendingFacts(p jig.Pending) []string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, oneLine(fmt.Sprintf(format, args...), 300)) }
+	var from []string
+	if p.RequestedBy != "" {
+		from = append(from, "requested by "+p.RequestedBy)
+	}
+	if p.Agent != "" {
+		from = append(from, "agent "+p.Agent)
+	}
+	if len(from) > 0 {
+		add("%s", strings.Join(from, ", "))
+	}
+	consent := p.Consent()
+	for _, line := range termFacts(p, consent.Terms) {
+		add("%s", line)
+	}
+	if len(p.Votes) > 0 {
+		names := make([]string, len(p.Votes))
+		for i, v := range p.Votes {
+			names[i] = claimedName(v.By, v.Claimed)
+		}
+		add("approved so far by %s; missing: %s", strings.Join(names, ", "), firstOf(consent.Missing(), "nothing"))
+	}
+	for _, d := range p.Delegations {
+		add("%s delegated to %s", d.From, d.To)
+	}
+	if !p.NextAt.IsZero() {
+		add("%s", nextFact(p, consent.Terms))
+	}
+	if !p.ExpiresAt.IsZero() {
+		add("expires %s%s", moment(p.ExpiresAt), expiryFact(consent.Terms.OnExpiry))
+	}
+	return lines
+}
+
+// termFacts say who may decide, and how many it takes.
+func termFacts(p jig.Pending, t jig.Terms) []string {
+	if p.Kind == jig.PendingReconcile && t.Plain() { // the tenant says who may
+		return nil
+	}
+	var lines []string
+	for _, r := range t.Requirements {
+		line := fmt.Sprintf("needs %d of %s", max(1, r.Quorum), r.Approvers)
+		if r.Rule != "" {
+			line += " (" + r.Rule + ")"
+		}
+		for _, e := range r.Escalate {
+			line += fmt.Sprintf("; after %s also %s", plainly(e.After), e.Approvers)
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "anybody may decide")
+	}
+	if t.NotRequester {
+		lines = append(lines, "not "+firstOf(p.RequestedBy, "whoever requested it")+": nobody decides what they requested")
+	}
+	return lines
+}
+
+// nextFact says what happens at the next moment.
+func nextFact(p jig.Pending, t jig.Terms) string {
+	for _, r := range t.Requirements {
+		for _, e := range r.Escalate {
+			if p.RequestedAt.Add(e.After).Equal(p.NextAt) {
+				return fmt.Sprintf("from %s on also %s may decide", moment(p.NextAt), e.Approvers)
+			}
+		}
+	}
+	return "next reminder " + moment(p.NextAt)
+}
+
+func expiryFact(o jig.ExpiryOutcome) string {
+	switch o {
+	case jig.ExpiryCancel:
+		return ", and then the session is canceled"
+	case jig.ExpiryFail:
+		return ", and then the session fails"
+	case jig.ExpiryDeny: // as for every approval
+	}
+	return ""
+}
+
+// questionText shows a question, with what an answer may be.
+func questionText(q jig.Question) string {
+	lines := []string{safeText(q.Text)}
+	for i, option := range q.Options {
+		lines = append(lines, fmt.Sprintf("  %d. %s", i+1, oneLine(plainValue(option), 200)))
+	}
+	if len(q.Schema) > 0 {
+		lines = append(lines, "an answer fits: "+oneLine(string(q.Schema), 500))
+	}
+	return strings.Join(lines, "\n")
+}
