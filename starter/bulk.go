@@ -183,6 +183,9 @@ func (a *app) decideBatch(ctx context.Context, e engine, batch []jig.Pending, li
 		decisions[i] = like
 		decisions[i].Call, decisions[i].Digest = p.Call, p.Digest
 	}
+	if err := a.signDecisions(ctx, e, batch[0].SessionID, decisions); err != nil {
+		return failedItems(batch, jig.AsError(err).Message), err
+	}
 	result, err := e.Decide(ctx, batch[0].SessionID, decisions)
 	if err != nil {
 		return failedItems(batch, jig.AsError(err).Message), err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/token"
 )
 
 // bulkEngine remembers requests; refuse and fail say what becomes of some.
@@ -18,12 +19,14 @@ type bulkEngine struct {
 	*fake
 
 	requests []string
+	sent     []jig.Decision
 	refuse   string
 	fail     map[string]error
 }
 
 func (e *bulkEngine) Decide(_ context.Context, id string, decisions []jig.Decision) (client.DecideResult, error) {
 	var words []string
+	e.sent = append(e.sent, decisions...)
 	for _, d := range decisions {
 		words = append(words, fmt.Sprintf("%s %s %s by %s", d.Answer, d.Call, d.Digest, d.By))
 	}
@@ -105,6 +108,23 @@ func TestBulkIsSentInBatches(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
 	require.Len(t, report.Decisions, 120)
 	require.Equal(t, 120, report.Accepted)
+}
+
+// Each decision is signed for the digest that was listed.
+func TestBulkIsSigned(t *testing.T) {
+	t.Parallel()
+	file, key := newKey(t, "dora")
+	e := waitingIn("ses_1 1.1", "ses_2 1.1")
+	got := jigCLI(t, e, nil, "deny", "--all", "--tool", "*", "--yes", "--reason", "no", "--key", file)
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Len(t, e.sent, 2)
+	for i, session := range []string{"ses_1", "ses_2"} {
+		require.Equal(t, "dora", e.sent[i].By)
+		claim, err := token.ForDecision("default", session, jig.Decision{Call: "1.1", Answer: jig.AnswerDeny, Reason: "no"}, "d1.1")
+		require.Equal(t, "dora", proves(t, e.sent[i].Token, key, claim, err))
+	}
+	got = jigCLI(t, e, nil, "deny", "--all", "--tool", "*", "--yes", "--token", "t")
+	require.Equal(t, exitUsage, got.code)
 }
 
 // Nothing is decided in silence: a person sees what waits and says yes, or --yes was given.
