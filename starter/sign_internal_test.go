@@ -33,19 +33,22 @@ func TestDecisionsAreSignedForWhatWaits(t *testing.T) {
 		"approve": {[]string{"approve", "ses_1", "3.1", "--note", "fine"}, jig.Decision{Call: "3.1", Answer: jig.AnswerApprove, Note: "fine"}, "d1"},
 		"edit": {
 			[]string{"approve", "ses_1", "3.1", "--input", `{"amount": 1.0}`},
-			jig.Decision{Call: "3.1", Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount": 1.0}`)}, "d1",
+			jig.Decision{Call: "3.1", Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount": 1.0}`)},
+			"d1",
 		},
 		"digest": {[]string{"approve", "ses_1", "3.1", "--digest", "seen"}, jig.Decision{Call: "3.1", Answer: jig.AnswerApprove, Digest: "seen"}, "seen"},
 		"grant": {
 			[]string{"approve", "ses_1", "3.1", "--grant-when", "input.amount < 100", "--grant-uses", "3", "--grant-expires", "7d", "--grant-agent", "*"},
 			jig.Decision{
 				Call: "3.1", Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{When: "input.amount < 100", MaxUses: 3, Expires: "7d", Agent: "*"},
-			}, "d1",
+			},
+			"d1",
 		},
 		"deny": {[]string{"deny", "ses_1", "3.1", "--reason", "no"}, jig.Decision{Call: "3.1", Answer: jig.AnswerDeny, Reason: "no"}, "d1"},
 		"delegate": {
 			[]string{"delegate", "ses_1", "3.1", "--to", "ben", "--note", "he knows"},
-			jig.Decision{Call: "3.1", Answer: jig.AnswerDelegate, To: "ben", Note: "he knows"}, "d1",
+			jig.Decision{Call: "3.1", Answer: jig.AnswerDelegate, To: "ben", Note: "he knows"},
+			"d1",
 		},
 		"nothing waits": {[]string{"approve", "ses_1", "9.1"}, jig.Decision{Call: "9.1", Answer: jig.AnswerApprove}, ""},
 	}
