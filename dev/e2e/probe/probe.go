@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +17,9 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// Tools returns the probes.
-func Tools() []tools.Tool {
-	return append([]tools.Tool{
+// Tools returns the probes; a revision changes the contract of test.revised.
+func Tools(revision string) []tools.Tool {
+	list := []tools.Tool{
 		tools.New(read("test.echo", "Gives back what it is given. For tests alone."), echo),
 		tools.New(local("test.quick", "Gives back what it is given, beside the workflow. For tests alone."), echo),
 		tools.New(read("test.sleep", "Waits. For tests alone."), sleep),
@@ -29,7 +30,8 @@ func Tools() []tools.Tool {
 		tools.New(needs(read("test.guarded", "Needs a permission. For tests alone."), "secrets.read"), echo),
 		tools.New(hidden(read("test.hidden", "Belongs to another tenant. For tests alone.")), echo),
 		tools.New(keyed(draft("test.serial", "Notes when it runs, one after another for a key. For tests alone.", true)), effect),
-	}, effects()...)
+	}
+	return slices.Concat(list, effects(), cutTools(), revisedTools(revision))
 }
 
 func effects() []tools.Tool {

@@ -1,4 +1,5 @@
-// Command testworker is the product's worker with the probes of the end-to-end tests among its tools.
+// Command testworker is the product's worker with the probes of the end-to-end tests among its tools. JIG_TEST_REVISION makes
+// it another version, in which the contract of one of them is changed.
 package main
 
 import (
@@ -17,7 +18,7 @@ func main() {
 	defer stop()
 	settings, err := wire.LoadSettings(os.Environ(), nil)
 	if err == nil {
-		err = wire.Run(ctx, settings, settings.Logger(os.Stderr), probe.Tools()...)
+		err = wire.Run(ctx, settings, settings.Logger(os.Stderr), probe.Tools(os.Getenv("JIG_TEST_REVISION"))...)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

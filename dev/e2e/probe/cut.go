@@ -1,0 +1,46 @@
+package probe
+
+import (
+	"context"
+	"syscall"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// cutTools are effects that end their worker, as a power cut would, before they can report.
+func cutTools() []tools.Tool {
+	return []tools.Tool{
+		tools.New(draft("test.cut", "Changes something outside under a key and ends its worker the first time. For tests alone.", true), cut),
+		tools.New(draft("test.cut_once", "Changes something outside, must not run twice, and ends its worker the first time. For tests alone.", false), cut),
+	}
+}
+
+type cutIn struct {
+	effectIn
+	Cut string `json:"cut,omitempty" enum:"before,after" jsonschema:"end the worker before its first effect, or after it"`
+}
+
+// firstTime is what the receiver answers to the first request of a key.
+const firstTime = 201
+
+// cut has its effect and kills its own process between the effect and the report: after the first request of its key, as the
+// receiver says, or before the effect of its first attempt.
+func cut(ctx context.Context, inv jig.Invocation, in cutIn) (effectOut, error) {
+	if in.Cut == "before" && inv.Attempt == 1 {
+		return effectOut{}, powerCut()
+	}
+	out, err := effect(ctx, inv, in.effectIn)
+	if err == nil && in.Cut == "after" && out.Status == firstTime {
+		return effectOut{}, powerCut()
+	}
+	return out, err
+}
+
+// powerCut ends the process at once; it returns only when the process cannot be killed.
+func powerCut() error {
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGKILL); err != nil {
+		return jig.Errorf(jig.CodeInternal, "the worker could not be killed: %w", err)
+	}
+	select {}
+}

@@ -1,0 +1,18 @@
+package probe
+
+import (
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// revisedTools are two writes that need an approval: the contract of one changes with the revision, that of the other never.
+func revisedTools(revision string) []tools.Tool {
+	kept := draft("test.kept", "Changes something outside, the same in every version. For tests alone.", true)
+	kept.Approval = jig.ApprovalAlwaysAsk
+	revised := draft("test.revised", "Changes something outside. For tests alone.", true)
+	revised.Approval = jig.ApprovalAlwaysAsk
+	if revision != "" {
+		revised.Description = "Changes something outside, otherwise than before (" + revision + "). For tests alone."
+	}
+	return []tools.Tool{tools.New(kept, effect), tools.New(revised, effect)}
+}

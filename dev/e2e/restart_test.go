@@ -1,0 +1,232 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdk "go.temporal.io/sdk/client"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/dev/stack"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/workflows"
+)
+
+// house is an office with servers of its own, whose data are kept while they are down.
+type house struct {
+	office
+	data     string
+	binary   string
+	settings []string
+	stack    *stack.Stack
+	temporal sdk.Client
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{office: office{desk: newDesk(t), tenant: "house"}, data: t.TempDir(), binary: shared.worker}
+	t.Cleanup(h.close)
+	h.open()
+	return h
+}
+
+// open starts the servers on the data that are there, and a worker.
+func (h *house) open() {
+	h.t.Helper()
+	var err error
+	h.stack, err = stack.Start(h.t.Context(), stack.Options{DataDir: h.data, NoUI: true, Migrate: store.Migrate})
+	require.NoError(h.t, err)
+	h.temporal, err = sdk.Dial(sdk.Options{HostPort: h.stack.TemporalAddress(), Namespace: h.stack.Namespace(), Logger: quiet{}})
+	require.NoError(h.t, err)
+	h.Client = client.New(h.temporal, client.Options{TaskQueue: h.queue})
+	h.env = append(append(os.Environ(), h.stack.Environment()...), "JIG_TASK_QUEUE="+h.queue, "JIG_WORKDIR="+h.dir,
+		"JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=warn")
+	h.begin()
+}
+
+// begin starts a worker of the version that the house has.
+func (h *house) begin() {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.worker = exec.Command(h.binary)
+	h.worker.Env, h.worker.Dir = append(append([]string{}, h.env...), h.settings...), h.dir
+	h.worker.Stdout, h.worker.Stderr = h.log, h.log
+	h.worker.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(h.t, h.worker.Start())
+}
+
+// close kills the worker and stops the servers; the data stay.
+func (h *house) close() {
+	h.kill()
+	if h.temporal != nil {
+		h.temporal.Close()
+		h.temporal = nil
+	}
+	if h.stack != nil {
+		ctx, cancel := stopping(h.t)
+		defer cancel()
+		require.NoError(h.t, h.stack.Stop(ctx))
+		h.stack = nil
+	}
+}
+
+// deploy makes the next worker one of another version: another program to the byte, and so another build id, in which the
+// contract of test.revised is changed.
+func (h *house) deploy() {
+	h.t.Helper()
+	program, err := os.ReadFile(shared.worker)
+	require.NoError(h.t, err)
+	h.binary = filepath.Join(h.dir, "worker-2")
+	require.NoError(h.t, os.WriteFile(h.binary, append(program, "another version"...), 0o755)) //nolint:gosec // it is a program
+	h.settings = []string{"JIG_TEST_REVISION=2"}
+}
+
+// stands waits until a call stands as it should, as the store has it, and returns what waits of it.
+func (h *house) stands(id string, holds func(jig.SessionView) bool) jig.SessionView {
+	h.t.Helper()
+	var view jig.SessionView
+	var err error
+	require.True(h.t, eventually(h.t.Context(), patience, func() bool {
+		view, err = h.Status(h.t.Context(), h.tenant, id)
+		return err == nil && holds(view)
+	}), "%s: %+v, %v", id, view, err)
+	return view
+}
+
+// pending is the one thing that waits in a session.
+func (h *house) pending(id string) jig.Pending {
+	h.t.Helper()
+	return h.stands(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 }).Pending[0]
+}
+
+// ends waits for a call's result, which must be a success.
+func (h *house) ends(id string) workflows.CallResult {
+	h.t.Helper()
+	done, err := h.WaitCall(h.t.Context(), h.tenant, id)
+	require.NoError(h.t, err)
+	require.Equal(h.t, jig.CallSucceeded, done.Status, "%+v", done.Result)
+	return done
+}
+
+// builds are the versions of the worker that took part in a workflow.
+func (h *house) builds(id string) map[string]bool {
+	h.t.Helper()
+	seen := map[string]bool{}
+	iter := h.temporal.GetWorkflowHistory(h.t.Context(), id, "", false, 0)
+	for iter.HasNext() {
+		event, err := iter.Next()
+		require.NoError(h.t, err)
+		if build := event.GetWorkflowTaskCompletedEventAttributes().GetWorkerVersion().GetBuildId(); build != "" {
+			seen[build] = true
+		}
+	}
+	return seen
+}
+
+// What waits for people waits through three killed workers, a restart of Temporal and PostgreSQL and another version of the
+// worker; what the new version changed is asked anew.
+func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
+	t.Parallel()
+	h, r := newHouse(t), newReceiver(t)
+	trusting := func(id string) { h.decided(id, jig.Decision{By: "operator", Answer: jig.AnswerApprove}) }
+	h.install("tenant.yaml", h.tenantDocument(""), trusting)
+	h.install("finance.yaml", financePolicy, trusting)
+	waits := func(tool, name string) string {
+		result := h.trigger(tool, map[string]any{"url": r.URL, "name": name})
+		require.Equal(t, jig.CallWaiting, result.Status, "%+v", result)
+		return result.SessionID
+	}
+	kept, revised := waits("test.kept", "kept"), waits("test.revised", "revised")
+	var large string
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		large = waits("test.write", "large-1")
+		return h.pending(large).Terms != nil
+	}), "the policy is read within a second")
+	require.Equal(t, jig.CallWaiting, h.decided(large, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Status)
+	question := h.trigger("person.ask", map[string]any{"question": "Which one?", "options": []string{"red", "blue"}}).SessionID
+	first := waits("test.once", "small-0")
+	require.NotEmpty(t, h.decided(first, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{
+		When: "input.name.startsWith('small')", MaxUses: 3, Expires: "7d",
+	}}).Grant)
+	h.ends(first)
+	_, err := h.Pause(t.Context(), client.PauseRequest{Tenant: h.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ana", Reason: "a check"})
+	require.NoError(t, err)
+	in := callInput("test.effect", map[string]any{"url": r.URL, "name": "held"})
+	in.Tenant = h.tenant
+	held := jig.NewSessionID()
+	_, err = h.StartCall(t.Context(), in, held)
+	require.NoError(t, err)
+	h.stands(held, func(v jig.SessionView) bool { return len(v.Calls) == 1 && len(v.Paused) == 1 })
+	before := map[string]string{kept: h.pending(kept).Digest, revised: h.pending(revised).Digest, large: h.pending(large).Digest}
+
+	for range 3 {
+		h.kill()
+		h.begin()
+		h.pending(kept)
+	}
+	h.close()
+	h.deploy()
+	h.open()
+
+	for id, digest := range before {
+		require.Equal(t, digest, h.pending(id).Digest, "what was shown is what waits")
+	}
+	require.Equal(t, jig.DecisionAccepted, h.decided(kept, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: before[kept]}).Outcome)
+	h.ends(kept)
+	require.Len(t, h.builds(kept), 2, "two versions of the worker took part")
+	h.requireAskedAnew(r, revised, before[revised])
+
+	require.Len(t, h.pending(large).Votes, 1)
+	require.Contains(t, h.decided(large, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Reason, "already")
+	require.Equal(t, jig.CallReserved, h.decided(large, jig.Decision{By: "ben", Answer: jig.AnswerApprove}).Status)
+	h.ends(large)
+
+	ruled, err := h.Reply(t.Context(), question, jig.Reply{Call: "1.1", By: "ana", Value: json.RawMessage(`"blue"`)})
+	require.NoError(t, err)
+	require.Equal(t, jig.DecisionAccepted, ruled.Decisions[0].Outcome, ruled.Decisions[0].Reason)
+	require.JSONEq(t, `{"answer":"blue","by":"ana"}`, string(h.ends(question).Result.Data))
+
+	require.Equal(t, jig.CallSucceeded, h.trigger("test.once", map[string]any{"url": r.URL, "name": "small-1"}).Status, "the grant holds")
+	paused, err := h.Pauses(t.Context(), h.tenant)
+	require.NoError(t, err)
+	require.Len(t, paused.Pauses, 1)
+	require.Equal(t, "a check", paused.Pauses[0].Reason)
+	requests, _ := r.count("held")
+	require.Zero(t, requests)
+	_, err = h.Resume(t.Context(), client.PauseRequest{Tenant: h.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ben"})
+	require.NoError(t, err)
+	h.ends(held)
+	for _, name := range []string{"kept", "revised", "large-1", "small-0", "small-1", "held"} {
+		requests, _ := r.count(name)
+		require.Equal(t, 1, requests, name)
+	}
+	h.requireAudited(h.tenant)
+}
+
+// requireAskedAnew approves a call of a tool that was changed since it was shown: that approval is of no use, the call is asked
+// about again as it is now, and runs once that is approved.
+func (h *house) requireAskedAnew(r *receiver, id, shown string) {
+	h.t.Helper()
+	h.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: shown})
+	h.stands(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Digest != shown })
+	requests, _ := r.count("revised")
+	require.Zero(h.t, requests, "what was approved is not there any more, and the other was not approved")
+	expired := h.told(id, jig.EventToolExpired)
+	require.Len(h.t, expired, 1)
+	require.Contains(h.t, string(expired[0].Data), `"readmitted":true`)
+	asked := h.told(id, jig.EventToolNeedsApproval)
+	require.Len(h.t, asked, 2)
+	fresh := h.pending(id).Digest
+	require.True(h.t, asked[1].Seq > expired[0].Seq && strings.Contains(string(asked[1].Data), fresh))
+	require.Equal(h.t, jig.DecisionRefused, h.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: shown}).Outcome)
+	require.Equal(h.t, jig.CallReserved, h.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: fresh}).Status)
+	h.ends(id)
+}
