@@ -116,7 +116,7 @@ func TestPauses(t *testing.T) {
 	got, err = c.Pauses(t.Context(), "acme")
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	require.Equal(t, readPauses, name)
+	require.Equal(t, workflows.ReadPauses, name)
 	require.Equal(t, workflows.PauseRequest{Tenant: "acme"}, sent)
 
 	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) {

@@ -6,10 +6,6 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// readPauses is the activity type under which workers say what is held back: it takes a PauseRequest of which the tenant
-// counts, and gives a PauseResult.
-const readPauses = "jig.pauses"
-
 type (
 	// PauseRequest says what to hold back, or to let go on, and who says so.
 	PauseRequest = workflows.PauseRequest
@@ -30,7 +26,7 @@ func (c *Client) Resume(ctx context.Context, request workflows.PauseRequest) (wo
 
 // Pauses says what a tenant holds back, the oldest first.
 func (c *Client) Pauses(ctx context.Context, tenant string) (workflows.PauseResult, error) {
-	return c.pausing(ctx, readPauses, workflows.PauseRequest{Tenant: tenant})
+	return c.pausing(ctx, workflows.ReadPauses, workflows.PauseRequest{Tenant: tenant})
 }
 
 func (c *Client) pausing(ctx context.Context, name string, request workflows.PauseRequest) (workflows.PauseResult, error) {

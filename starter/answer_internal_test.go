@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,6 +160,28 @@ func TestAQuestionIsAskedOnATerminal(t *testing.T) {
 	require.Contains(t, got.stderr, "Which colour?\n    1. red\n    2. dark blue\n    3. 7\n")
 	got = jigCLI(t, askingEngine(colors), func(a *app) { a.interactive = true }, "answer", "ses_1", "3.1", "--output", "json")
 	require.Equal(t, exitUsage, got.code, "programs are not asked")
+}
+
+// silentPerson is one who presses Ctrl-C in place of an answer.
+type silentPerson struct {
+	interrupt context.CancelFunc
+	gone      <-chan struct{}
+}
+
+func (p silentPerson) Read([]byte) (int, error) {
+	p.interrupt()
+	<-p.gone
+	return 0, io.ErrClosedPipe
+}
+
+func TestAQuestionIsInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	e := askingEngine(jig.Question{Text: "Why?"})
+	change := func(a *app) { a.interactive, a.stdin = true, silentPerson{interrupt: cancel, gone: t.Context().Done()} }
+	got := jigCLIWith(t, ctx, e, change, "answer", "ses_1", "3.1")
+	require.Equal(t, exitInterrupted, got.code, got.stderr)
+	require.Empty(t, e.replied)
 }
 
 func TestFollowingAsksQuestions(t *testing.T) {
