@@ -30,6 +30,9 @@ type Ran struct {
 	Paused bool `json:"paused,omitempty"`
 }
 
+// maxAdmissions bounds how often one attempt admits its call anew. Once is the rule: the tool changed.
+const maxAdmissions = 5
+
 // RunTool runs one call: reserve, execute, finalise. It is registered under every tool's name. An attempt that finds the
 // call finished returns the stored result; one that finds it begun runs it again only when the tool is idempotent, and
 // otherwise leaves it to a person. See the documentation of the ledger.
@@ -37,7 +40,7 @@ func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 	stop := heartbeat(ctx)
 	defer stop()
 	name := jig.NewAttemptID()
-	for {
+	for range maxAdmissions {
 		ran, again, err := a.attempt(ctx, in, name)
 		if err != nil {
 			return Ran{}, temporalError(err)
@@ -49,6 +52,7 @@ func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 			return ran, nil
 		}
 	}
+	return Ran{}, temporalError(jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew %d times and still is not what would run", in.Call, maxAdmissions))
 }
 
 // attempt reserves and runs the call once; again says that it was admitted anew and may run at once.

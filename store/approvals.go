@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -170,15 +171,16 @@ type whoRow struct {
 	Votes     []byte
 }
 
-// Readmit replaces a waiting or reserved call's admission (version, digest, ruling) because the tool changed since; an open
-// or unused approval expires and a new one opens. It returns the call as it stands. A second call with the same admission
+// Readmit replaces a waiting or reserved call's admission (version, input, digest, ruling) because the tool changed since, or its
+// row is not what was admitted; an open or unused approval expires and a new one opens. It returns the call as it stands. A second call with the same admission
 // changes nothing.
 func (db *DB) Readmit(ctx context.Context, call jig.Call, approval *jig.Pending) (jig.Call, error) {
 	var row *callRow
 	err := db.transact(ctx, call.Tenant, func(t *tx) error {
-		var latest *approvalRow
+		var latest, asking *approvalRow
 		first(t.queue("CallLock", call.Tenant, call.SessionID, call.ID), &row)
 		first(t.queue("ApprovalLatest", call.Tenant, call.SessionID, call.ID), &latest)
+		first(t.queue("ApprovalOpenLock", call.Tenant, call.SessionID, call.ID), &asking)
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
@@ -186,12 +188,16 @@ func (db *DB) Readmit(ctx context.Context, call jig.Call, approval *jig.Pending)
 			return noCall(call.SessionID, call.ID)
 		}
 		open := row.status() == jig.CallWaiting || row.status() == jig.CallReserved
-		same := row.Version == call.Version && row.Digest == call.Digest && row.Verdict == string(call.Verdict)
+		same := row.Version == call.Version && row.Digest == call.Digest && row.Verdict == string(call.Verdict) &&
+			row.PolicyVersion == call.PolicyVersion && bytes.Equal(row.Input, call.Input)
 		unapproved := row.status() == jig.CallReserved && row.Verdict == string(jig.VerdictAsk) && !approved(latest, row.Digest)
 		if !open || same && !unapproved {
 			return nil
 		}
-		changed, err := t.readmit(ctx, call, approval, row, latest)
+		if asking == nil {
+			asking = latest
+		}
+		changed, err := t.readmit(ctx, call, approval, row, asking)
 		if err == nil {
 			row = *changed
 		}
@@ -239,7 +245,7 @@ func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, 
 	var changed *callRow
 	first(t.queue("CallReadmit", t.tenant, row.SessionID, row.CallID, call.Version, call.Write, call.Idempotent, call.Digest,
 		call.PolicyVersion, call.Verdict, optional([]byte(reasons)), status, columns.body, columns.summary, columns.err,
-		call.Signature, text(call.ConcurrencyKey)), &changed)
+		call.Signature, text(call.ConcurrencyKey), call.Input), &changed)
 	if approval != nil && (status == jig.CallWaiting || approval.Grant != "") {
 		p := *approval
 		p.Tenant, p.SessionID, p.Call = t.tenant, row.SessionID, row.CallID

@@ -111,7 +111,7 @@ where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call
 
 -- name: CallReadmit
 update calls c set version = $4, write = $5, idempotent = $6, digest = $7, policy_version = $8, verdict = $9, reasons = $10,
-    status = $11, result = $12, summary = $13, error = $14, signature = $15, concurrency_key = $16,
+    status = $11, result = $12, summary = $13, error = $14, signature = $15, concurrency_key = $16, input = $17,
     finished_at = case when $12::bytea is null then null else clock_timestamp() end
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
