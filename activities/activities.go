@@ -24,6 +24,7 @@ type Store interface {
 	Grants
 	Pauses
 	Audits
+	Reviews
 }
 
 // Deps are what the activities work with. All are required but Runs (the sweeper is off without it) and Logger.

@@ -66,11 +66,7 @@ func (a *Activities) backtest(ctx context.Context, in BacktestRequest) (Backtest
 	if !ok {
 		return page, jig.Errorf(jig.CodeUnavailable, "the worker's policy cannot be tried on recorded calls")
 	}
-	reviews, err := a.reviews()
-	if err != nil {
-		return page, err
-	}
-	recorded, next, err := reviews.RecordedCalls(ctx, in.Tenant, in.Since, in.Cursor, backtestCalls)
+	recorded, next, err := a.store.RecordedCalls(ctx, in.Tenant, in.Since, in.Cursor, backtestCalls)
 	if err != nil {
 		return page, err
 	}

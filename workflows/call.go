@@ -43,6 +43,7 @@ func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 		if err := s.end(ctx, err); err != nil {
 			return nil, err
 		}
+		s.answerLate(ctx)
 		_, err := s.result()
 		return nil, err
 	case more:
@@ -90,12 +91,19 @@ func (s *session) closeCall(ctx workflow.Context) (*CallResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.settleMail(ctx)
+	s.show(ctx)
+	s.answerLate(ctx)
+	return result, nil
+}
+
+// answerLate answers what arrived while the session was being ended. Nothing may block between it and the end of the run.
+func (s *session) answerLate(ctx workflow.Context) {
 	for {
 		s.settleMail(ctx)
-		s.show(ctx)
 		s.drain(ctx)
 		if len(s.inbox) == 0 {
-			return result, nil
+			return
 		}
 	}
 }

@@ -133,6 +133,7 @@ func (s *session) close(ctx workflow.Context, in PassInput, next step) (*PassRes
 		switch {
 		case next != finished:
 			return nil, workflow.NewContinueAsNewError(ctx, PassWorkflow, s.handOver(in, next))
+		case !workflow.AllHandlersFinished(ctx): // an update came while the session was being ended: it is answered first
 		case s.spoken || s.hasMessage():
 			// Somebody spoke to a session that had just ended: that starts its next pass.
 			s.pass++

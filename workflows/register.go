@@ -47,6 +47,9 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named(ReadGrants, a.ListGrants)
 	named(ReadPauses, a.ListPauses)
 	named(ReadAudit, a.ReadAudit)
+	named(ReadPending, a.ListPending)
+	named(ReadFigures, a.Figures)
+	named(ReadBacktest, a.Backtest)
 	named(WritePause, a.Pause)
 	named(WriteResume, a.Resume)
 

@@ -139,7 +139,8 @@ func (s *session) update(ctx workflow.Context, name string, payload []byte) (Dec
 		return DecideResult{}, err //nolint:wrapcheck // a cancelled workflow answers with Temporal's own error
 	}
 	key := "update:" + workflow.GetCurrentUpdateInfo(ctx).ID
-	heard, err := s.hear(ctx, Envelope{Name: name, Key: key, Payload: payload})
+	free, _ := workflow.NewDisconnectedContext(ctx) // as a signal's, it counts even while the session is being cancelled
+	heard, err := s.hear(free, Envelope{Name: name, Key: key, Payload: payload})
 	return DecideResult{SessionID: s.ref.SessionID, Decisions: heard.Decisions}, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,7 @@ func TestHistories(t *testing.T) {
 	if !record {
 		t.Log("JIG_RECORD_HISTORIES is not set: nothing is recorded")
 	}
-	for name, path := range map[string]func(*desk, *receiver) string{
+	paths := map[string]func(*desk, *receiver) string{
 		"plain": func(d *desk, _ *receiver) string {
 			return d.run(agent(`["*"]`, calls(`test.echo {value: a}`, `test.quick {value: b}`)), nil)
 		},
@@ -78,7 +79,9 @@ func TestHistories(t *testing.T) {
 		"composition-wait":   composed(waitingSpec, func(d *desk, _ *receiver, id string) { d.pay(id) }),
 		"composition-loop":   composed(loopSpec("test.echo", 130), func(*desk, *receiver, string) {}),
 		"composition-nested": nested,
-	} {
+	}
+	maps.Copy(paths, approvalPaths())
+	for name, path := range paths {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d, r := open(t), newReceiver(t)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +23,7 @@ type office struct {
 func newOffice(t *testing.T, env ...string) office {
 	t.Helper()
 	d := open(t, env...)
-	return office{desk: d, tenant: "office-" + strings.ToLower(d.queue[len(d.queue)-8:])}
+	return office{desk: d, tenant: "office-" + d.queue[len(d.queue)-8:]}
 }
 
 // trigger makes a call of the tenant and returns where it stands.

@@ -95,6 +95,11 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		w.worker = nil
 		return notStarted(err)
 	}
+	stopMetrics, err := serveMetrics(ctx, s.MetricsAddress, w.store, w.logger)
+	if err != nil {
+		return err
+	}
+	w.others = append(w.others, stopMetrics)
 	w.beside(ctx, newDispatcher(w.store, settled.Settings, s, w.logger).Run)
 	if err := scheduleSweep(ctx, w.temporal, s.Temporal.TaskQueue); err != nil {
 		w.logger.WarnContext(ctx, "the sweeper is not scheduled: sessions that are ended from outside stay open", slog.Any("error", err))

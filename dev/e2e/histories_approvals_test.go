@@ -1,0 +1,164 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/workflows"
+)
+
+// approvalPaths are the ways through a session in which people do more than approve or deny one call.
+func approvalPaths() map[string]func(*desk, *receiver) string {
+	return map[string]func(*desk, *receiver) string{
+		"twenty":           twenty,
+		"question":         questioned,
+		"grant":            covered,
+		"votes":            voted,
+		"paused":           held,
+		"ending-fail":      lapsed("fail", false),
+		"ending-cancel":    lapsed("cancel", false),
+		"ending-composed":  lapsed("fail", true),
+		"composition-vote": votedInside,
+	}
+}
+
+// office makes the desk's corner a tenant of its own with documents.
+func (d *desk) office(documents ...string) office {
+	d.t.Helper()
+	o := office{desk: d, tenant: "office-" + d.queue[len(d.queue)-8:]}
+	o.install("tenant.yaml", o.tenantDocument(""), o.trusting)
+	for i, body := range documents {
+		o.install(fmt.Sprintf("policy-%d.yaml", i), body, o.trusting)
+	}
+	if len(documents) > 0 {
+		time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // a worker reads policies at most once a second
+	}
+	return o
+}
+
+// run starts a session of the tenant's.
+func (o office) run(document string, input any) string {
+	o.t.Helper()
+	raw, err := json.Marshal(input)
+	require.NoError(o.t, err)
+	started, err := o.Start(o.t.Context(), client.StartOptions{
+		Tenant: o.tenant, Document: document, DocumentName: "probe.md", Input: raw, Principal: jig.Principal{ID: "tester"},
+	})
+	require.NoError(o.t, err)
+	return started.SessionID
+}
+
+const twentyRules = `    - when: pass == 1
+      for_each: "lists.range(20)"
+      calls: [{tool: test.write, input: {url: "${input.url}", name: "t${item}"}}]
+    - answer: done
+`
+
+// twenty calls of one pass are decided in random order, with mixed answers.
+func twenty(d *desk, r *receiver) string {
+	id := d.run(agent(`["*"]`, twentyRules), map[string]any{"url": r.URL})
+	require.Len(d.t, d.waiting(id).Pending, 20)
+	random := rand.New(rand.NewPCG(20, 26)) //nolint:gosec // a schedule that can be repeated
+	for _, i := range random.Perm(20) {
+		call := jig.CallID(1, i+1)
+		switch random.IntN(4) {
+		case 0:
+			d.signal(id, workflows.SignalDeny, map[string]string{"call": call, "by": "ana", "reason": "not this one"})
+		case 1:
+			changed := json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"changed%d"}`, r.URL, i))
+			_, err := d.Decide(d.t.Context(), id, []jig.Decision{{Call: call, By: "ana", Input: changed}})
+			require.NoError(d.t, err)
+		default:
+			d.signal(id, workflows.SignalApprove, map[string]string{"call": call, "by": "ana"})
+		}
+	}
+	return id
+}
+
+func questioned(d *desk, _ *receiver) string {
+	id := d.run(agent(`["*"]`, `    - when: pass == 1
+      calls: [{tool: person.ask, input: {question: "Which?", options: [a, b]}}]
+    - answer: "${calls[0].data.answer}"
+`), nil)
+	d.waiting(id)
+	d.signal(id, workflows.SignalAnswer, map[string]any{"call": "1.1", "by": "ana", "value": "c"})
+	d.signal(id, workflows.SignalAnswer, map[string]any{"call": "1.1", "by": "ana", "value": "b"})
+	return id
+}
+
+const twiceRules = `    - when: pass < 3
+      calls: [{tool: test.write, input: {url: "${input.url}", name: "n${pass}"}}]
+    - answer: done
+`
+
+func covered(d *desk, r *receiver) string {
+	o := d.office()
+	id := o.run(agent(`["*"]`, twiceRules), map[string]any{"url": r.URL})
+	d.waiting(id)
+	o.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 1}})
+	return id
+}
+
+func voted(d *desk, r *receiver) string {
+	o := d.office(financePolicy)
+	id := o.run(agent(`["*"]`, `    - when: pass == 1
+      calls: [{tool: test.write, input: {url: "${input.url}", name: large-1}}]
+    - answer: done
+`), map[string]any{"url": r.URL})
+	d.waiting(id)
+	require.Equal(d.t, jig.CallWaiting, o.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Status)
+	d.signal(id, workflows.SignalDelegate, map[string]string{"call": "1.1", "by": "ben", "to": "dora"})
+	o.decided(id, jig.Decision{By: "dora", Answer: jig.AnswerApprove})
+	return id
+}
+
+func votedInside(d *desk, r *receiver) string {
+	o := d.office(financePolicy)
+	started, err := o.StartCall(o.t.Context(), client.CallInput{
+		Tenant: o.tenant, Document: gatedSpec, DocumentName: "probe.yaml", Principal: jig.Principal{ID: "tester"},
+		Input: json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"large-2"}`, r.URL)),
+	}, "")
+	require.NoError(o.t, err)
+	id := started.SessionID
+	d.waiting(id)
+	require.Equal(d.t, jig.CallWaiting, o.decided(id, jig.Decision{Call: "1.1/publish", By: "ana", Answer: jig.AnswerApprove}).Status)
+	o.decided(id, jig.Decision{Call: "1.1/publish", By: "ben", Answer: jig.AnswerApprove})
+	return id
+}
+
+func held(d *desk, _ *receiver) string {
+	o := d.office()
+	_, err := o.Pause(o.t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.quick", By: "ana"})
+	require.NoError(o.t, err)
+	id := o.run(agent(`["*"]`, calls(`test.quick {value: a}`, `test.echo {value: b}`)), nil)
+	d.until(id, func(v jig.SessionView) bool { return byID(v)["1.2"].Status == jig.CallSucceeded })
+	_, err = o.Resume(o.t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.quick", By: "ana"})
+	require.NoError(o.t, err)
+	return id
+}
+
+// lapsed lets an approval expire that ends its session.
+func lapsed(outcome string, inside bool) func(*desk, *receiver) string {
+	return func(d *desk, r *receiver) string {
+		o := d.office(fmt.Sprintf(`kind: policy
+name: hurry
+rules:
+  - {name: soon, when: "tool.name == 'test.write'", verdict: ask, expires: 2s, on_expiry: %s}
+`, outcome))
+		if inside {
+			started, err := o.StartCall(o.t.Context(), client.CallInput{
+				Tenant: o.tenant, Document: gatedSpec, DocumentName: "probe.yaml", Principal: jig.Principal{ID: "tester"},
+				Input: json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"w"}`, r.URL)),
+			}, "")
+			require.NoError(o.t, err)
+			return started.SessionID
+		}
+		return o.run(agent(`["*"]`, gatedRules), map[string]any{"url": r.URL, "name": "w"})
+	}
+}

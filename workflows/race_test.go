@@ -1,0 +1,431 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/store/storetest"
+	"github.com/jig-run/jig/workflows"
+)
+
+var (
+	raceSeed  = flag.Uint64("race.seed", 0, "the seed of the first schedule of the race suite")
+	raceCount = flag.Int("race.count", 300, "how many schedules of the race suite are played")
+)
+
+// arenas is how many schedules are played at once.
+const arenas = 4
+
+// Whatever people do at the same moments, each call has one end and one decision, runs once at most and only as it was allowed, and
+// the event log, the audit and the ledger agree. A schedule is played again by `go test ./workflows -run Races -race.seed N -race.count 1`.
+func TestRaces(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	for n := range arenas {
+		t.Run(fmt.Sprintf("arena=%d", n), func(t *testing.T) {
+			t.Parallel()
+			a := newArena(t, db)
+			for i := n; i < *raceCount; i += arenas {
+				seed := *raceSeed + uint64(i)
+				if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { a.race(t, seed) }) {
+					return // what a broken schedule left behind would confuse the next
+				}
+			}
+		})
+	}
+}
+
+// race plays one schedule and checks what came of it.
+func (a *arena) race(t *testing.T, seed uint64) {
+	t.Helper()
+	s := newSchedule(t, a, seed)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s)
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.plays, s.id)
+	})
+	s.run(s.workflow, s.input)
+	s.check()
+	s.checkGrants()
+	s.checkEnd()
+}
+
+// schedule is a session, and what people do to it, made from a seed.
+type schedule struct {
+	*play
+	r        *rand.Rand
+	workflow string
+	input    any
+	rule     string
+	// targets are the calls that people speak of, the likely ones several times.
+	targets []string
+	clock   time.Duration
+	// shown are the digests that people saw, by call.
+	shown map[string][]string
+}
+
+// raceRules are the policies of schedules, and what they take; %s is what becomes of a call that expires.
+var raceRules = map[string]struct {
+	rules string
+	needs func(paying) []need
+}{
+	"anybody": {
+		"  - {name: plain, when: tool.name == 'race.write', verdict: ask, expires: 1h, on_expiry: %s}\n",
+		func(paying) []need { return []need{{quorum: 1}} },
+	},
+	"finance": {
+		"  - {name: two, when: tool.name == 'race.write', verdict: ask, approvers: {groups: [finance]}, quorum: 2, not_requester: true, " +
+			"expires: 1h, on_expiry: %s, remind: 10m, escalate: [{after: 30m, approvers: {groups: [leads]}}]}\n",
+		func(paying) []need {
+			return []need{{group: "finance", quorum: 2, notRequester: true, after: 30 * time.Minute, later: "leads"}}
+		},
+	},
+	"legal": {
+		"  - {name: plain, when: tool.name == 'race.write', verdict: ask, expires: 1h, on_expiry: %s, remind: 10m}\n" +
+			"  - {name: large, when: tool.name == 'race.write' && input.amount > 100, verdict: ask, approvers: {groups: [legal]}}\n",
+		largeIsLegal,
+	},
+	"both": {
+		"  - {name: own, when: tool.name == 'race.write', verdict: ask, approvers: {groups: [finance]}, not_requester: true, expires: 1h, on_expiry: %s}\n" +
+			"  - {name: large, when: tool.name == 'race.write' && input.amount > 100, verdict: ask, approvers: {groups: [legal]}}\n",
+		func(in paying) []need {
+			return append([]need{{group: "finance", quorum: 1, notRequester: true}}, largeIsLegal(in)...)
+		},
+	},
+}
+
+func largeIsLegal(in paying) []need {
+	if in.Amount > 100 {
+		return []need{{group: "legal", quorum: 1}}
+	}
+	return []need{{quorum: 1}}
+}
+
+func raceDocument(rules string) string {
+	return "kind: policy\nname: race\ndescription: The rules of a schedule.\nrules:\n" +
+		"  - {name: flows, when: tool.name == 'race.flow', verdict: run}\n" + rules
+}
+
+func newSchedule(t *testing.T, a *arena, seed uint64) *schedule {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 4))
+	name := oneOf(r, "anybody", "finance", "finance", "legal", "legal", "both")
+	onExpiry := oneOf(r, "deny", "deny", "cancel", "fail")
+	rules := fmt.Sprintf(raceRules[name].rules, onExpiry)
+	s := &schedule{play: a.play(t, ruled(t, raceDocument(rules))), r: r, rule: name + ", on expiry " + onExpiry, shown: map[string][]string{}}
+	s.needs, s.seed = raceRules[name].needs, seed
+	if r.IntN(4) == 0 {
+		s.cuts = 50
+	}
+	if r.IntN(6) == 0 {
+		s.history, s.estimated = 560+r.IntN(40), true // the run is nearly full
+	}
+	s.begin()
+	denying := ruled(t, raceDocument(rules+"  - {name: stop, when: tool.name == 'race.write', verdict: deny}\n"))
+	for range 3 + r.IntN(10) {
+		s.act(denying)
+	}
+	s.closing()
+	return s
+}
+
+func oneOf[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
+
+// begin makes up the workflow: an agent's session of one or two passes with calls, a single call, or a composition.
+func (s *schedule) begin() {
+	pay := func() paying { return paying{Item: oneOf(s.r, "a", "b", "c", "d"), Amount: oneOf(s.r, 50, 60, 150)} }
+	s.workflow = workflows.CallWorkflow
+	switch s.r.IntN(10) {
+	case 0, 1:
+		s.input, s.targets = s.callInput(raceWrite, pay()), []string{"1.1"}
+		return
+	case 2:
+		s.input, s.targets = s.callInput(raceFlow, pay()), []string{"1.1/pay", "1.1/pay", "1.1/pay", "1.1"}
+		return
+	}
+	s.workflow, s.input = workflows.PassWorkflow, s.passInput()
+	for pass := 1; pass <= 1+s.r.IntN(2); pass++ {
+		var calls []jig.ToolCall
+		for ordinal := 1; ordinal <= 1+s.r.IntN(4); ordinal++ {
+			tool, input, target := raceWrite, any(pay()), jig.CallID(pass, ordinal)
+			switch s.r.IntN(8) {
+			case 0:
+				tool, input = raceRead, piece{"a"}
+			case 1:
+				tool, target = raceFlow, target+"/pay"
+			}
+			raw, err := json.Marshal(input)
+			require.NoError(s.t, err)
+			calls = append(calls, jig.ToolCall{Name: tool, Input: raw})
+			s.targets = append(s.targets, target)
+			if pass == 1 { // the second pass comes when the first is over
+				s.targets = append(s.targets, target, target)
+			}
+		}
+		s.turns = append(s.turns, calls)
+	}
+}
+
+// act adds one thing that somebody does, at the moment of the one before it or some time later.
+func (s *schedule) act(denying policy.Set) {
+	s.clock += oneOf(s.r, 0, 0, 0, time.Second, time.Second, 10*time.Second, 2*time.Minute, 11*time.Minute, 31*time.Minute, 61*time.Minute)
+	target := oneOf(s.r, s.targets...)
+	switch n := s.r.IntN(100); {
+	case n < 30:
+		s.decide(jig.Decision{Call: target, By: s.somebody(), Answer: jig.AnswerApprove}, "")
+	case n < 36:
+		s.decide(jig.Decision{Call: target, By: s.somebody(), Answer: jig.AnswerDeny, Reason: "no"}, "")
+	case n < 46:
+		changed := oneOf(s.r, `{"item":"e","amount":60}`, `{"item":"e","amount":200}`, `{"item":"f","amount":150}`, `{"item":"e","amount":"much"}`, `[1]`)
+		s.decide(jig.Decision{Call: target, By: s.somebody(), Answer: jig.AnswerApprove, Input: json.RawMessage(changed)}, "")
+	case n < 54:
+		s.decide(jig.Decision{Call: target, By: s.somebody(), Answer: jig.AnswerDelegate, To: oneOf(s.r, "nobody", "fay", "max", raceRequester)}, "")
+	case n < 60:
+		s.decide(jig.Decision{
+			Call: target, By: s.somebody(), Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{When: oneOf(s.r, "", "input.amount < 100"), MaxUses: 1 + s.r.IntN(2)},
+		}, "")
+	case n < 64:
+		s.at(s.clock, s.revoke)
+	case n < 71 && len(s.letters) > 0:
+		s.repeat()
+	case n < 77:
+		s.decide(jig.Decision{Call: target, By: s.somebody(), Answer: oneOf(s.r, jig.AnswerApprove, jig.AnswerDeny)}, oneOf(s.r, "now", "before", "never"))
+	case n < 79:
+		s.decide(jig.Decision{Call: oneOf(s.r, "9.9", "", "1.1/none"), By: "fay", Answer: jig.AnswerApprove}, "")
+	case n < 81:
+		s.at(s.clock, func() { s.foreign(target) })
+	case n < 83:
+		s.at(s.clock, func() { s.env.Load().CancelWorkflow() })
+	case n < 91:
+		outcome := oneOf(s.r, jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp)
+		word := jig.Reconciliation{Call: target, Outcome: outcome, By: s.somebody()}
+		s.send(oneOf(s.r, "", s.updateID()), workflows.SignalReconcile, func() any { return word }, fmt.Sprintf("%s says of %s: %s", word.By, target, outcome))
+	case n < 94:
+		text := fmt.Sprintf("message %d", len(s.letters))
+		s.send("", workflows.SignalMessage, func() any { return activities.Message{Text: text, By: raceRequester} }, text)
+	case n < 97:
+		s.pause()
+	case n < 98:
+		s.send("", workflows.SignalApprove, func() any { return "not a decision" }, "what cannot be read")
+	default:
+		s.at(s.clock, func() { s.policies.Store(&denying) })
+		s.letters[len(s.letters)-1].says = "policy comes to deny"
+	}
+}
+
+// somebody is mostly somebody who may decide something.
+func (s *schedule) somebody() string {
+	return oneOf(s.r, "fay", "fay", "fin", "fin", "fred", "fred", "lea", "lea", "lou", raceRequester, "nobody", "")
+}
+
+func (s *schedule) updateID() string { return fmt.Sprintf("update-%d", len(s.letters)) }
+
+func (s *schedule) send(update, name string, payload func() any, says string) {
+	s.letters = append(s.letters, &letter{at: s.clock, name: name, update: update, payload: payload, says: says})
+}
+
+// decide sends a decision, as a signal or an update, with a digest: that of now, one that was shown before, or one that never was.
+func (s *schedule) decide(d jig.Decision, digest string) {
+	name, update := string(d.Answer), ""
+	if s.r.IntN(2) == 0 {
+		name, update = workflows.UpdateDecide, s.updateID()
+	}
+	says := fmt.Sprintf("%q: %s %s %s%s, digest %q", d.By, d.Answer, d.Call, d.To, d.Input, digest)
+	if d.Grant != nil {
+		says += fmt.Sprintf(", grant for %d when %q", d.Grant.MaxUses, d.Grant.When)
+	}
+	s.send(update, name, func() any {
+		if pending, err := s.db.Pending(s.t.Context(), s.tenant, s.id, d.Call); err == nil {
+			s.shown[d.Call] = append(s.shown[d.Call], pending.Digest)
+		}
+		switch seen := s.shown[d.Call]; {
+		case digest == "now" && len(seen) > 0:
+			d.Digest = seen[len(seen)-1]
+		case digest == "before" && len(seen) > 0:
+			d.Digest = seen[0]
+		case digest == "never":
+			d.Digest = strings.Repeat("0", 64)
+		}
+		return activities.Decisions{Decision: d}
+	}, says)
+}
+
+// repeat sends a letter once more, to the byte; an update under its old id.
+func (s *schedule) repeat() {
+	first := oneOf(s.r, s.letters...)
+	if first.do != nil || first.name == workflows.SignalMessage {
+		return
+	}
+	s.send(first.update, first.name, func() any {
+		if first.made == nil {
+			first.made = first.payload()
+		}
+		return first.made
+	}, "once more: "+first.says)
+}
+
+func (s *schedule) revoke() {
+	list, _, err := s.db.Grants(s.t.Context(), s.tenant, "", 100, false, s.now())
+	require.NoError(s.t, err)
+	for _, g := range list {
+		if g.SessionID == s.id {
+			_, err := s.acts.ListGrants(s.t.Context(), activities.GrantsRequest{Tenant: s.tenant, Revoke: g.ID, By: "max"})
+			require.NoError(s.t, err)
+		}
+	}
+}
+
+// foreign decides in the name of another tenant.
+func (s *schedule) foreign(call string) {
+	payload, err := json.Marshal(activities.Decisions{Decision: jig.Decision{Call: call, By: "fay"}})
+	require.NoError(s.t, err)
+	_, err = s.acts.Hear(s.t.Context(), activities.Letter{
+		SessionRef: activities.SessionRef{Tenant: s.tenant + "x", SessionID: s.id}, Name: workflows.SignalApprove, Key: "signal:foreign", Payload: payload,
+	})
+	require.Equal(s.t, string(jig.CodeNotFound), failureOf(err))
+}
+
+// pause holds back the tool or the session for a while.
+func (s *schedule) pause() {
+	request := activities.PauseRequest{Tenant: s.tenant, Scope: jig.PauseTool, Target: raceWrite, By: "max"}
+	if s.r.IntN(2) == 0 {
+		request.Scope, request.Target = jig.PauseSession, s.id
+	}
+	s.at(s.clock, func() {
+		if _, err := s.acts.Pause(s.t.Context(), request); request.Scope == jig.PauseTool {
+			require.NoError(s.t, err)
+		} // a session may not be there yet
+	})
+	s.letters[len(s.letters)-1].says = "pause of the " + string(request.Scope)
+	resume := s.clock + oneOf(s.r, 0, 10*time.Second, 40*time.Second)
+	s.at(resume, func() { s.resume(request) })
+	s.letters[len(s.letters)-1].says = "resume"
+}
+
+func (s *schedule) resume(request activities.PauseRequest) {
+	_, err := s.acts.Resume(s.t.Context(), request)
+	require.True(s.t, err == nil || failureOf(err) == string(jig.CodeNotFound), "%v", err)
+}
+
+// failureOf is the code of an activity's error that never travelled.
+func failureOf(err error) string {
+	var failed *temporal.ApplicationError
+	if errors.As(err, &failed) {
+		return failed.Type()
+	}
+	return ""
+}
+
+// closing ends what is still open long after the last of it: outcomes that are in doubt are given up, then the session is canceled.
+func (s *schedule) closing() {
+	last := s.clock
+	for _, l := range s.letters {
+		last = max(last, l.at)
+	}
+	s.at(last+2*time.Hour, func() {
+		list, err := s.db.SessionView(s.t.Context(), s.tenant, s.id)
+		require.NoError(s.t, err)
+		for _, pending := range list.Pending {
+			if pending.Kind == jig.PendingReconcile {
+				l := &letter{name: workflows.SignalReconcile, made: jig.Reconciliation{Call: pending.Call, Outcome: jig.OutcomeGiveUp, By: "fred"}}
+				s.letters = append(s.letters, l)
+				s.post(s.env.Load(), l)
+			}
+		}
+	})
+	for hour := range 5 {
+		s.at(last+time.Duration(3+hour)*time.Hour, func() { s.env.Load().CancelWorkflow() })
+	}
+}
+
+// checkGrants: none was used after it had been revoked, or more often than it allows.
+func (s *schedule) checkGrants() {
+	rows, err := s.db.FindAudit(s.t.Context(), s.tenant, "", time.Time{}, time.Time{}, max(0, s.audited-500), 1000)
+	require.NoError(s.t, err)
+	revoked, used := map[string]bool{}, map[string]int{}
+	for _, row := range rows {
+		var e jig.AuditEntry
+		require.NoError(s.t, json.Unmarshal([]byte(row.Entry), &e))
+		switch {
+		case e.Kind == jig.AuditRevoked:
+			revoked[e.Subject] = true
+		case e.Kind == jig.AuditGrantUsed && e.SessionID == s.id:
+			require.False(s.t, revoked[e.Subject], "the grant %s was used after it had been revoked", e.Subject)
+			used[e.Subject]++
+		}
+	}
+	list, _, err := s.db.Grants(s.t.Context(), s.tenant, "", 100, true, s.now())
+	require.NoError(s.t, err)
+	for id, n := range used {
+		i := slices.IndexFunc(list, func(g jig.Grant) bool { return g.ID == id })
+		require.GreaterOrEqual(s.t, i, 0, id)
+		require.LessOrEqual(s.t, n, list[i].MaxUses, "uses of %s", id)
+		require.Equal(s.t, n, list[i].Used)
+	}
+}
+
+// checkEnd: the workflow and the store end alike.
+func (s *schedule) checkEnd() {
+	session, err := s.db.Session(s.t.Context(), s.tenant, s.id)
+	if jig.CodeOf(err) == jig.CodeNotFound { // it was canceled before it began
+		require.True(s.t, temporal.IsCanceledError(s.ended), "%v", s.ended)
+		return
+	}
+	require.NoError(s.t, err)
+	want := jig.StatusCompleted
+	switch {
+	case temporal.IsCanceledError(s.ended):
+		want = jig.StatusCanceled
+	case s.ended != nil:
+		want = jig.StatusFailed
+	}
+	if s.workflow == workflows.CallWorkflow && s.ended == nil && session.Status == jig.StatusFailed {
+		return // the workflow of a call gives its result, whatever that is
+	}
+	require.Equal(s.t, want, session.Status, "the workflow ended with %v", s.ended)
+}
+
+// String is the schedule as it is shown when it fails.
+func (s *schedule) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "schedule %d: %s, rules %s, %d%% cut off, session %s\n", s.seed, s.workflow, s.rule, s.cuts, s.id)
+	for i, turn := range s.turns {
+		for j, call := range turn {
+			fmt.Fprintf(&b, "  call %d.%d %s %s\n", i+1, j+1, call.Name, call.Input)
+		}
+	}
+	for _, l := range s.letters {
+		kind := "signal"
+		switch {
+		case l.do != nil:
+			kind = "deed"
+		case l.update != "":
+			kind = "update " + l.update
+		}
+		fmt.Fprintf(&b, "  %-10s %-10s %s %s (heard: %v)\n", l.at, l.name, kind, l.says, l.heard)
+	}
+	if events, err := s.db.Events(context.WithoutCancel(s.t.Context()), s.tenant, s.id, 0, 0); err == nil {
+		for _, e := range events {
+			fmt.Fprintf(&b, "  %3d %s %s %.300s\n", e.Seq, e.Type, e.CallID, e.Data)
+		}
+	}
+	return b.String()
+}
