@@ -94,10 +94,14 @@ func (d eventData) words(e jig.Event) string {
 		failure = string(d.Error.Code) + ": " + d.Error.Message
 	}
 	text := firstOf(approvalWords(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent)
-	if len(d.By) > 0 {
-		return strings.TrimSpace(text + " (by " + strings.Join(d.By, ", ") + d.claimWord() + ")")
+	if len(d.By) == 0 {
+		return text
 	}
-	return text
+	by := "by " + strings.Join(d.By, ", ") + d.claimWord()
+	if text == "" {
+		return by
+	}
+	return text + " (" + by + ")"
 }
 
 func (d eventData) claimWord() string {

@@ -66,12 +66,17 @@ func (a *app) answers(p jig.Pending) []string {
 		signal = a.signalCommand(p.SessionID, client.SignalReconcile, jig.Reconciliation{Call: p.Call, Outcome: jig.OutcomeHappened, By: a.flags.as})
 		own = [][]string{{"reconcile", p.SessionID, p.Call, "--outcome", "happened|not_happened|give_up"}}
 	case jig.PendingQuestion:
-		value, word := json.RawMessage(`"…"`), "…"
+		word := "…"
 		if p.Question != nil && len(p.Question.Options) > 0 {
-			value = p.Question.Options[0]
-			word = plainValue(value)
+			options := make([]string, len(p.Question.Options))
+			for i, o := range p.Question.Options {
+				options[i] = plainValue(o)
+			}
+			if choice := strings.Join(options, "|"); choice == oneLine(choice, 80) {
+				word = choice
+			}
 		}
-		signal = a.signalCommand(p.SessionID, client.SignalAnswer, jig.Reply{Call: p.Call, Value: value, By: a.flags.as})
+		signal = a.signalCommand(p.SessionID, client.SignalAnswer, jig.Reply{Call: p.Call, Value: json.RawMessage(`"…"`), By: a.flags.as})
 		own = [][]string{{"answer", p.SessionID, p.Call, word}, {"deny", p.SessionID, p.Call, "--reason", "…"}}
 	case jig.PendingApproval:
 		signal = a.signalCommand(p.SessionID, client.SignalApprove, jig.Decision{Call: p.Call, By: a.flags.as})

@@ -86,7 +86,7 @@ func TestQuestionsAreShown(t *testing.T) {
 	require.Contains(t, got.stdout, "3.1 person.ask asks a person\n  Which one?\n  Say  [31mso.\n    1. {\"id\": 7}\n    2. null\n"+
 		"  an answer fits: {\"type\":[\"object\",\"null\"]}\n")
 	require.NotContains(t, got.stdout, "path: report.md", "the input is the question")
-	require.Contains(t, got.stderr, `jig answer ses_1 3.1 '{"id": 7}'`)
+	require.Contains(t, got.stderr, `jig answer ses_1 3.1 '{"id": 7}|null'`)
 	require.Contains(t, got.stderr, "jig deny ses_1 3.1 --reason …")
 }
 
@@ -124,7 +124,7 @@ func TestEventsOfApprovalsAreReadable(t *testing.T) {
 		"grant when": {jig.EventGrantCreated, `{"grant":"grt_1","by":["ana"],"when":"input.n < 3","max_uses":3,"expires_at":"2026-01-03T12:00:00Z"}`, "3 calls until " + moment(until) + ", when input.n < 3 (by ana)"},
 		"grant used": {jig.EventGrantUsed, `{"grant":"grt_1","by":["ana","ben"],"used":2,"max_uses":10}`, "standing approval used · grt_1: 2 of 10 calls (by ana, ben)"},
 		"paused":     {jig.EventSessionPaused, `{"by":"ana","claimed":true,"reason":"look first"}`, "session paused · look first (by ana, claimed)"},
-		"resumed":    {jig.EventSessionResumed, `{"by":"ana","claimed":false,"reason":""}`, "session resumed · (by ana)"},
+		"resumed":    {jig.EventSessionResumed, `{"by":"ana","claimed":false,"reason":""}`, "session resumed · by ana"},
 		"odd data":   {jig.EventApprovalVoted, `{"by":7}`, "approved, not by all that it takes"},
 		"custom":     {jig.EventCustom + "sent", `{"to":5,"value":"x","summary":"three letters"}`, "custom sent · three letters"},
 	} {
