@@ -256,7 +256,7 @@ func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
 	if request.Refusal = firstOf(request.Refusal, s.refusal); request.Refusal == "" && s.pending != nil && s.pending.Question != nil {
 		request.Digest = s.pending.Digest
 		if err := a.fits(*s.pending.Question, r.Value); err != nil {
-			request.Refusal = "the answer does not fit the question: " + err.Error()
+			request.Refusal = "the answer does not fit the question: " + explain(err)
 		}
 	}
 	ruled, err := a.store.Reply(ctx, request)

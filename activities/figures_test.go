@@ -103,14 +103,3 @@ func TestFigures(t *testing.T) {
 	_, err = (&reviewed{}).activities().Figures(t.Context(), activities.FiguresRequest{Tenant: "other"})
 	require.Equal(t, jig.CodeUnavailable, failed(t, err))
 }
-
-func TestStoreWithoutFigures(t *testing.T) {
-	t.Parallel()
-	a := shelf{}.activities()
-	_, err := a.Figures(t.Context(), activities.FiguresRequest{Tenant: "acme"})
-	require.Equal(t, jig.CodeUnavailable, failed(t, err))
-	_, err = a.ListPending(t.Context(), activities.PendingRequest{Tenant: "acme"})
-	require.Equal(t, jig.CodeUnavailable, failed(t, err))
-	_, err = a.Backtest(t.Context(), activities.BacktestRequest{Tenant: "acme"})
-	require.Equal(t, jig.CodeUnavailable, failed(t, err))
-}

@@ -21,6 +21,21 @@ var paths = []string{
 	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200", "call", "many-calls", "unknown", "parallel",
 	"composition", "composition-approval", "composition-denial", "composition-undo", "composition-cancel", "composition-wait",
 	"composition-loop", "composition-nested",
+	"twenty", "question", "grant", "votes", "paused", "ending-fail", "ending-cancel", "ending-composed", "composition-vote",
+}
+
+// Twenty calls that were decided in random order, with mixed answers, replay the same a hundred times: nothing in a run depends on
+// the order of a map, on chance or on the clock.
+func TestTwentyApprovalsReplayAHundredTimes(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "twenty.*.json.gz"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for range 100 {
+		for _, file := range files {
+			replay(t, file)
+		}
+	}
 }
 
 // Every recorded run of every path replays on today's code: whoever changes the order of commands learns it here.
