@@ -65,13 +65,14 @@ update approvals a set delegations = $3 where a.tenant_id = $1 and a.id = $2 and
 update approvals a set noticed_at = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
 
 -- name: ApprovalsOfSessionOpenLock
--- What a session still waits for, before it is taken back.
-select {{approval}} from approvals a where a.tenant_id = $1 and a.session_id = $2 and a.status in ('open', 'approved')
+-- What a session still waits for, before it is taken back; an approval that was not used yet, too. An outcome that somebody told,
+-- and an answer to a question, were used when they came.
+select {{approval}} from approvals a where a.tenant_id = $1 and a.session_id = $2 and (a.status = 'open' or a.status = 'approved' and a.kind = 'approval')
 order by a.id for no key update
 
 -- name: ApprovalsOfCallsOpenLock
 select {{approval}} from approvals a
-where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and a.status in ('open', 'approved')
+where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and (a.status = 'open' or a.status = 'approved' and a.kind = 'approval')
 order by a.id for no key update
 
 -- name: ApprovalWho
@@ -86,11 +87,11 @@ update approvals a set status = 'expired', reason = $3 where a.tenant_id = $1 an
 
 -- name: ApprovalsCancel
 update approvals a set status = 'canceled', reason = $3, decided_at = coalesce(a.decided_at, clock_timestamp())
-where a.tenant_id = $1 and a.session_id = $2 and a.status in ('open', 'approved')
+where a.tenant_id = $1 and a.session_id = $2 and (a.status = 'open' or a.status = 'approved' and a.kind = 'approval')
 
 -- name: ApprovalsCancelOf
 update approvals a set status = 'canceled', reason = $4, decided_at = coalesce(a.decided_at, clock_timestamp())
-where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and a.status in ('open', 'approved')
+where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and (a.status = 'open' or a.status = 'approved' and a.kind = 'approval')
 
 -- name: DecisionGet
 select d.ruled from decisions d where d.tenant_id = $1 and d.session_id = $2 and d.key = $3
