@@ -130,6 +130,7 @@ func figures() []figure {
 		{"p8", evaluation},
 		{"p9", validation},
 		{"p10", eventLog},
+		{"a1", listing},
 		{"c1", compositions},
 		{"c2", schedules},
 		{"p6", suspension},

@@ -36,6 +36,8 @@ type size struct {
 	// suspended sessions of P6, and how long the worker is watched.
 	suspended int
 	idle      time.Duration
+	// listed approvals wait in A1.
+	listed int
 	// longPasses of longCalls large results each, and one pass of wideCalls.
 	longPasses, longCalls, wideCalls int
 	// appends on each side of a pair of P10; subscribers, and the events that they are sent.
@@ -52,7 +54,7 @@ type size struct {
 func fullSize() size {
 	return size{
 		passes: 5, calls: 5, latencySessions: 10, loadSessions: 40, loadAtOnce: 20, decisions: 100, kills: 10,
-		suspended: 2000, idle: 45 * time.Second, longPasses: 1000, longCalls: 8, wideCalls: 2500,
+		suspended: 10_000, idle: 45 * time.Second, listed: 100_000, longPasses: 1000, longCalls: 8, wideCalls: 2500,
 		appends: 4000, subscribers: 1000, deliveries: 5000,
 		steps: 100, chains: 3, chainLoad: 10, chainsAtOnce: 10, firings: 30, evaluations: 10_000,
 	}
@@ -62,7 +64,7 @@ func fullSize() size {
 func smokeSize() size {
 	return size{
 		passes: 2, calls: 2, latencySessions: 1, loadSessions: 4, loadAtOnce: 2, decisions: 2, kills: 1,
-		suspended: 5, idle: time.Second, longPasses: 3, longCalls: 2, wideCalls: 120,
+		suspended: 5, idle: time.Second, listed: 500, longPasses: 3, longCalls: 2, wideCalls: 120,
 		appends: 50, subscribers: 20, deliveries: 50,
 		steps: 10, chains: 1, chainLoad: 2, chainsAtOnce: 2, firings: 2, evaluations: 1000,
 	}
