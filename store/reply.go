@@ -56,7 +56,7 @@ func (t *tx) reply(ctx context.Context, r jig.ReplyRequest, s subject, l *log) (
 	if err != nil {
 		return jig.Ruled{}, err
 	}
-	result := jig.ToolResult{Success: true, Data: data, Summary: "answered by " + r.Principal.ID}
+	result := jig.ToolResult{Success: true, Data: data, Summary: "answered by " + r.Principal.ID + ": " + cut(string(r.Reply.Value), 200)}
 	columns, err := columnsOf(result)
 	if err != nil {
 		return jig.Ruled{}, err
