@@ -10,6 +10,8 @@ type PendingFilter struct {
 	SessionID   string      `json:"session_id,omitempty"`
 	Agent       string      `json:"agent,omitempty"`
 	RequestedBy string      `json:"requested_by,omitempty"`
+	// For keeps what this principal may decide and has not yet. The engine sees to it: it knows who is in which group.
+	For string `json:"for,omitempty"`
 	// Before and After bound when it was asked for, themselves left out: what is older, and what is newer.
 	Before time.Time `json:"before,omitzero"`
 	After  time.Time `json:"after,omitzero"`

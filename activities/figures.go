@@ -42,8 +42,49 @@ func (a *Activities) ListPending(ctx context.Context, in PendingRequest) (Approv
 	if in.Limit <= 0 || in.Limit > maxListed {
 		in.Limit = maxListed
 	}
-	list, next, err := a.store.ListPending(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
-	return ApprovalsPage{Approvals: list, Next: next}, temporalError(err)
+	if in.Filter.For == "" {
+		list, next, err := a.store.ListPending(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
+		return ApprovalsPage{Approvals: list, Next: next}, temporalError(err)
+	}
+	page, err := a.decidable(ctx, in)
+	return page, temporalError(err)
+}
+
+// pagesSifted bounds the pages that are looked through for one of what a principal may decide; the cursor tells where to go on.
+const pagesSifted = 25
+
+// decidable returns a page of what a principal may decide and has not yet. It may hold less than there is room for.
+func (a *Activities) decidable(ctx context.Context, in PendingRequest) (ApprovalsPage, error) {
+	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return ApprovalsPage{}, err
+	}
+	who := settings.Person(in.Filter.For)
+	page := ApprovalsPage{Approvals: []jig.Pending{}, Next: in.Cursor}
+	for range pagesSifted {
+		var list []jig.Pending
+		if list, page.Next, err = a.store.ListPending(ctx, in.Tenant, in.Filter, page.Next, in.Limit-len(page.Approvals)); err != nil {
+			return page, err
+		}
+		for _, p := range list {
+			if mayDecide(settings, who, p, a.now()) {
+				page.Approvals = append(page.Approvals, p)
+			}
+		}
+		if page.Next == "" || len(page.Approvals) >= in.Limit {
+			break
+		}
+	}
+	return page, nil
+}
+
+func mayDecide(settings jig.TenantSettings, who jig.Principal, p jig.Pending, now time.Time) bool {
+	if p.Kind == jig.PendingReconcile && settings.Reconcilers != nil {
+		return settings.Reconcilers.Include(who)
+	}
+	consent := p.Consent()
+	_, why := consent.Entitled(who, now)
+	return why == "" && !consent.Voted(who.ID)
 }
 
 // Figures returns how a tenant's approvals fare.

@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,6 +92,58 @@ func TestListPendingByFilter(t *testing.T) {
 		require.Equal(t, filter, r.filter)
 		require.Equal(t, "c", r.cursor)
 		require.Equal(t, limit, r.limit)
+	}
+}
+
+// who is a tenant with one group.
+type who struct{}
+
+func (who) Settings(context.Context, string) (jig.TenantSettings, error) {
+	return jig.TenantSettings{People: []jig.Principal{{ID: "ana", Groups: []string{"finance"}}}}, nil
+}
+
+// desk lists what waits: pages of two.
+type desk struct {
+	activities.Store
+	waiting []jig.Pending
+}
+
+func (d desk) ListPending(_ context.Context, _ string, _ jig.PendingFilter, cursor string, limit int) ([]jig.Pending, string, error) {
+	at := len(cursor)
+	to := min(at+min(limit, 2), len(d.waiting))
+	next := strings.Repeat("x", to)
+	if to == len(d.waiting) {
+		next = ""
+	}
+	return d.waiting[at:to], next, nil
+}
+
+func TestListPendingForOnePerson(t *testing.T) {
+	t.Parallel()
+	finance := &jig.Terms{Requirements: []jig.Requirement{{Approvers: jig.Approvers{Groups: []string{"finance"}}, Quorum: 2}}}
+	d := desk{waiting: []jig.Pending{
+		{Call: "1.1"},
+		{Call: "1.2", Terms: finance},
+		{Call: "1.3", Terms: finance, Votes: []jig.Vote{{By: "ana", Counts: []int{0}}}},
+		{Call: "1.4", Terms: &jig.Terms{NotRequester: true}, RequestedBy: "ana"},
+		{Call: "1.5", Delegations: []jig.Delegation{{From: "ana", To: "ben"}}},
+		{Call: "1.6", Kind: jig.PendingReconcile},
+	}}
+	a := activities.New(activities.Deps{Store: d, Tenants: who{}})
+	for person, want := range map[string][]string{"ana": {"1.1", "1.2", "1.6"}, "ben": {"1.1", "1.4", "1.5", "1.6"}} {
+		var got []string
+		request := activities.PendingRequest{Tenant: "acme", Filter: jig.PendingFilter{For: person}, Limit: 2}
+		for {
+			page, err := a.ListPending(t.Context(), request)
+			require.NoError(t, err)
+			for _, p := range page.Approvals {
+				got = append(got, p.Call)
+			}
+			if request.Cursor = page.Next; page.Next == "" {
+				break
+			}
+		}
+		require.Equal(t, want, got, person)
 	}
 }
 

@@ -58,12 +58,14 @@ func (a *app) approvalsCommand() *cobra.Command {
 	var f pendingFlags
 	var limit int
 	var after string
+	var mine bool
 	cmd := &cobra.Command{
 		Use:   "approvals",
 		Short: "List what waits for a person, oldest first",
 		Long: `List what waits for a person, oldest first. With --limit one page is listed; what follows it is listed with --after and the
 cursor that was given. For programs: {"approvals": […], "next"?}.`,
 		Example: `  jig approvals
+  jig approvals --mine
   jig approvals --tool 'file.*' --older 1h --limit 20
   jig approvals --session ses_… --output json`,
 		Args: cobra.NoArgs,
@@ -74,6 +76,11 @@ cursor that was given. For programs: {"approvals": […], "next"?}.`,
 			filter, err := f.filter(time.Now())
 			if err != nil {
 				return err
+			}
+			if mine {
+				if filter.For, err = a.decider(); err != nil {
+					return err
+				}
 			}
 			return a.with(cmd.Context(), func(e engine) error {
 				narrow := filter
@@ -93,6 +100,7 @@ cursor that was given. For programs: {"approvals": […], "next"?}.`,
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.kind, "kind", "", "only approvals, reconciliations or questions: approval, reconcile or question")
+	cmd.Flags().BoolVar(&mine, "mine", false, "only what you (--as, or the signing key's principal) may decide and have not yet")
 	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most (default all)")
 	cmd.Flags().StringVar(&after, "after", "", "go on after this cursor")
 	cmd.AddCommand(a.figuresCommand())
