@@ -118,9 +118,9 @@ func ErrorFrom(err error) *jig.Error {
 	}
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) {
-		var e jig.Error
-		if app.HasDetails() && app.Details(&e) == nil && e.Code != "" {
-			return &e
+		var e *jig.Error // a pointer: so it is read whether or not the error has travelled
+		if app.HasDetails() && app.Details(&e) == nil && e != nil && e.Code != "" {
+			return e
 		}
 		return &jig.Error{Code: jig.CodeInternal, Message: app.Message()}
 	}

@@ -325,6 +325,9 @@ func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled,
 	}
 	if call.Status == jig.CallWaiting {
 		ran, err := a.asked(ctx, call)
+		if jig.CodeOf(err) == jig.CodeNotFound {
+			return nil // somebody else decided it meanwhile, and brings it along
+		}
 		if err != nil {
 			return err
 		}

@@ -144,6 +144,9 @@ func (b *board) note(decisions []jig.Ruled) {
 		if c == nil || c.running || c.ref.State.Final() || ruled.Status == "" {
 			continue
 		}
+		if ruled.Status == jig.CallWaiting || ruled.Status == jig.CallUnknown {
+			continue // no decision makes a call wait: this may be word from before another decision that was heard already
+		}
 		c.ref.State = ruled.Status
 		if !c.waiting() {
 			c.ref.Ask = nil
@@ -154,6 +157,9 @@ func (b *board) note(decisions []jig.Ruled) {
 // replace takes a call's new reference, and notes when it waits for something else than before.
 func (b *board) replace(c *call, ref activities.CallRef) {
 	if ref.State == jig.CallWaiting {
+		if !c.waiting() {
+			return // it was decided since
+		}
 		b.asks++
 	}
 	c.ref = ref
