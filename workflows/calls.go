@@ -14,6 +14,9 @@ const (
 	callsPerRun = 100
 	// eventsPerRun is the length of history beyond which a run starts no further call.
 	eventsPerRun = 600
+	// changeLastExpiry: an expiry that ends the session does so also when its call was the last that was open; before, the
+	// session went on.
+	changeLastExpiry = "last-expiry"
 )
 
 // runCalls takes the pass's calls in hand until each has its result, or until the run has grown enough: then it returns
@@ -35,6 +38,11 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 		full := started >= callsPerRun || workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
 		if !full {
 			started += s.startReady(ctx, s.limits.MaxParallelCalls)
+		}
+		if s.ending.Strictness() > 0 && workflow.GetVersion(ctx, changeLastExpiry, workflow.DefaultVersion, 1) >= 1 {
+			s.show(ctx)
+			s.finishEarly(s.ending)
+			return false, s.abandon(ctx)
 		}
 		if s.inFlight() == 0 && (full || s.done()) {
 			return full && !s.done() || s.more, nil
