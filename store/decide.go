@@ -300,6 +300,9 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 		if err != nil {
 			return jig.Ruled{}, err
 		}
+		if err := t.terms(s.approval, fresh.Terms); err != nil {
+			return jig.Ruled{}, err
+		}
 		t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, jig.AnswerApprove, text(d.Principal.ID), d.Principal.Claimed,
 			text(d.Decision.Note), "", d.Key, e.Digest, before, after, optional(d.Patch), votes)
 		l.of(s.call, jig.EventToolApproved, what)
@@ -314,6 +317,19 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 	l.of(s.call, jig.EventToolEdited, what)
 	ruled.Reason = "the changed input needs another approval; missing: " + missing
 	return ruled, t.open(fresh, s.call, l)
+}
+
+// terms makes an open approval one of other terms: those under which its votes are held to have been enough.
+func (t *tx) terms(a *approvalRow, terms *jig.Terms) error {
+	var column []byte
+	if terms != nil {
+		var err error
+		if column, err = encode(terms); err != nil {
+			return err
+		}
+	}
+	t.queue("ApprovalTerms", t.tenant, a.ID, column)
+	return nil
 }
 
 func sameTerms(a, b *jig.Terms) bool {

@@ -273,6 +273,19 @@ func TestAnEditThatKeepsTheTermsIsApprovedAtOnce(t *testing.T) {
 	}
 }
 
+// What a changed input needs less of is enough: the call runs on the editor's word alone.
+func TestAnEditThatLowersTheTerms(t *testing.T) {
+	t.Parallel()
+	for name, lower := range map[string]*jig.Terms{"to anybody": nil, "to one": new(finance(1))} {
+		w := newWorld(t)
+		c := w.under(t, finance(2), nil)
+		require.Equal(t, jig.CallReserved, w.edit(t, member("fay"), c, "d2", lower).Status, name)
+		require.Equal(t, []string{"approved"}, w.approvals(t, c))
+		c.Digest = "d2"
+		require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome, name)
+	}
+}
+
 func TestAnEditThatRaisesTheTerms(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

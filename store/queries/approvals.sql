@@ -55,6 +55,10 @@ update approvals a set status = $3, answer = $4, decided_by = $5, claimed = $6, 
     decided_at = clock_timestamp()
 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
 
+-- name: ApprovalTerms
+-- What an approval takes once its input was changed.
+update approvals a set terms = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
+
 -- name: ApprovalVote
 update approvals a set votes = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
 
