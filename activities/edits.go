@@ -9,7 +9,7 @@ import (
 )
 
 // patched is what a change of a call's input changes, as JSON Patch (RFC 6902): of the input as it stands, and of what was asked
-// for in the first place.
+// for in the first place (nil when nothing ever was changed).
 func patched(call jig.Call, input []byte) (patch, whole json.RawMessage, err error) {
 	diff, err := jsondiff.CompareJSON(call.Input, input)
 	if err != nil {
@@ -31,6 +31,9 @@ func patched(call jig.Call, input []byte) (patch, whole json.RawMessage, err err
 		return nil, nil, jig.Errorf(jig.CodeInternal, "reading the change of call %s: %w", call.ID, err)
 	}
 	// Operations are applied in order, so one change after another is their concatenation.
+	if len(earlier)+len(added) == 0 {
+		return patch, nil, nil
+	}
 	if whole, err = json.Marshal(append(earlier, added...)); err != nil {
 		return nil, nil, jig.Errorf(jig.CodeInternal, "encoding the changes of call %s: %w", call.ID, err)
 	}

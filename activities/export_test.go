@@ -13,4 +13,5 @@ var (
 	CutDown      = cutDown
 	Cut          = cut
 	FitView      = fitView
+	Patched      = patched
 )

@@ -1,0 +1,141 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// applied applies a JSON Patch (RFC 6902), as far as changes of inputs need it: add, replace and remove of members of objects.
+func applied(t *testing.T, patch, document json.RawMessage) string {
+	t.Helper()
+	var operations []struct {
+		Op    string          `json:"op"`
+		Path  string          `json:"path"`
+		Value json.RawMessage `json:"value"`
+	}
+	var whole map[string]any
+	require.NoError(t, json.Unmarshal(patch, &operations))
+	require.NoError(t, json.Unmarshal(document, &whole))
+	for _, o := range operations {
+		at, steps := whole, strings.Split(o.Path, "/")[1:]
+		for i := range steps {
+			steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[i])
+		}
+		for _, step := range steps[:len(steps)-1] {
+			var ok bool
+			at, ok = at[step].(map[string]any)
+			require.True(t, ok, "%s: %s", o.Path, step)
+		}
+		name := steps[len(steps)-1]
+		_, there := at[name]
+		var value any
+		switch o.Op {
+		case "remove":
+			require.True(t, there, o.Path)
+			delete(at, name)
+			continue
+		case "add", "replace":
+			require.Equal(t, o.Op == "replace", there, o.Path)
+		default:
+			require.Fail(t, "an operation that is not known here", o.Op)
+		}
+		require.NoError(t, json.Unmarshal(o.Value, &value))
+		at[name] = value
+	}
+	b, err := json.Marshal(whole)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestPatchesSayWhatWasChanged(t *testing.T) {
+	t.Parallel()
+	inputs := []string{
+		`{"a":1}`, `{"a":2}`, `{"a":2,"b":{"c":"x"}}`, `{"b":{"c":"y","d/e~f":null}}`, `{}`, `{"a":[1,2,3]}`, `{"a":"ü"}`,
+	}
+	for _, from := range inputs {
+		for _, via := range inputs {
+			first, whole, err := activities.Patched(jig.Call{ID: "1.1", Input: []byte(from)}, []byte(via))
+			require.NoError(t, err)
+			require.JSONEq(t, via, applied(t, first, json.RawMessage(from)))
+			if from == via {
+				require.JSONEq(t, "[]", string(first))
+				require.Nil(t, whole, "nothing to tell the model")
+			} else {
+				require.JSONEq(t, string(first), string(whole))
+			}
+			for _, to := range inputs {
+				second, both, err := activities.Patched(jig.Call{ID: "1.1", Input: []byte(via), Patch: whole}, []byte(to))
+				require.NoError(t, err)
+				require.JSONEq(t, to, applied(t, second, json.RawMessage(via)))
+				if from == via && via == to {
+					continue
+				}
+				require.JSONEq(t, to, applied(t, both, json.RawMessage(from)), "one after the other, from what was asked for")
+			}
+		}
+	}
+	_, _, err := activities.Patched(jig.Call{ID: "1.1", Input: []byte(`{`)}, []byte(`{}`))
+	require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
+}
+
+func TestAnEditIsCheckedAndRecorded(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, "  - {name: large, when: 'input.amount > 1000', verdict: deny}\n"+
+		"  - {name: middle, when: 'input.amount > 100', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
+	c := o.asks(t, 1, refundTool, small)
+	edit := func(by, input string) jig.Ruled {
+		return o.hear(t, "approve", jig.Decision{Call: c.ID, By: by, Input: json.RawMessage(input)})
+	}
+	for input, why := range map[string]string{
+		`{"order":"a"}`:                       "the changed input does not fit",
+		`{"order":"a","amount":"much"}`:       "the changed input does not fit",
+		`{"order":"a","amount":10,"extra":1}`: "the changed input does not fit",
+		`{"order":"a","amount":5000}`:         "policy does not allow the changed input",
+		`[1]`:                                 "the changed input does not fit",
+	} {
+		got := edit("fay", input)
+		require.Equal(t, jig.DecisionRefused, got.Outcome, input)
+		require.Contains(t, got.Reason, why, input)
+		require.Equal(t, c.Digest, o.call(t, c.ID).Digest)
+	}
+	got := edit("ana", `{"order":"a","amount":500}`)
+	require.Equal(t, jig.CallWaiting, got.Status, "ana may change it, and two of finance must approve what it became")
+	require.Contains(t, got.Reason, "0 of 2 approvals by group finance")
+	got = edit("fay", `{"amount":50,"order":"a"}`)
+	require.Equal(t, jig.CallReserved, got.Status, "%v", got)
+	row := o.call(t, c.ID)
+	require.Equal(t, "fay", row.EditedBy)
+	require.JSONEq(t, `{"order":"a","amount":50}`, applied(t, row.Patch, json.RawMessage(small)))
+	require.NotEqual(t, c.Digest, row.Digest)
+	require.NotEqual(t, c.Signature, row.Signature)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+	require.Equal(t, []string{"1.1 a 50"}, o.ran)
+}
+
+func TestTheModelIsToldWhatWasChanged(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.asks(t, 1, refundTool, small)
+	got := o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay", Input: json.RawMessage(`{"order":"a","amount":5}`)})
+	require.Equal(t, jig.CallReserved, got.Status)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+	exchanges, err := o.db.Transcript(t.Context(), o.tenant, o.session, 0)
+	require.NoError(t, err)
+	fitted, _ := activities.Fit(o.session, exchanges, 100_000)
+	var told string
+	for _, e := range fitted {
+		for _, call := range e.Calls {
+			told += call.Result.Markdown
+		}
+	}
+	require.Contains(t, told, "fay changed the arguments before this ran")
+	require.Contains(t, told, `"path":"/amount"`)
+	require.Contains(t, told, `"amount":5`)
+}

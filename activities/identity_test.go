@@ -1,0 +1,471 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/store/storetest"
+	"github.com/jig-run/jig/token"
+	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/person"
+	"github.com/jig-run/jig/tools/schema"
+)
+
+// office is the engine's activities over a real store, with real policies, tokens and grants: what a tenant has settled and its
+// policies can be changed at any time.
+type office struct {
+	*activities.Activities
+	*tools.Registry
+
+	db              *store.DB
+	tenant, session string
+	settings        jig.TenantSettings
+	rules           policy.Set
+	signers         map[string]token.Signer
+	schemas         *schema.Compiler
+	clock           time.Duration // how far the engine's clock is ahead
+
+	mu  sync.Mutex
+	ran []string
+}
+
+type refund struct {
+	Order  string `json:"order"`
+	Amount int    `json:"amount"`
+}
+
+type flagged struct {
+	Order     string `json:"order"`
+	Confirmed bool   `json:"confirmed,omitempty"`
+}
+
+// The tools of the office.
+const (
+	refundTool  = "shop.refund"
+	ordersTool  = "shop.orders"
+	closeTool   = "shop.close"
+	archiveTool = "shop.archive"
+	purgeTool   = "shop.purge"
+)
+
+func (o *office) did(what string, inv jig.Invocation) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ran = append(o.ran, inv.CallID+" "+what)
+}
+
+func (o *office) toolbox() []tools.Tool {
+	refunds := func(name string, permission jig.Permission) tools.Tool {
+		return tools.New(jig.Tool{Name: name, Description: "Refunds an order.", Permission: permission},
+			func(_ context.Context, inv jig.Invocation, in refund) (refund, error) {
+				o.did(fmt.Sprintf("%s %d", in.Order, in.Amount), inv)
+				return in, nil
+			})
+	}
+	flags := func(name string, permission jig.Permission) tools.Tool {
+		return tools.New(jig.Tool{Name: name, Description: "Closes an order. For good.", Permission: permission, Confirm: true},
+			func(_ context.Context, inv jig.Invocation, in flagged) (flagged, error) {
+				o.did(fmt.Sprintf("%s %v", in.Order, in.Confirmed), inv)
+				return in, nil
+			})
+	}
+	return append(person.Tools(), refunds(refundTool, jig.PermissionWrite), refunds(ordersTool, jig.PermissionRead),
+		refunds(purgeTool, jig.PermissionDestructive), flags(closeTool, jig.PermissionWrite), flags(archiveTool, jig.PermissionDestructive))
+}
+
+func newOffice(t *testing.T, change ...func(*office)) *office {
+	t.Helper()
+	o := &office{db: storetest.New(t), tenant: storetest.Tenant(t), signers: map[string]token.Signer{}}
+	var err error
+	o.Registry, err = tools.NewRegistry(o.toolbox()...)
+	require.NoError(t, err)
+	o.settings.Signals = jig.SignalsTrusted
+	for id, groups := range map[string][]string{"fay": {"finance"}, "flo": {"finance"}, "ana": nil} {
+		o.settings.People = append(o.settings.People, jig.Principal{ID: id, Groups: groups})
+		private, _, err := token.NewKey()
+		require.NoError(t, err)
+		o.signers[id], err = token.ParsePrivateKey(private, "", id)
+		require.NoError(t, err)
+		o.settings.Keys = append(o.settings.Keys, o.signers[id].Key())
+	}
+	expressions, err := expr.NewEngine()
+	require.NoError(t, err)
+	o.schemas = schema.NewCompiler(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
+	for _, c := range change {
+		c(o)
+	}
+	o.Activities = activities.New(activities.Deps{
+		Store: o.db, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: o, GrantRules: granting{}, Schemas: checking{o.schemas},
+		Expressions: expressions, Composer: compose.NewEngine(), Now: o.now,
+	})
+	o.session = o.open(t)
+	return o
+}
+
+func (o *office) now() time.Time { return time.Now().Add(o.clock) }
+
+// signed makes an office whose tenant wants proof.
+func signed(o *office) { o.settings.Signals = jig.SignalsSigned }
+
+// govern sets the policy, a list of rules in YAML.
+func (o *office) govern(t *testing.T, rules string) {
+	t.Helper()
+	doc, problems := spec.Load("policy.yaml", []byte("kind: policy\nname: p\nrules:\n"+rules))
+	require.Empty(t, problems)
+	compiled, err := policy.Compile(*doc.Policy, doc.Version)
+	require.NoError(t, err)
+	o.rules = policy.NewSet(compiled)
+}
+
+func (o *office) open(t *testing.T) string {
+	t.Helper()
+	pinned := map[string]string{}
+	for _, tool := range o.Tools() {
+		pinned[tool.Name] = tool.Version
+	}
+	s, err := o.db.CreateSession(t.Context(), jig.Session{
+		Tenant: o.tenant, ID: jig.NewSessionID(), Task: "help", Catalogue: pinned, Principal: jig.Principal{ID: "ana", Claimed: true},
+		Agent: jig.Agent{Name: "clerk", Version: "0123456789abcdef", Model: "script/clerk", Tools: []string{"*"}},
+	})
+	require.NoError(t, err)
+	return s.ID
+}
+
+// asks lets the model ask for a call of a tool in a pass, and admits it.
+func (o *office) asks(t *testing.T, pass int, tool, input string) jig.Call {
+	t.Helper()
+	_, _, err := o.db.BeginPass(t.Context(), o.tenant, o.session, pass)
+	require.NoError(t, err)
+	_, err = o.db.SaveTurn(t.Context(), o.tenant, o.session, pass, jig.Turn{
+		Stop: jig.StopCalls, Calls: []jig.ToolCall{{ProviderID: "c", Name: tool, Input: json.RawMessage(input)}},
+	})
+	require.NoError(t, err)
+	_, err = o.Admit(t.Context(), activities.AdmitInput{PassRef: activities.PassRef{SessionRef: o.ref(), Pass: pass}, Limit: 100})
+	require.NoError(t, err)
+	return o.call(t, jig.CallID(pass, 1))
+}
+
+func (o *office) ref() activities.SessionRef {
+	return activities.SessionRef{Tenant: o.tenant, SessionID: o.session}
+}
+
+func (o *office) call(t *testing.T, id string) jig.Call {
+	t.Helper()
+	c, err := o.db.Call(t.Context(), o.tenant, o.session, id)
+	require.NoError(t, err)
+	return c
+}
+
+func (o *office) pending(t *testing.T, id string) jig.Pending {
+	t.Helper()
+	p, err := o.db.Pending(t.Context(), o.tenant, o.session, id)
+	require.NoError(t, err)
+	return p
+}
+
+// runs runs a call as a worker does, and says where it stands.
+func (o *office) runs(t *testing.T, id string) jig.CallStatus {
+	t.Helper()
+	ran, err := o.RunTool(t.Context(), activities.RunInput{SessionRef: o.ref(), Call: id})
+	require.NoError(t, err)
+	return ran.State
+}
+
+// hear sends a letter, as an update unless the key says otherwise.
+func (o *office) hear(t *testing.T, name string, payload any) jig.Ruled {
+	t.Helper()
+	return o.sent(t, name, "update:"+jig.NewSessionID(), payload)
+}
+
+func (o *office) sent(t *testing.T, name, key string, payload any) jig.Ruled {
+	t.Helper()
+	raw, err := json.Marshal(payload)
+	require.NoError(t, err)
+	heard, err := o.Hear(t.Context(), activities.Letter{SessionRef: o.ref(), Name: name, Key: key, Payload: raw, Pass: 1})
+	require.NoError(t, err)
+	require.Len(t, heard.Decisions, 1)
+	return heard.Decisions[0]
+}
+
+// sign makes a principal's token for a claim.
+func (o *office) sign(t *testing.T, who string, claim jig.Claim, err error) string {
+	t.Helper()
+	require.NoError(t, err)
+	claim.Principal = who
+	text, err := token.Sign(claim, o.signers[who], o.now(), 0)
+	require.NoError(t, err)
+	return text
+}
+
+// vouched is a decision with the token of the one who makes it, for what waits now.
+func (o *office) vouched(t *testing.T, who string, d jig.Decision) jig.Decision {
+	t.Helper()
+	claim, err := token.ForDecision(o.tenant, o.session, d, o.pending(t, d.Call).Digest)
+	d.Token = o.sign(t, who, claim, err)
+	return d
+}
+
+// ruling rules by the office's policies.
+type ruling struct{ *office }
+
+func (r ruling) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
+	return r.rules.Rule(ctx, tool, call, session, now)
+}
+
+// Settings are those of the moment.
+func (o *office) Settings(context.Context, string) (jig.TenantSettings, error) {
+	return o.settings, nil
+}
+
+func proven(text string, keys []jig.Key, want jig.Claim, err error, now time.Time) (string, jig.Evidence, error) {
+	if err != nil {
+		return "", jig.Evidence{}, err
+	}
+	return token.Verify(text, keys, want, now)
+}
+
+func (o *office) Decision(keys []jig.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, jig.Evidence, error) {
+	want, err := token.ForDecision(tenant, session, d, digest)
+	return proven(d.Token, keys, want, err, now)
+}
+
+func (o *office) Reply(keys []jig.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, jig.Evidence, error) {
+	want, err := token.ForReply(tenant, session, r, digest)
+	return proven(r.Token, keys, want, err, now)
+}
+
+func (o *office) Reconciliation(keys []jig.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, jig.Evidence, error) {
+	want, err := token.ForReconciliation(tenant, session, r, digest)
+	return proven(r.Token, keys, want, err, now)
+}
+
+func (o *office) Subject(keys []jig.Key, text, tenant, action, subject string, now time.Time) (string, jig.Evidence, error) {
+	return proven(text, keys, token.ForSubject(tenant, action, subject), nil, now)
+}
+
+// granting makes and matches grants as policy does.
+type granting struct{}
+
+func (granting) New(request jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
+	return policy.NewGrant(request, ceiling, tool, now)
+}
+
+func (granting) Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error) {
+	rule, err := policy.CompileGrant(g)
+	if err != nil {
+		return false, err
+	}
+	return rule.Covers(ctx, tool, call, session, now)
+}
+
+// checking checks against JSON Schemas.
+type checking struct{ compiler *schema.Compiler }
+
+func (c checking) Validate(raw json.RawMessage, document []byte) error {
+	compiled, err := c.compiler.Compile(raw)
+	if err != nil {
+		return err
+	}
+	return compiled.Validate(document)
+}
+
+func (c checking) Check(raw json.RawMessage) error {
+	_, err := c.compiler.Compile(raw)
+	return err
+}
+
+func (checking) FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
+	return schema.FromPairs(raw, pairs)
+}
+
+const small = `{"order":"a","amount":10}`
+
+func TestASignedDecisionNeedsAToken(t *testing.T) {
+	t.Parallel()
+	for mode, key := range map[jig.SignalMode]string{jig.SignalsSigned: "signal:1", jig.SignalsOff: "update:1"} {
+		o := newOffice(t, func(o *office) { o.settings.Signals = mode })
+		c := o.asks(t, 1, refundTool, small)
+		got := o.sent(t, "approve", key+"a", jig.Decision{Call: c.ID, By: "fay"})
+		require.Equal(t, jig.DecisionRefused, got.Outcome, mode)
+		require.Contains(t, got.Reason, "signed decisions alone", mode)
+		require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
+		got = o.sent(t, "approve", key+"b", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}))
+		require.Equal(t, jig.CallReserved, got.Status, "%s: %v", mode, got)
+		require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+		by, claimed, err := o.db.Approved(t.Context(), o.tenant, o.session, c.ID)
+		require.NoError(t, err)
+		require.Equal(t, []string{"fay"}, by)
+		require.False(t, claimed)
+	}
+}
+
+func TestNoRawSignalWhereTheyAreOff(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, func(o *office) { o.settings.Signals = jig.SignalsOff })
+	c := o.asks(t, 1, refundTool, small)
+	for name, payload := range map[string]any{
+		"approve": o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}), "deny": jig.Decision{Call: c.ID, By: "fay"},
+		"answer": jig.Reply{Call: c.ID, Value: json.RawMessage(`1`), By: "fay"}, "reconcile": jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeGiveUp, By: "fay"},
+	} {
+		got := o.sent(t, name, "signal:"+name, payload)
+		require.Equal(t, jig.DecisionRefused, got.Outcome, name)
+		require.Contains(t, got.Reason, "takes no decisions by signal", name)
+	}
+	require.Equal(t, jig.CallWaiting, o.call(t, c.ID).Status)
+}
+
+// Each single thing that is changed in a letter after it was signed is refused, and nothing changes.
+func TestATokenIsForExactlyWhatWasSigned(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, signed)
+	c := o.asks(t, 1, refundTool, small)
+	other := o.asks(t, 2, refundTool, `{"order":"b","amount":10}`)
+	grant := &jig.GrantRequest{MaxUses: 2}
+	plain := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
+	edit := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: json.RawMessage(`{"order":"a","amount":5}`)})
+	to := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerDelegate, To: "flo"})
+	with := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Grant: grant})
+	tampered := strings.Split(plain.Token, ".")
+	for name, row := range map[string]struct {
+		signal string
+		d      jig.Decision
+		change func(*jig.Decision)
+	}{
+		"another answer":         {"deny", plain, func(*jig.Decision) {}},
+		"another call":           {"approve", plain, func(d *jig.Decision) { d.Call = other.ID }},
+		"input added":            {"approve", plain, func(d *jig.Decision) { d.Input = json.RawMessage(`{"order":"a","amount":9}`) }},
+		"input changed":          {"approve", edit, func(d *jig.Decision) { d.Input = json.RawMessage(`{"order":"a","amount":6}`) }},
+		"input taken out":        {"approve", edit, func(d *jig.Decision) { d.Input = nil }},
+		"another recipient":      {"delegate", to, func(d *jig.Decision) { d.To = "eve" }},
+		"a grant added":          {"approve", plain, func(d *jig.Decision) { d.Grant = grant }},
+		"a grant changed":        {"approve", with, func(d *jig.Decision) { d.Grant = &jig.GrantRequest{MaxUses: 200} }},
+		"a grant taken out":      {"approve", with, func(d *jig.Decision) { d.Grant = nil }},
+		"somebody else's name":   {"approve", plain, func(d *jig.Decision) { d.By = "flo" }},
+		"a token cut off":        {"approve", plain, func(d *jig.Decision) { d.Token = d.Token[:len(d.Token)-4] }},
+		"a token without a sign": {"approve", plain, func(d *jig.Decision) { d.Token = tampered[0] + "." + tampered[1] + "." }},
+		"a digest that is stale": {"approve", plain, func(d *jig.Decision) { d.Digest = "f00d" }},
+		"for another tenant": {"approve", plain, func(d *jig.Decision) {
+			claim, err := token.ForDecision("other", o.session, *d, c.Digest)
+			d.Token = o.sign(t, "fay", claim, err)
+		}},
+		"for another session": {"approve", plain, func(d *jig.Decision) {
+			claim, err := token.ForDecision(o.tenant, "ses_other", *d, c.Digest)
+			d.Token = o.sign(t, "fay", claim, err)
+		}},
+		"for another digest": {"approve", plain, func(d *jig.Decision) {
+			claim, err := token.ForDecision(o.tenant, o.session, *d, other.Digest)
+			d.Token = o.sign(t, "fay", claim, err)
+		}},
+	} {
+		d := row.d
+		row.change(&d)
+		got := o.hear(t, row.signal, d)
+		require.Equal(t, jig.DecisionRefused, got.Outcome, name)
+		require.NotContains(t, got.Reason, plain.Token)
+		require.Equal(t, jig.CallWaiting, o.call(t, c.ID).Status, name)
+		require.Equal(t, jig.CallWaiting, o.call(t, other.ID).Status, name)
+		require.Empty(t, o.pending(t, c.ID).Delegations, name)
+	}
+	live, err := o.db.LiveGrants(t.Context(), o.tenant, []string{refundTool}, time.Now())
+	require.NoError(t, err)
+	require.Empty(t, live)
+	o.clock = 20 * time.Minute
+	require.Contains(t, o.hear(t, "approve", plain).Reason, "expired")
+	o.clock = 0
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", plain).Status, "unchanged it counts")
+	require.Equal(t, jig.DecisionRefused, o.hear(t, "approve", plain).Outcome, "once")
+}
+
+// A token dies with what it was signed for: when the call has become another one, or another call has the same input.
+func TestATokenIsForWhatWasShown(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, signed)
+	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
+	c := o.asks(t, 1, refundTool, small)
+	old := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
+	edit := o.vouched(t, "flo", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: json.RawMessage(`{"order":"a","amount":5000}`)})
+	require.Equal(t, jig.DecisionAccepted, o.hear(t, "approve", edit).Outcome)
+	got := o.hear(t, "approve", old)
+	require.Equal(t, jig.DecisionRefused, got.Outcome)
+	require.Contains(t, got.Reason, "another digest")
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+
+	again := o.asks(t, 2, refundTool, `{"order":"b","amount":1}`)
+	old.Call = again.ID
+	require.Equal(t, jig.DecisionRefused, o.hear(t, "approve", old).Outcome)
+}
+
+func TestWhoATokenProves(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, signed)
+	o.govern(t, "  - {name: one, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")
+	c := o.asks(t, 1, refundTool, small)
+	got := o.hear(t, "approve", o.vouched(t, "ana", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}))
+	require.Contains(t, got.Reason, "ana may not decide this call", "known, and in no group")
+	stranger, err := token.NewHMAC([]byte(strings.Repeat("s", 40)), "portal", "")
+	require.NoError(t, err)
+	o.signers["fay2"], o.settings.Keys = stranger, append(slices.Clone(o.settings.Keys), stranger.Key())
+	got = o.hear(t, "approve", o.vouched(t, "fay2", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}))
+	require.Contains(t, got.Reason, "fay2 may not decide this call", "proved, and not known")
+	o.settings.Keys = slices.DeleteFunc(slices.Clone(o.settings.Keys), func(k jig.Key) bool { return k.Principal == "flo" })
+	got = o.hear(t, "approve", o.vouched(t, "flo", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}))
+	require.Contains(t, got.Reason, "key is not one of the tenant's")
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+}
+
+func TestWhoATrustedSignalClaims(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, "  - {name: one, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")
+	c := o.asks(t, 1, refundTool, small)
+	require.Contains(t, o.hear(t, "approve", jig.Decision{Call: c.ID}).Reason, "`by` is missing")
+	require.Contains(t, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "eve"}).Reason, "eve may not decide this call", "nobody knows eve")
+	bad := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
+	bad.Token += "x"
+	bad.By = "fay"
+	require.Contains(t, o.hear(t, "approve", bad).Reason, "the token does not prove it", "a token that is there must hold")
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay"}).Status)
+	_, claimed, err := o.db.Approved(t.Context(), o.tenant, o.session, c.ID)
+	require.NoError(t, err)
+	require.True(t, claimed, "what is claimed is recorded as claimed")
+}
+
+func TestASignedReconciliation(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.asks(t, 1, refundTool, small)
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay"}).Status)
+	for range 2 { // it began, and began again: nobody knows
+		_, err := o.db.Reserve(t.Context(), jig.Reserve{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest})
+		require.NoError(t, err)
+	}
+	o.settings.Signals = jig.SignalsSigned
+	r := jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeHappened, Result: json.RawMessage(`{"id":7}`)}
+	claim, err := token.ForReconciliation(o.tenant, o.session, r, o.pending(t, c.ID).Digest)
+	r.Token = o.sign(t, "fay", claim, err)
+	for name, change := range map[string]func(*jig.Reconciliation){
+		"outcome": func(r *jig.Reconciliation) { r.Outcome = jig.OutcomeNotHappened }, "result": func(r *jig.Reconciliation) { r.Result = json.RawMessage(`{"id":8}`) },
+		"no result": func(r *jig.Reconciliation) { r.Result = nil }, "by": func(r *jig.Reconciliation) { r.By = "flo" }, "no token": func(r *jig.Reconciliation) { r.Token = "" },
+	} {
+		changed := r
+		change(&changed)
+		require.Equal(t, jig.DecisionRefused, o.hear(t, "reconcile", changed).Outcome, name)
+		require.Equal(t, jig.CallUnknown, o.call(t, c.ID).Status, name)
+	}
+	require.Equal(t, jig.CallSucceeded, o.hear(t, "reconcile", r).Status)
+}

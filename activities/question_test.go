@@ -1,0 +1,98 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/token"
+	"github.com/jig-run/jig/tools/person"
+)
+
+func TestAQuestionIsAnsweredWithWhatFits(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		ask     string
+		fits    []string
+		fitsNot []string
+	}{
+		"a text":    {`{"question":"Why?"}`, []string{`"because"`}, []string{`""`, `7`, `null`, `{}`}},
+		"options":   {`{"question":"Which?","options":["a",{"b":1.0}]}`, []string{`"a"`, `{ "b": 1 }`}, []string{`"b"`, `{"b":2}`, `["a"]`}},
+		"a schema":  {`{"question":"How many?","schema":{"type":"integer","minimum":1}}`, []string{`3`}, []string{`0`, `"3"`, `1.5`}},
+		"of both":   {`{"question":"How many?","schema":{"type":"integer"},"options":[1,2]}`, []string{`2`}, []string{`3`, `"1"`}},
+		"an object": {`{"question":"Who?","schema":{"type":"object","required":["name"]}}`, []string{`{"name":"bob"}`}, []string{`{}`, `"bob"`}},
+	} {
+		for _, value := range row.fits {
+			o := newOffice(t)
+			c := o.asks(t, 1, person.AskTool, row.ask)
+			require.Equal(t, jig.CallWaiting, c.Status, name)
+			require.Equal(t, jig.PendingQuestion, o.pending(t, c.ID).Kind)
+			for _, bad := range row.fitsNot {
+				got := o.hear(t, "answer", jig.Reply{Call: c.ID, By: "ben", Value: json.RawMessage(bad)})
+				require.Equal(t, jig.DecisionRefused, got.Outcome, "%s %s", name, bad)
+				require.Equal(t, jig.CallWaiting, o.call(t, c.ID).Status)
+			}
+			require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "it is never run")
+			got := o.hear(t, "answer", jig.Reply{Call: c.ID, By: "ben", Value: json.RawMessage(value)})
+			require.Equal(t, jig.CallSucceeded, got.Status, "%s %s: %s", name, value, got.Reason)
+			require.JSONEq(t, `{"answer":`+value+`,"by":"ben"}`, string(o.call(t, c.ID).Result.Data))
+			require.Contains(t, o.hear(t, "answer", jig.Reply{Call: c.ID, By: "ben", Value: json.RawMessage(value)}).Reason, "it is succeeded")
+		}
+	}
+}
+
+func TestAQuestionThatNobodyCouldAnswer(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for pass, row := range []struct{ ask, why string }{
+		{`{"question":"?","schema":{"type":"nothing"}}`, "no JSON Schema"},
+		{`{"question":"?","schema":{"type":"integer"},"options":[1,"two"]}`, "option 2 does not fit"},
+		{`{"question":"?","expires":"soon"}`, "expires is"},
+		{`{"question":"?","expires":"366d"}`, "expires is"},
+		{`{"question":"?","expires":"-1h"}`, "expires is"},
+		{`{}`, "question"},
+	} {
+		c := o.asks(t, pass+1, person.AskTool, row.ask)
+		require.Equal(t, jig.CallFailed, c.Status, row.ask)
+		require.Contains(t, c.Result.Error.Error(), row.why)
+	}
+}
+
+func TestAQuestionExpiresAsItSays(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.asks(t, 1, person.AskTool, `{"question":"Why?","expires":"2d"}`)
+	p := o.pending(t, c.ID)
+	require.Equal(t, 48*time.Hour, p.ExpiresAt.Sub(p.RequestedAt))
+	require.Equal(t, "Why?", p.Summary)
+	_, err := o.Expire(t.Context(), activities.ExpireInput{SessionRef: o.ref(), Calls: []string{c.ID}, Now: p.ExpiresAt})
+	require.NoError(t, err)
+	require.Equal(t, jig.CallExpired, o.call(t, c.ID).Status)
+}
+
+// A policy says who may answer, and a tenant that wants proof gets it.
+func TestWhoAnswersAQuestion(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, signed)
+	o.govern(t, "  - {name: ask, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")
+	c := o.asks(t, 1, person.AskTool, `{"question":"Why?"}`)
+	vouched := func(who, value string) jig.Reply {
+		r := jig.Reply{Call: c.ID, Value: json.RawMessage(value)}
+		claim, err := token.ForReply(o.tenant, o.session, r, o.pending(t, c.ID).Digest)
+		r.Token = o.sign(t, who, claim, err)
+		return r
+	}
+	require.Contains(t, o.hear(t, "answer", jig.Reply{Call: c.ID, By: "fay", Value: json.RawMessage(`"so"`)}).Reason, "signed decisions alone")
+	require.Contains(t, o.hear(t, "answer", vouched("ana", `"so"`)).Reason, "ana may not decide")
+	changed := vouched("fay", `"so"`)
+	changed.Value = json.RawMessage(`"not so"`)
+	require.Contains(t, o.hear(t, "answer", changed).Reason, "another content")
+	approving := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
+	require.Contains(t, o.hear(t, "approve", approving).Reason, "the call is a question")
+	require.Equal(t, jig.CallWaiting, o.call(t, c.ID).Status)
+	require.Equal(t, jig.CallSucceeded, o.hear(t, "answer", vouched("fay", `"so"`)).Status)
+}
