@@ -31,6 +31,7 @@ func arrows() map[string][]string {
 		"audit":           {"."},
 		"spec":            {".", "expr"},
 		"compose":         {".", "spec", "expr"},
+		"extract":         {".", "expr"},
 		"policy":          {".", "spec", "expr"},
 		"tools":           {".", "spec", "audit"},
 		"tools/tooltest":  {".", "spec", "tools"},

@@ -1,0 +1,369 @@
+package extract
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+)
+
+// Bounds of one move, so that what it stores and how long it takes stay small: when one is reached, the rest is for the next
+// move, at once.
+const (
+	maxEvaluated = 200
+	maxStored    = 4 << 20
+	maxShown     = 20
+)
+
+// run is one Advance.
+type run struct {
+	plan  *Plan
+	facts Facts
+	at    Situation
+	// now is at.Now in milliseconds since 1970.
+	now   int64
+	given *given
+	st    *state
+	move  Move
+
+	// calls and values are what is known of the facts; ready and sums are the values of tasks made ready for expressions, and
+	// their hashes.
+	calls  map[string]jig.StepCall
+	values map[string]json.RawMessage
+	ready  map[int]expr.Value
+	sums   map[int]string
+	// evaluated counts what this move worked out, stored the bytes it keeps; paused says that a bound was reached.
+	evaluated, stored int
+	paused            bool
+	// news are the paths of calls that this move asks for.
+	news map[string]bool
+}
+
+// Advance takes an extraction as far as it goes without waiting. state is empty at the beginning, and Move.State of the last
+// move that was stored after that. The same state, facts and situation give the same move. An input that cannot be read ends
+// the extraction with an error as its result. An error of Advance means that no move was made: the facts could not be read
+// (theirs), the context is over, or the state is not one of this plan (INTERNAL).
+func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, at Situation) (Move, error) {
+	if err := ctx.Err(); err != nil {
+		return Move{}, err //nolint:wrapcheck // the caller's own
+	}
+	st, err := p.read(state)
+	if err != nil {
+		return Move{}, err
+	}
+	r := &run{
+		plan: p, facts: facts, at: at, now: at.Now.UnixMilli(), st: st, calls: map[string]jig.StepCall{}, values: map[string]json.RawMessage{},
+		ready: map[int]expr.Value{}, sums: map[int]string{}, news: map[string]bool{},
+	}
+	var problem *jig.Error
+	if r.given, problem = p.given(at.Input); problem != nil {
+		st.Done, st.Open = true, nil
+		for n := range st.marks {
+			st.marks[n] = markCanceled
+		}
+		r.move.Done, r.move.Result = true, jig.Failure(problem)
+	} else if err := r.advance(ctx); err != nil {
+		return Move{}, err
+	}
+	if r.move.State, err = st.encode(); err != nil {
+		return Move{}, err
+	}
+	return r.move, nil
+}
+
+func (r *run) advance(ctx context.Context) error {
+	if !r.st.Done {
+		if err := r.settle(ctx); err != nil {
+			return err
+		}
+		if r.at.Canceled {
+			r.cancel()
+		} else if err := r.start(ctx); err != nil {
+			return err
+		}
+		r.st.Done = r.over()
+	}
+	if r.st.Done {
+		return r.finish(ctx)
+	}
+	r.describe()
+	return nil
+}
+
+// over says whether every task that was asked for has ended.
+func (r *run) over() bool {
+	for n, m := range r.st.marks {
+		if r.given.asked[n] && !m.over() {
+			return false
+		}
+	}
+	return true
+}
+
+// full says whether the rest is for the next move.
+func (r *run) full() bool {
+	if r.evaluated >= maxEvaluated || r.stored >= maxStored {
+		r.paused = true
+	}
+	return r.paused
+}
+
+// settle looks at what is under way: calls that have ended, and attempts whose time has come.
+func (r *run) settle(ctx context.Context) error {
+	var paths []string
+	for _, o := range r.st.Open {
+		if o.Until == 0 {
+			paths = append(paths, o.path(r.plan.tasks[o.Task]))
+		}
+	}
+	if err := r.loadCalls(ctx, paths); err != nil {
+		return err
+	}
+	open := make([]openState, 0, len(r.st.Open))
+	for _, o := range r.st.Open {
+		over, err := r.look(ctx, &o)
+		if err != nil {
+			return err
+		}
+		if !over {
+			open = append(open, o)
+		}
+	}
+	r.st.Open = open
+	return nil
+}
+
+// look takes a task under way as far as it goes.
+func (r *run) look(ctx context.Context, o *openState) (over bool, err error) {
+	t := r.plan.tasks[o.Task]
+	if o.Until != 0 {
+		if r.at.Canceled || r.now < o.Until || r.full() {
+			return false, nil
+		}
+		o.Until = 0
+		return r.again(ctx, t, o)
+	}
+	call := r.calls[o.path(t)]
+	if !call.Status.Final() || r.full() {
+		return false, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return false, err //nolint:wrapcheck // the caller's own
+	}
+	r.evaluated++
+	return r.answered(ctx, t, o, resultOf(call))
+}
+
+// again asks for a further call; a task whose input cannot be made has failed.
+func (r *run) again(ctx context.Context, t *task, o *openState) (over bool, err error) {
+	r.evaluated++
+	problem, err := r.ask(ctx, t, o)
+	if err != nil || problem == nil {
+		return false, err
+	}
+	return true, r.fail(ctx, t, o, problem)
+}
+
+// start begins whatever can begin, until nothing more can.
+func (r *run) start(ctx context.Context) error {
+	for progress := true; progress && !r.paused; {
+		progress = false
+		for n, t := range r.plan.tasks {
+			before := r.st.marks[n]
+			if !r.given.asked[n] || before.over() || before == markOpen {
+				continue
+			}
+			if err := r.consider(ctx, t); err != nil {
+				return err
+			}
+			if r.paused {
+				return nil
+			}
+			progress = progress || r.st.marks[n].over()
+		}
+	}
+	return nil
+}
+
+// consider takes a task that has not begun as far as it goes.
+func (r *run) consider(ctx context.Context, t *task) error {
+	if r.st.marks[t.number] == markPending {
+		lacks, waits := r.needs(t)
+		if lacks != "" {
+			return r.skip(t, markLeft, lacks)
+		}
+		if waits || r.full() {
+			return nil
+		}
+		if err := r.decide(ctx, t); err != nil {
+			return err
+		}
+	}
+	if r.st.marks[t.number] != markReady || len(r.st.Open) >= r.plan.parallel || r.full() {
+		return nil
+	}
+	return r.begin(ctx, t)
+}
+
+// needs says which task t depends on and has ended without a value, and whether one has not ended.
+func (r *run) needs(t *task) (lacks string, waits bool) {
+	for _, n := range t.deps {
+		switch m := r.st.marks[n]; {
+		case !m.over():
+			waits = true
+		case !m.hasValue():
+			return r.plan.tasks[n].ID, false
+		}
+	}
+	return "", waits
+}
+
+// decide says what becomes of a task that could begin: it is as it was, its condition is false, it is worked out at once,
+// or it waits for its turn.
+func (r *run) decide(ctx context.Context, t *task) error {
+	if err := ctx.Err(); err != nil {
+		return err //nolint:wrapcheck // the caller's own
+	}
+	settled, err := r.asBefore(ctx, t)
+	if err != nil || settled {
+		return err
+	}
+	if t.when != nil {
+		r.evaluated++
+		vars, err := r.bind(ctx, t, t.reads.when, r.at.Now.UTC(), nil)
+		if err != nil {
+			return err
+		}
+		is, err := t.when.EvalBool(ctx, vars)
+		if problem, err := r.problemOf(ctx, t, "when", err); problem != nil || err != nil {
+			return r.failed(ctx, t, nil, problem, err)
+		}
+		if !is {
+			return r.skip(t, markOut, "condition")
+		}
+	}
+	if t.local() {
+		r.evaluated++
+		return r.work(ctx, t)
+	}
+	r.st.marks[t.number] = markReady
+	return nil
+}
+
+// work gives a task its value that calls nothing.
+func (r *run) work(ctx context.Context, t *task) error {
+	r.event(EventTaskStarted, t, nil, TaskEvent{})
+	var value json.RawMessage
+	var problem *jig.Error
+	if t.Kind == jig.TaskCitations {
+		raw, err := r.claims(ctx, t)
+		if err != nil {
+			return err
+		}
+		value, problem = r.cited(t, raw)
+	} else {
+		vars, err := r.bind(ctx, t, t.reads.compute, r.at.Now.UTC(), nil)
+		if err != nil {
+			return err
+		}
+		value, err = t.compute.EvalJSON(ctx, vars)
+		if problem, err = r.problemOf(ctx, t, "compute", err); err != nil {
+			return err
+		}
+	}
+	if problem == nil {
+		var err error
+		if problem, err = r.accept(ctx, t, nil, value, nil); err != nil {
+			return err
+		}
+	}
+	return r.failed(ctx, t, nil, problem, nil)
+}
+
+// begin makes the first call of a task.
+func (r *run) begin(ctx context.Context, t *task) error {
+	r.evaluated++
+	o := openState{Task: t.number, Since: r.now}
+	problem, err := r.ask(ctx, t, &o)
+	if err != nil {
+		return err
+	}
+	r.event(EventTaskStarted, t, &o, TaskEvent{})
+	if problem != nil {
+		return r.fail(ctx, t, &o, problem)
+	}
+	r.st.marks[t.number] = markOpen
+	r.st.Open = append(r.st.Open, o)
+	return nil
+}
+
+// problemOf tells a problem of an expression from the end of the context.
+func (r *run) problemOf(ctx context.Context, t *task, part string, err error) (*jig.Error, error) {
+	if err == nil {
+		return nil, nil //nolint:nilnil // neither
+	}
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	return r.plan.located(t.at(part), err), nil
+}
+
+// cancel ends what is under way: nothing more begins, and a task has ended when its call has.
+func (r *run) cancel() {
+	r.st.Open = slices.DeleteFunc(r.st.Open, func(o openState) bool {
+		t := r.plan.tasks[o.Task]
+		if o.Until != 0 {
+			r.st.marks[o.Task] = markCanceled
+			return true
+		}
+		if path := o.path(t); !r.calls[path].Status.Final() {
+			r.move.Cancel = append(r.move.Cancel, path)
+		}
+		return false
+	})
+	if len(r.st.Open) > 0 {
+		return
+	}
+	for n, m := range r.st.marks {
+		if !m.over() {
+			r.st.marks[n] = markCanceled
+		}
+	}
+}
+
+// describe tells the caller what is under way.
+func (r *run) describe() {
+	var wake int64
+	for _, o := range r.st.Open {
+		t := r.plan.tasks[o.Task]
+		if len(r.move.Steps) < maxShown {
+			r.move.Steps = append(r.move.Steps, t.ID)
+		}
+		if o.Until != 0 {
+			if wake == 0 || o.Until < wake {
+				wake = o.Until
+			}
+		} else if path := o.path(t); !r.news[path] && !r.calls[path].Status.Final() {
+			r.move.Open = append(r.move.Open, path)
+		}
+	}
+	if wake != 0 {
+		r.move.Wake = at(wake)
+	}
+	if r.paused {
+		r.move.Wake = r.at.Now
+	}
+}
+
+// after is a time from now, in milliseconds since 1970, rounded up.
+func (r *run) after(d time.Duration) int64 {
+	return r.at.Now.Add(d + time.Millisecond - time.Nanosecond).UnixMilli()
+}
+
+func contains(list []string, name string) bool { return slices.Contains(list, name) }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,203 @@
+package extract
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// ask makes the next call of a task.
+func (r *run) ask(ctx context.Context, t *task, o *openState) (*jig.Error, error) {
+	input, problem, err := r.callInput(ctx, t, o)
+	if problem != nil || err != nil {
+		return problem, err
+	}
+	o.Calls++
+	path := o.path(t)
+	r.move.Calls = append(r.move.Calls, jig.Ask{Path: path, Tool: t.tool, Input: input})
+	r.news[path] = true
+	r.stored += len(input)
+	return nil, nil //nolint:nilnil // neither
+}
+
+// callInput is what the next call takes: an object of at most 256 KiB.
+func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMessage, *jig.Error, error) {
+	members := map[string]json.RawMessage{}
+	if t.input != nil {
+		vars, err := r.bind(ctx, t, t.reads.input, at(o.Since), nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		raw, err := t.input.Render(ctx, vars)
+		if problem, err := r.problemOf(ctx, t, "input", err); problem != nil || err != nil {
+			return nil, problem, err
+		}
+		if json.Unmarshal(raw, &members) != nil || members == nil {
+			return nil, r.plan.fault(t.at("input"), "the input of a call must be an object"), nil
+		}
+	}
+	switch t.Kind {
+	case jig.TaskAgent:
+		if err := toAgent(t, members); err != nil {
+			return nil, nil, err
+		}
+	case jig.TaskPrompt:
+		if _, given := members["schema"]; !given && t.asksModel() && t.Value == "" && len(t.OutputSchema) > 0 {
+			members["schema"] = t.OutputSchema
+		}
+		if err := r.repair(ctx, t, o, members); err != nil {
+			return nil, nil, err
+		}
+	case jig.TaskTool, jig.TaskComposition, jig.TaskCompute, jig.TaskCitations:
+	}
+	raw, err := encode(members)
+	if err == nil && len(raw) > maxInput {
+		problem := jig.Errorf(jig.CodeInvalidInput, "the input takes %d KiB; at most %d are allowed", len(raw)>>10, maxInput>>10)
+		return nil, r.plan.located(t.at("input"), problem.WithHint("keep large values aside and hand on their ids")), nil
+	}
+	return raw, nil, err
+}
+
+// asksModel says that the prompt is put to a model as it stands, rather than to a document that has it.
+func (t *task) asksModel() bool { return t.tool == ToolPrompt || t.tool == ToolSkill }
+
+// wantsJSON says that the answer of an agent is to be JSON.
+func (t *task) wantsJSON() bool {
+	return t.Kind == jig.TaskAgent && t.Value == "" && len(t.OutputSchema) > 0
+}
+
+// toAgent names the agent, and tells it what its answer must fit.
+func toAgent(t *task, members map[string]json.RawMessage) (err error) {
+	if members["agent"], err = encode(t.Use); err != nil || !t.wantsJSON() {
+		return err
+	}
+	return extend(members, "task", "Your final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n"+string(t.OutputSchema))
+}
+
+// maxQuoted is how much of an answer that was not accepted is shown again.
+const maxQuoted = 16 << 10
+
+// repair tells a model what was wrong with its answer; a document with a prompt of its own is told as `repair`.
+func (r *run) repair(ctx context.Context, t *task, o *openState, members map[string]json.RawMessage) error {
+	if o.Repairs == 0 {
+		return nil
+	}
+	path := attemptPath(t.ID, o.Repairs)
+	if err := r.loadCalls(ctx, []string{path}); err != nil {
+		return err
+	}
+	answer, wrong := cut(string(answerOf(resultOf(r.calls[path]).Data)), maxQuoted), told(o.Problem)
+	if !t.asksModel() {
+		raw, err := encode(map[string]string{"answer": answer, "problem": wrong})
+		members["repair"] = raw
+		return err
+	}
+	return extend(members, "prompt", "Your answer before was:\n"+answer+"\n\nIt was not accepted: "+wrong+"\nAnswer anew, and put this right.")
+}
+
+// told is an error in words, with every place that it names.
+func told(e *jig.Error) string {
+	var b strings.Builder
+	b.WriteString(e.Message)
+	for _, v := range e.Violations {
+		b.WriteString("\n- " + v.Pointer + ": " + v.Message)
+	}
+	if e.Hint != "" {
+		b.WriteString("\n" + e.Hint)
+	}
+	return b.String()
+}
+
+// extend puts a paragraph behind a text of the input; what is no text is left for the tool to refuse.
+func extend(members map[string]json.RawMessage, name, paragraph string) error {
+	var text string
+	if raw, ok := members[name]; ok {
+		if json.Unmarshal(raw, &text) != nil {
+			return nil
+		}
+		paragraph = text + "\n\n" + paragraph
+	}
+	raw, err := encode(paragraph)
+	members[name] = raw
+	return err
+}
+
+// answered takes the result of a call: the task has its value, is tried again, or has failed.
+func (r *run) answered(ctx context.Context, t *task, o *openState, result jig.ToolResult) (over bool, err error) {
+	about := usageOf(result.Data)
+	o.Tokens += about.tokens
+	if !result.Success {
+		return r.broke(ctx, t, o, errorOf(result))
+	}
+	value, problem, err := r.valueOf(ctx, t, o, result.Data)
+	if err != nil {
+		return false, err
+	}
+	if problem == nil {
+		if problem, err = r.accept(ctx, t, o, value, &answer{data: result.Data, model: about.model}); err != nil || problem == nil {
+			return problem == nil, err
+		}
+	}
+	if t.Kind != jig.TaskPrompt || o.Repairs > 0 || r.at.Canceled {
+		return true, r.fail(ctx, t, o, problem)
+	}
+	o.Repairs, o.Problem = o.Calls, brief(problem)
+	return r.again(ctx, t, o)
+}
+
+// broke takes a call that failed.
+func (r *run) broke(ctx context.Context, t *task, o *openState, failure *jig.Error) (over bool, err error) {
+	if r.at.Canceled && failure.Code == jig.CodeCanceled {
+		r.st.marks[t.number] = markCanceled
+		return true, r.keepRecord(t, Record{Attempts: o.Calls})
+	}
+	o.Failed++
+	if failure.Code.Retryable() && o.Failed < t.Attempts && !r.at.Canceled {
+		pause, most := t.Backoff, max(maxBackoff, t.Backoff)
+		for range o.Failed - 1 {
+			if pause *= 2; pause >= most {
+				break
+			}
+		}
+		o.Until = r.after(max(min(pause, most), failure.RetryAfter))
+		return false, nil
+	}
+	if o.Problem != nil {
+		e := *o.Problem
+		e.Message += "; the answer could not be mended: " + failure.Message
+		failure = &e
+	}
+	return true, r.fail(ctx, t, o, failure)
+}
+
+// resultOf is a final call's result; one that the ledger has none of is made from the status.
+func resultOf(c jig.StepCall) jig.ToolResult {
+	if c.Result != nil {
+		return *c.Result
+	}
+	code, word := jig.CodeInternal, "failed"
+	switch c.Status {
+	case jig.CallSucceeded:
+		return jig.ToolResult{Success: true}
+	case jig.CallDenied:
+		code, word = jig.CodeDenied, "was denied"
+	case jig.CallExpired:
+		code, word = jig.CodeExpired, "expired"
+	case jig.CallCanceled:
+		code, word = jig.CodeCanceled, "was cancelled"
+	case jig.CallDuplicate:
+		code, word = jig.CodeDuplicate, "is a duplicate"
+	case jig.CallFailed, jig.CallWaiting, jig.CallReserved, jig.CallExecuting, jig.CallUnknown:
+	}
+	return jig.Failure(jig.Errorf(code, "the call %s", word))
+}
+
+// errorOf is the error of a result that is no success.
+func errorOf(result jig.ToolResult) *jig.Error {
+	if result.Error != nil {
+		return result.Error
+	}
+	return jig.Errorf(jig.CodeInternal, "the tool failed without saying why")
+}

@@ -1,0 +1,380 @@
+package extract
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+)
+
+// What a plan may hold, and what it takes where the document says nothing.
+const (
+	maxTasks        = 1_000
+	maxDepth        = 100
+	defaultParallel = 10
+	defaultBackoff  = time.Second
+	maxBackoff      = time.Hour
+	maxAttempts     = 100
+)
+
+// taskID keeps ids apart from what is put behind them in paths: ~2 and #.
+var taskID = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`)
+
+// Plan is an entity type whose tasks are ready to run. It is safe for concurrent use.
+type Plan struct {
+	name, version string
+	// tasks are in the order of the document.
+	tasks []*task
+	// filler is the number of the task that fills a field, by the field's name.
+	filler   map[string]int
+	fields   map[string]bool
+	parallel int
+	checks   Checks
+	// last is the input that was read last: a run's is the same in all its moves.
+	last atomic.Pointer[given]
+}
+
+// task is a task of the plan.
+type task struct {
+	jig.Task
+	number int
+	deps   []int
+	// ancestors are the tasks that it depends on, directly or not.
+	ancestors bits
+	fields    []jig.Field
+	// tool is what it calls; empty of one that is worked out in the move.
+	tool string
+	// claims is the number of the task whose claims it checks.
+	claims int
+
+	when, compute, value, sources *expr.Program
+	input                         *expr.Document
+	// of what each part reads; all is all that its value depends on.
+	reads struct{ when, compute, input, value, sources, all reads }
+	// resultSources says that the sources are not known before the call.
+	resultSources bool
+	// definition is what of the document its value depends on, for the input hash.
+	definition json.RawMessage
+}
+
+// local says that the task is worked out in the move.
+func (t *task) local() bool { return t.tool == "" }
+
+// bits is a set of task numbers.
+type bits []uint64
+
+func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+
+func (b bits) set(i int) { b[i/64] |= 1 << (i % 64) }
+
+func (b bits) addAll(other bits) {
+	for i, word := range other {
+		b[i] |= word
+	}
+}
+
+// Compile makes a plan of an entity type: its tasks form a graph without cycles, read nothing that they do not depend on, and
+// their expressions compile. Errors are INVALID_INPUT with the path in the document. Package spec reports the same, all at
+// once and with lines; here it keeps out what that has not seen.
+func Compile(t jig.EntityType, checks Checks) (*Plan, error) {
+	if checks.Field == nil || checks.Schema == nil {
+		return nil, jig.Errorf(jig.CodeInternal, "the extraction of %s has nothing to check values with", t.Name)
+	}
+	p := &Plan{
+		name: t.Name, version: t.Version, filler: map[string]int{}, fields: map[string]bool{}, parallel: t.MaxParallel, checks: checks,
+	}
+	if p.parallel <= 0 {
+		p.parallel = defaultParallel
+	}
+	if len(t.Tasks) > maxTasks {
+		return nil, p.fault("tasks", "there are %d tasks, at most %d are allowed", len(t.Tasks), maxTasks)
+	}
+	c, err := newCompiler(p)
+	if err != nil {
+		return nil, err
+	}
+	for i, defined := range t.Tasks {
+		if err := c.add(i, defined); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.connect(); err != nil {
+		return nil, err
+	}
+	if err := c.fill(t.Fields); err != nil {
+		return nil, err
+	}
+	for _, t := range p.tasks {
+		if err := c.compile(t); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// compiler makes tasks.
+type compiler struct {
+	plan *Plan
+	byID map[string]int
+	// before compiles what is evaluated before there is a result, after what may read it.
+	before, after *expr.Env
+}
+
+func newCompiler(p *Plan) (*compiler, error) {
+	variables := []expr.Variable{
+		{Name: "entity", Type: expr.Map}, {Name: "tasks", Type: expr.Map}, {Name: "input"}, {Name: "tenant", Type: expr.String},
+		{Name: "now", Type: expr.Timestamp},
+	}
+	before, err := expr.NewEnv(expr.Use{Name: "extract", Variables: variables})
+	if err != nil {
+		return nil, err
+	}
+	after, err := expr.NewEnv(expr.Use{Name: "extract result", Variables: append(slices.Clone(variables), expr.Variable{Name: "result"})})
+	return &compiler{plan: p, byID: map[string]int{}, before: before, after: after}, err
+}
+
+func (p *Plan) fault(at, format string, args ...any) *jig.Error {
+	return p.located(at, jig.Errorf(jig.CodeInvalidInput, format, args...))
+}
+
+// located says where in the document something is wrong.
+func (p *Plan) located(at string, err error) *jig.Error {
+	e := *jig.AsError(err)
+	if e.Field != "" {
+		at += "." + e.Field
+	}
+	e.Code, e.Field = jig.CodeInvalidInput, at
+	e.Message = p.name + ", " + at + ": " + e.Message
+	return &e
+}
+
+func (t *task) at(part string) string { return "tasks." + t.ID + "." + part }
+
+func (c *compiler) add(number int, defined jig.Task) error {
+	t := &task{Task: defined, number: number}
+	if !taskID.MatchString(t.ID) {
+		return c.plan.fault("tasks", "%q is not an id of a task", cut(t.ID, 100)).WithHint("letters, digits, _, - and ., a letter first, e.g. risk_class")
+	}
+	if _, twice := c.byID[t.ID]; twice {
+		return c.plan.fault("tasks."+t.ID, "there is a task %q already", t.ID)
+	}
+	if t.Attempts < 0 || t.Attempts > maxAttempts || t.Backoff < 0 {
+		return c.plan.fault(t.at("attempts"), "attempts are 1 to %d, the backoff is not negative", maxAttempts)
+	}
+	t.Attempts = max(t.Attempts, 1)
+	if t.Backoff == 0 {
+		t.Backoff = defaultBackoff
+	}
+	if t.Kind != jig.TaskCompute && t.Compute != "" || t.Kind != jig.TaskCitations && t.Claims != "" {
+		return c.plan.fault("tasks."+t.ID, "a task of kind %s has neither compute nor claims", t.Kind)
+	}
+	needs := t.Use
+	switch t.Kind {
+	case jig.TaskCompute:
+		needs = t.Compute
+	case jig.TaskTool:
+		if err := jig.CheckToolName(t.Use); err != nil {
+			return c.plan.located(t.at("use"), err)
+		}
+		t.tool = t.Use
+	case jig.TaskComposition:
+		t.tool = t.Use
+	case jig.TaskAgent:
+		t.tool = ToolAgent
+	case jig.TaskPrompt:
+		if t.tool = t.Use; t.tool == "" {
+			t.tool = ToolPrompt
+		}
+		needs = t.tool
+	case jig.TaskCitations:
+		needs = t.Claims
+	default:
+		return c.plan.fault(t.at("kind"), "%q is not a kind of task", t.Kind).WithHint("compute, tool, prompt, composition, agent or citations")
+	}
+	if needs == "" {
+		return c.plan.fault("tasks."+t.ID, "a task of kind %s must say what it uses", t.Kind)
+	}
+	c.byID[t.ID] = number
+	c.plan.tasks = append(c.plan.tasks, t)
+	return nil
+}
+
+// connect finds what each task depends on, directly or not.
+func (c *compiler) connect() error {
+	for _, t := range c.plan.tasks {
+		needed := t.DependsOn
+		if t.Claims != "" && !slices.Contains(needed, t.Claims) {
+			needed = append(slices.Clip(needed), t.Claims)
+		}
+		for _, id := range needed {
+			n, ok := c.byID[id]
+			if !ok {
+				return c.plan.fault(t.at("depends_on"), "there is no task %q", cut(id, 100))
+			}
+			if !slices.Contains(t.deps, n) {
+				t.deps = append(t.deps, n)
+			}
+		}
+		t.claims = c.byID[t.Claims]
+	}
+	depth := make([]int, len(c.plan.tasks))
+	for _, t := range c.plan.tasks {
+		if err := c.visit(t, depth, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visit gives a task its ancestors and its depth. A depth of -1 says that its own are being looked at.
+func (c *compiler) visit(t *task, depth []int, path []string) error {
+	if depth[t.number] > 0 {
+		return nil
+	}
+	path = append(path, t.ID)
+	if depth[t.number] < 0 {
+		cycle := path[slices.Index(path, t.ID):]
+		if len(cycle) > 20 {
+			cycle = append(append(slices.Clone(cycle[:10]), "…"), cycle[len(cycle)-10:]...)
+		}
+		return c.plan.fault(t.at("depends_on"), "tasks wait for each other: %s", strings.Join(cycle, " -> "))
+	}
+	depth[t.number] = -1
+	t.ancestors = make(bits, (len(c.plan.tasks)+63)/64)
+	deepest := 0
+	for _, n := range t.deps {
+		d := c.plan.tasks[n]
+		if err := c.visit(d, depth, path); err != nil {
+			return err
+		}
+		t.ancestors.set(n)
+		t.ancestors.addAll(d.ancestors)
+		deepest = max(deepest, depth[n])
+	}
+	if depth[t.number] = deepest + 1; deepest+1 > maxDepth {
+		return c.plan.fault(t.at("depends_on"), "more than %d tasks wait for one another", maxDepth)
+	}
+	return nil
+}
+
+// fill gives the fields to the tasks that fill them.
+func (c *compiler) fill(fields []jig.Field) error {
+	for _, f := range fields {
+		at := "fields." + f.Name
+		if f.Name == "" || c.plan.fields[f.Name] {
+			return c.plan.fault("fields", "every field has a name of its own; %q has not", f.Name)
+		}
+		c.plan.fields[f.Name] = true
+		if inner := nested(f); inner != "" {
+			return c.plan.fault(at, "%s names a task: only a field of the entity type itself is filled by one", inner)
+		}
+		if f.Task == "" {
+			continue
+		}
+		n, ok := c.byID[f.Task]
+		if !ok {
+			return c.plan.fault(at+".task", "there is no task %q", cut(f.Task, 100))
+		}
+		c.plan.filler[f.Name] = n
+		c.plan.tasks[n].fields = append(c.plan.tasks[n].fields, f)
+	}
+	return nil
+}
+
+// nested is the name of a part of a field that names a task.
+func nested(f jig.Field) string {
+	parts := f.Fields
+	if f.Items != nil {
+		parts = append(slices.Clip(parts), *f.Items)
+	}
+	for _, part := range parts {
+		if part.Task != "" {
+			return "its part " + part.Name
+		}
+		if inner := nested(part); inner != "" {
+			return inner
+		}
+	}
+	return ""
+}
+
+// compile compiles a task's expressions and holds what they read against what the task depends on.
+func (c *compiler) compile(t *task) (err error) {
+	if t.when, err = c.program(c.before, t, "when", t.When, expr.Bool, &t.reads.when); err != nil {
+		return err
+	}
+	if t.compute, err = c.program(c.before, t, "compute", t.Compute, expr.Any, &t.reads.compute); err != nil {
+		return err
+	}
+	if t.value, err = c.program(c.after, t, "value", t.Value, expr.Any, &t.reads.value); err != nil {
+		return err
+	}
+	if t.sources, err = c.program(c.after, t, "sources", t.Sources, expr.Any, &t.reads.sources); err != nil {
+		return err
+	}
+	t.resultSources = t.sources != nil && t.sources.Reads().Has("result")
+	if len(t.Input) > 0 {
+		doc, problems := c.before.Document(t.Input)
+		if len(problems) > 0 {
+			at := t.at("input")
+			if problems[0].Path != "" {
+				at += "." + problems[0].Path
+			}
+			return c.plan.located(at, problems[0].Err)
+		}
+		t.input = doc
+		t.reads.input.document(t.Input)
+		t.reads.all.document(t.Input)
+	}
+	for _, id := range t.reads.all.tasks.list {
+		n, ok := c.byID[id]
+		if !ok {
+			return c.plan.fault("tasks."+t.ID, "it reads tasks.%s, and there is no such task", id)
+		}
+		if !t.ancestors.has(n) {
+			return c.plan.fault(t.at("depends_on"), "it reads tasks.%s and does not depend on it", id).WithHint("add " + id + " to depends_on")
+		}
+	}
+	for _, name := range t.reads.all.content.list {
+		if n, ok := c.plan.filler[name]; ok && !t.ancestors.has(n) {
+			return c.plan.fault(t.at("depends_on"), "it reads entity.content.%s and does not depend on the task that fills it", name).
+				WithHint("add " + c.plan.tasks[n].ID + " to depends_on")
+		}
+	}
+	t.definition, err = encode(definition{
+		Kind: t.Kind, When: t.When, Compute: t.Compute, Use: t.Use, Input: t.Input, Value: t.Value, OutputSchema: t.OutputSchema,
+		Sources: t.Sources, Claims: t.Claims,
+	})
+	return err
+}
+
+// definition is what of a task its value depends on; when and how often it is tried is not.
+type definition struct {
+	Kind         jig.TaskKind    `json:"kind"`
+	When         string          `json:"when,omitempty"`
+	Compute      string          `json:"compute,omitempty"`
+	Use          string          `json:"use,omitempty"`
+	Input        json.RawMessage `json:"input,omitempty"`
+	Value        string          `json:"value,omitempty"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Sources      string          `json:"sources,omitempty"`
+	Claims       string          `json:"claims,omitempty"`
+}
+
+func (c *compiler) program(env *expr.Env, t *task, part, source string, want expr.Type, reads *reads) (*expr.Program, error) {
+	if source == "" {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	program, err := env.CompileAs(source, want)
+	if err != nil {
+		return nil, c.plan.located(t.at(part), err)
+	}
+	reads.expression(source)
+	t.reads.all.expression(source)
+	return program, nil
+}

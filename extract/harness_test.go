@@ -1,0 +1,262 @@
+package extract_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+)
+
+var start = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
+
+// world is all that an extraction meets: a ledger, kept values, a clock, and tools that answer when it is their turn. It does
+// with moves what the engine does: stores each as a whole, or not at all.
+type world struct {
+	plan  *extract.Plan
+	tools func(*row) (jig.ToolResult, bool)
+	at    jig.Situation
+	// order picks which of the open calls ends next; the first when nil.
+	order *rand.Rand
+	// crash throws moves away and works them out again; never when nil.
+	crash *rand.Rand
+	// cancelAfter cancels the extraction once so many calls have ended; never when it is 0.
+	cancelAfter int
+	// watch sees each move that was stored.
+	watch func(*testing.T, *world, jig.Move)
+
+	state  json.RawMessage
+	rows   map[string]*row
+	values map[string]json.RawMessage
+	// asked are the paths of the calls in the order in which they were asked for.
+	asked  []string
+	log    []jig.Event
+	result jig.ToolResult
+	moves  int
+	ended  int
+	// biggest is that of the states.
+	biggest int
+}
+
+// row is a call in the ledger.
+type row struct {
+	path, tool string
+	input      json.RawMessage
+	status     jig.CallStatus
+	result     *jig.ToolResult
+	canceled   bool
+}
+
+// lenient checks hold values against nothing but what the tests call bad.
+func lenient() extract.Checks {
+	return extract.Checks{
+		Field: func(_ jig.Field, value json.RawMessage) error {
+			if bytes.Contains(value, []byte("unfit")) {
+				return jig.Errorf(jig.CodeInvalidInput, "this does not fit").WithField("/")
+			}
+			return nil
+		},
+		Schema: func(_, value json.RawMessage) error {
+			if bytes.Contains(value, []byte("shapeless")) {
+				return errors.New("this has not the shape")
+			}
+			return nil
+		},
+	}
+}
+
+func compile(t testing.TB, kind jig.EntityType) *extract.Plan {
+	t.Helper()
+	plan, err := extract.Compile(kind, lenient())
+	require.NoError(t, err)
+	return plan
+}
+
+func worldOf(plan *extract.Plan, input extract.Input, tools func(*row) (jig.ToolResult, bool)) *world {
+	if input.EntityID == "" {
+		input.EntityID = "ent_1"
+	}
+	raw, err := json.Marshal(input)
+	if err != nil {
+		panic(err)
+	}
+	return &world{
+		plan: plan, tools: tools, rows: map[string]*row{}, values: map[string]json.RawMessage{},
+		at: jig.Situation{Input: raw, Tenant: "acme", Now: start},
+	}
+}
+
+// Calls implements jig.Facts.
+func (w *world) Calls(_ context.Context, paths []string) (map[string]jig.StepCall, error) {
+	out := map[string]jig.StepCall{}
+	for _, p := range paths {
+		if r, ok := w.rows[p]; ok {
+			out[p] = jig.StepCall{Status: r.status, Result: r.result}
+		}
+	}
+	return out, nil
+}
+
+// Values implements jig.Facts.
+func (w *world) Values(_ context.Context, paths []string) (map[string]json.RawMessage, error) {
+	out := map[string]json.RawMessage{}
+	for _, p := range paths {
+		if v, ok := w.values[p]; ok {
+			out[p] = v
+		}
+	}
+	return out, nil
+}
+
+// run takes the extraction to its end.
+func (w *world) run(t *testing.T) extract.Result {
+	t.Helper()
+	for range 100_000 {
+		move := w.move(t)
+		if move.Done {
+			w.result = move.Result
+			var out extract.Result
+			if len(move.Result.Data) > 0 {
+				require.NoError(t, json.Unmarshal(move.Result.Data, &out))
+			}
+			return out
+		}
+		w.happen(t, move)
+	}
+	require.Fail(t, "the extraction does not come to an end")
+	return extract.Result{}
+}
+
+// move works the next move out and stores it. With crash, moves are lost before they are stored, or worked out again after.
+func (w *world) move(t *testing.T) jig.Move {
+	t.Helper()
+	move := w.advance(t)
+	for w.crash != nil && w.crash.IntN(4) == 0 {
+		require.Equal(t, move, w.advance(t), "the same state and facts give another move")
+	}
+	w.store(t, move)
+	if w.crash != nil && w.crash.IntN(4) == 0 && move.Wake != w.at.Now {
+		again := w.advance(t)
+		require.Empty(t, again.Calls)
+		require.Empty(t, again.Values)
+		require.Empty(t, again.Events)
+		require.JSONEq(t, string(move.State), string(again.State), "a second look changes the state")
+		require.Equal(t, move.Result, again.Result)
+	}
+	return move
+}
+
+func (w *world) advance(t *testing.T) jig.Move {
+	t.Helper()
+	move, err := w.plan.Advance(t.Context(), w.state, w, w.at)
+	require.NoError(t, err)
+	return move
+}
+
+func (w *world) store(t *testing.T, move jig.Move) {
+	t.Helper()
+	w.moves++
+	w.state = move.State
+	w.biggest = max(w.biggest, len(move.State))
+	for _, ask := range move.Calls {
+		require.NotContains(t, w.rows, ask.Path, "the call was asked for twice")
+		require.True(t, json.Valid(ask.Input), "the input of %s is no JSON: %s", ask.Path, ask.Input)
+		w.asked = append(w.asked, ask.Path)
+		w.rows[ask.Path] = &row{path: ask.Path, tool: ask.Tool, input: ask.Input, status: jig.CallReserved}
+	}
+	for _, path := range move.Cancel {
+		require.NotNil(t, w.rows[path], "%s was never asked for", path)
+		require.False(t, w.rows[path].status.Final(), "%s is over", path)
+		w.rows[path].canceled = true
+	}
+	for path := range move.Values {
+		require.NotContains(t, w.values, path, "a value was kept twice")
+	}
+	maps.Copy(w.values, move.Values)
+	w.log = append(w.log, move.Events...)
+	if w.watch != nil {
+		w.watch(t, w, move)
+	}
+}
+
+func (w *world) finish(r *row, result jig.ToolResult) {
+	r.result, r.status = &result, jig.CallSucceeded
+	if !result.Success {
+		r.status = jig.CallFailed
+		if result.Error.Code == jig.CodeCanceled {
+			r.status = jig.CallCanceled
+		}
+	}
+	w.ended++
+}
+
+// happen lets the next thing happen: an open call ends, or time passes until something does.
+func (w *world) happen(t *testing.T, move jig.Move) {
+	t.Helper()
+	if move.Wake.Equal(w.at.Now) {
+		return
+	}
+	open := slices.Clone(move.Open)
+	for _, ask := range move.Calls {
+		open = append(open, ask.Path)
+	}
+	if w.order != nil {
+		w.order.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+	}
+	for _, path := range open {
+		r := w.rows[path]
+		require.False(t, r.status.Final(), "%s is over, and the move says it is open", path)
+		result, ends := w.tools(r)
+		if r.canceled && len(path)%2 == 0 { // some do not heed the cancel
+			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")), true
+		}
+		if ends {
+			w.finish(r, result)
+			w.at.Canceled = w.at.Canceled || w.cancelAfter > 0 && w.ended >= w.cancelAfter
+			return
+		}
+	}
+	require.False(t, move.Wake.IsZero(), "nothing is left that could happen; under way: %v, state: %s", move.Steps, w.state)
+	w.at.Now = move.Wake
+}
+
+func succeed(data string) jig.ToolResult {
+	return jig.ToolResult{Success: true, Data: json.RawMessage(data)}
+}
+
+func failing(code jig.Code) jig.ToolResult { return jig.Failure(jig.Errorf(code, "it did not work")) }
+
+// echo gives back what it was asked.
+func echo(r *row) (jig.ToolResult, bool) { return succeed(fmt.Sprintf(`{"input":%s}`, r.input)), true }
+
+// answers gives each path its data; what has none fails.
+func answers(of map[string]string) func(*row) (jig.ToolResult, bool) {
+	return func(r *row) (jig.ToolResult, bool) {
+		if data, ok := of[r.path]; ok {
+			return succeed(data), true
+		}
+		return failing(jig.CodeNotFound), true
+	}
+}
+
+// field is a text field that a task of the same name fills.
+func field(name string) jig.Field { return jig.Field{Name: name, Type: jig.FieldText, Task: name} }
+
+// kindOf is an entity type with a field for each of its tasks.
+func kindOf(tasks ...jig.Task) jig.EntityType {
+	kind := jig.EntityType{Name: "module", Version: "v1", Tasks: tasks}
+	for _, t := range tasks {
+		kind.Fields = append(kind.Fields, field(t.ID))
+	}
+	return kind
+}

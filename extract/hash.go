@@ -1,0 +1,165 @@
+package extract
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/gowebpki/jcs"
+
+	"github.com/jig-run/jig"
+)
+
+// hashed is what a task's value depends on; its hash is the input hash. Values of tasks, of fields and of the input stand in
+// it by their own hashes. `now` and `tenant` do not count: the one always changes, the other never.
+type hashed struct {
+	Definition json.RawMessage `json:"definition"`
+	Tasks      map[string]any  `json:"tasks,omitempty"`
+	Content    map[string]any  `json:"content,omitempty"`
+	Entity     map[string]any  `json:"entity,omitempty"`
+	Input      map[string]any  `json:"input,omitempty"`
+	// Sources are by id; null when nothing is known of one.
+	Sources map[string]any `json:"sources,omitempty"`
+}
+
+// hash is the input hash of a task whose value rests on these sources.
+func (r *run) hash(ctx context.Context, t *task, sources []string) (string, error) {
+	rd := t.reads.all
+	doc := hashed{Definition: t.definition}
+	numbers := r.tasksOf(t, rd)
+	if t.Kind == jig.TaskCitations {
+		numbers = append(numbers, t.claims)
+	}
+	if err := r.loadValues(ctx, numbers); err != nil {
+		return "", err
+	}
+	read := r.tasksNamed(t, rd.tasks)
+	if t.Kind == jig.TaskCitations {
+		read = append(read, t.claims)
+	}
+	doc.Tasks = make(map[string]any, len(read))
+	for _, n := range read {
+		sum, err := r.valueHash(n)
+		if err != nil {
+			return "", err
+		}
+		doc.Tasks[r.plan.tasks[n].ID] = sum
+	}
+	var err error
+	if doc.Content, err = r.hashContent(t, rd.content); err != nil {
+		return "", err
+	}
+	if doc.Input, err = r.hashInput(rd.input); err != nil {
+		return "", err
+	}
+	doc.Entity = map[string]any{}
+	for name, value := range map[string]string{"id": r.given.EntityID, "type": r.entityType(), "title": r.given.Entity.Title} {
+		if rd.entity.all || contains(rd.entity.list, name) {
+			doc.Entity[name] = value
+		}
+	}
+	doc.Sources = make(map[string]any, len(sources))
+	for _, id := range sources {
+		doc.Sources[id] = r.sourceHash(t, id)
+	}
+	raw, err := encode(doc)
+	if err != nil {
+		return "", err
+	}
+	return digest(raw)
+}
+
+// sourceHash stands for what is known of a source: of citations what may be cited, otherwise whatever has the id.
+func (r *run) sourceHash(t *task, id string) any {
+	source, ok := r.given.Sources[id]
+	if cited, connected := r.given.Connected[id]; t.Kind == jig.TaskCitations || !ok && connected {
+		source, ok = cited, connected
+	}
+	if !ok {
+		return nil
+	}
+	if source.Hash == "" && source.Text != nil {
+		sum := sha256.Sum256([]byte(*source.Text))
+		return hex.EncodeToString(sum[:])
+	}
+	return source.Hash
+}
+
+func (r *run) hashContent(t *task, of names) (map[string]any, error) {
+	out := map[string]any{}
+	for _, name := range r.fieldsNamed(of) {
+		n, filled := r.plan.filler[name]
+		switch {
+		case filled && t.ancestors.has(n) && r.st.marks[n].hasValue():
+			sum, err := r.valueHash(n)
+			if err != nil {
+				return nil, err
+			}
+			out[name] = sum
+		case !filled:
+			if raw, ok := r.given.content.raw[name]; ok {
+				sum, err := digest(raw)
+				if err != nil {
+					return nil, err
+				}
+				out[name] = sum
+			}
+		}
+	}
+	return out, nil
+}
+
+func (r *run) hashInput(of names) (map[string]any, error) {
+	out := map[string]any{}
+	if r.given.whole != nil {
+		if !of.any() {
+			return out, nil
+		}
+		sum, err := digest(r.given.Input.Input)
+		out["#"] = sum
+		return out, err
+	}
+	list := of.list
+	if of.all {
+		list = r.given.members.order
+	}
+	for _, name := range list {
+		if raw, ok := r.given.members.raw[name]; ok {
+			sum, err := digest(raw)
+			if err != nil {
+				return nil, err
+			}
+			out[name] = sum
+		}
+	}
+	return out, nil
+}
+
+func (r *run) valueHash(n int) (string, error) {
+	if sum, ok := r.sums[n]; ok {
+		return sum, nil
+	}
+	raw, err := r.rawValue(n)
+	if err != nil {
+		return "", err
+	}
+	sum, err := digest(raw)
+	if err == nil {
+		r.sums[n] = sum
+	}
+	return sum, err
+}
+
+// digest is the SHA-256 of a JSON value in its RFC 8785 form, in hex. The form is defined of objects and lists, so the value
+// stands in a list.
+func digest(raw json.RawMessage) (string, error) {
+	list := make([]byte, 0, len(raw)+2)
+	list = append(append(append(list, '['), raw...), ']')
+	canonical, err := jcs.Transform(list)
+	if err != nil {
+		return "", jig.Errorf(jig.CodeInvalidInput, "the value has no canonical form: %w", err)
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,202 @@
+package extract
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// format is the version of the state's own form.
+const format = 1
+
+// mark is where a task stands, a letter of state.Marks.
+type mark byte
+
+const (
+	markPending mark = '.'
+	// markReady has been found to run, and waits for its turn.
+	markReady mark = 'r'
+	markOpen  mark = 'o'
+	markDone  mark = 'd'
+	// markKept has the value of an earlier extraction.
+	markKept   mark = 'k'
+	markFailed mark = 'f'
+	// markLeft was skipped because of what it depends on, markOut because of its condition.
+	markLeft     mark = 's'
+	markOut      mark = 'w'
+	markCanceled mark = 'c'
+)
+
+const marksKnown = ".rodkfswc"
+
+// hasValue says that whatever depends on the task may use its value.
+func (m mark) hasValue() bool { return m == markDone || m == markKept }
+
+// over says that nothing more becomes of the task.
+func (m mark) over() bool { return m != markPending && m != markReady && m != markOpen }
+
+func (m mark) status() TaskStatus {
+	switch m {
+	case markDone:
+		return TaskCompleted
+	case markKept:
+		return TaskKept
+	case markFailed:
+		return TaskFailed
+	case markLeft, markOut:
+		return TaskSkipped
+	case markPending, markReady, markOpen, markCanceled:
+	}
+	return TaskCanceled
+}
+
+// state is where an extraction stands. Values and errors are kept aside, so its size goes with the tasks under way.
+type state struct {
+	Format int    `json:"v"`
+	Plan   string `json:"plan"`
+	// Marks has a letter for each task, in the order of the document.
+	Marks string      `json:"marks"`
+	Open  []openState `json:"open,omitempty"`
+	// Bytes is the size of all values.
+	Bytes int  `json:"bytes,omitempty"`
+	Done  bool `json:"done,omitempty"`
+
+	marks []mark
+}
+
+// openState is a task under way: its call is open, or it waits for its next attempt.
+type openState struct {
+	// Task is its number in the document.
+	Task int `json:"t"`
+	// Since is `now` for its expressions, Until when the next attempt begins; both in milliseconds since 1970.
+	Since int64 `json:"s"`
+	Until int64 `json:"u,omitempty"`
+	// Calls counts the calls asked for, Failed those that failed for another reason than their answer.
+	Calls  int `json:"c,omitempty"`
+	Failed int `json:"f,omitempty"`
+	// Repairs is the number of the call whose answer is to be mended, Problem what was wrong with it.
+	Repairs int        `json:"r,omitempty"`
+	Problem *jig.Error `json:"p,omitempty"`
+	// Tokens that the calls took.
+	Tokens int64 `json:"n,omitempty"`
+}
+
+func (o *openState) path(t *task) string { return attemptPath(t.ID, o.Calls) }
+
+func attemptPath(id string, call int) string {
+	if call <= 1 {
+		return id
+	}
+	return id + "~" + strconv.Itoa(call)
+}
+
+func recordPath(id string) string { return id + "#" }
+
+// read reads a state and holds it against the plan, so that what follows need not doubt it.
+func (p *Plan) read(raw json.RawMessage) (*state, error) {
+	if len(raw) == 0 {
+		st := &state{Format: format, Plan: p.version, marks: make([]mark, len(p.tasks))}
+		for i := range st.marks {
+			st.marks[i] = markPending
+		}
+		return st, nil
+	}
+	st := &state{}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(st); err != nil {
+		return nil, jig.Errorf(jig.CodeInternal, "the state of the extraction of %s cannot be read: %w", p.name, err)
+	}
+	if err := p.check(st); err != nil {
+		return nil, jig.Errorf(jig.CodeInternal, "the state of the extraction of %s is not one of this version: %w", p.name, err)
+	}
+	return st, nil
+}
+
+func (p *Plan) check(st *state) error {
+	switch {
+	case st.Format != format:
+		return fmt.Errorf("its format is %d, not %d", st.Format, format)
+	case st.Plan != p.version:
+		return fmt.Errorf("it is of version %q, not %q", st.Plan, p.version)
+	case len(st.Marks) != len(p.tasks):
+		return fmt.Errorf("it has %d tasks, not %d", len(st.Marks), len(p.tasks))
+	case strings.Trim(st.Marks, marksKnown) != "":
+		return fmt.Errorf("its marks are %q", cut(st.Marks, 100))
+	case st.Bytes < 0:
+		return fmt.Errorf("its counters are off")
+	}
+	st.marks = make([]mark, len(st.Marks))
+	open := 0
+	for i := range st.marks {
+		if st.marks[i] = mark(st.Marks[i]); st.marks[i] == markOpen {
+			open++
+		}
+	}
+	seen := map[int]bool{}
+	for _, o := range st.Open {
+		switch {
+		case o.Task < 0 || o.Task >= len(p.tasks) || st.marks[o.Task] != markOpen || seen[o.Task]:
+			return fmt.Errorf("task %d is not under way", o.Task)
+		case o.Calls < 1 || o.Failed < 0 || o.Repairs < 0 || o.Repairs > o.Calls || (o.Repairs > 0) != (o.Problem != nil):
+			return fmt.Errorf("task %d has bad counters", o.Task)
+		}
+		seen[o.Task] = true
+	}
+	if open != len(st.Open) {
+		return fmt.Errorf("%d tasks are under way, and %d are told of", open, len(st.Open))
+	}
+	return nil
+}
+
+func (st *state) encode() (json.RawMessage, error) {
+	marks := make([]byte, len(st.marks))
+	for i, m := range st.marks {
+		marks[i] = byte(m)
+	}
+	st.Marks = string(marks)
+	return encode(st)
+}
+
+// encode writes JSON as people read it: without escapes for HTML.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, jig.Errorf(jig.CodeInternal, "write as JSON: %w", err)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// What an error may bring into the state and into an event; the whole of it is kept in the task's record.
+const (
+	maxMessage    = 2 << 10
+	maxViolations = 10
+)
+
+// brief is an error that is small enough for the state and the events.
+func brief(err *jig.Error) *jig.Error {
+	if err == nil {
+		return nil
+	}
+	e := *err
+	e.Message, e.Hint = cut(e.Message, maxMessage), cut(e.Hint, maxMessage)
+	e.Field, e.Reason = cut(e.Field, maxMessage), cut(e.Reason, maxMessage)
+	e.Cause, e.Violations = nil, append([]jig.Violation(nil), e.Violations[:min(len(e.Violations), maxViolations)]...)
+	for i, v := range e.Violations {
+		e.Violations[i] = jig.Violation{Pointer: cut(v.Pointer, maxMessage/8), Message: cut(v.Message, maxMessage/8)}
+	}
+	return &e
+}
+
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
