@@ -1,0 +1,424 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/workflows"
+)
+
+const approvalsPage = "docs/approvals.md"
+
+// manual is the page in a reader's hands: a worker, a shell, and the tenant that the page uses.
+type manual struct {
+	office
+	// key and public are the id and public half of the key that the reader made in place of the page's; operator is the operator's.
+	key, public, operator string
+	// said is what the last commands said.
+	said said
+}
+
+// The names that the page has for what differs from run to run.
+const (
+	pageKey    = "ana-21fe31df"
+	pagePublic = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+)
+
+// step is a block of commands on the page: what is there before, how the commands end, and what holds afterwards.
+type step struct {
+	section string
+	given   func() string
+	code    int
+	then    func(id string)
+}
+
+// fence is a block of code on the page.
+type fence struct{ section, before, language, body string }
+
+// fences are the blocks of code of a page, in their order, with the heading and the text that they stand under.
+func fences(t *testing.T, page string) []fence {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", page))
+	require.NoError(t, err)
+	var list []fence
+	section, from := "", 0
+	for _, at := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllSubmatchIndex(text, -1) {
+		before := string(text[from:at[0]])
+		if headings := regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(before, -1); len(headings) > 0 {
+			section = headings[len(headings)-1][1]
+		}
+		list = append(list, fence{section, before, string(text[at[2]:at[3]]), string(text[at[4]:at[5]])})
+		from = at[1]
+	}
+	return list
+}
+
+// Every document on the page is taken, every command on it does what the page says, and says what is shown.
+func TestApprovalsPage(t *testing.T) {
+	t.Parallel()
+	stock, err := filepath.Abs(filepath.Join("..", "..", ".cache", "bin"))
+	require.NoError(t, err)
+	programs := strings.Join([]string{filepath.Dir(shared.cli), stock, os.Getenv("PATH")}, string(os.PathListSeparator))
+	m := &manual{office: office{tenant: "acme", desk: open(
+		t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=acme", "NO_COLOR=1",
+		"TEMPORAL_ADDRESS="+shared.stack.TemporalAddress(), "TEMPORAL_NAMESPACE="+shared.stack.Namespace(),
+	)}}
+	steps := m.steps()
+	id, ran := "", 0
+	for _, f := range fences(t, approvalsPage) {
+		switch f.language {
+		case "yaml", "markdown":
+			m.file(f)
+		case "text":
+			m.shows(f)
+		case "sh":
+			require.Less(t, ran, len(steps), "the page has commands that this test has no step for:\n%s", f.body)
+			s := steps[ran]
+			ran++
+			require.Equal(t, s.section, f.section, "the steps of the test follow the page; it is at:\n%s", f.body)
+			if id = ""; s.given != nil {
+				id = s.given()
+			}
+			m.run(f.body, id, s.code)
+			if s.then != nil {
+				s.then(id)
+			}
+		default:
+			require.Fail(t, "a block of this language is not run", f.language)
+		}
+	}
+	require.Equal(t, len(steps), ran, "the page has lost commands that this test has steps for")
+}
+
+// file writes a document of the page under the name that the text before it gives.
+func (m *manual) file(f fence) {
+	name := "three.md"
+	if f.language == "yaml" {
+		names := regexp.MustCompile("`(\\w+\\.yaml)`").FindAllStringSubmatch(f.before, -1)
+		require.NotEmpty(m.t, names, "the text before a document names its file:\n%s", f.body)
+		name = names[len(names)-1][1]
+	}
+	body := f.body
+	if strings.Contains(body, pageKey) {
+		body = strings.NewReplacer(pageKey, m.key, pagePublic, m.public).Replace(body)
+	}
+	m.put(name, body)
+}
+
+// run runs commands as they stand, with the id of what they are about.
+func (m *manual) run(commands, id string, code int) {
+	m.t.Helper()
+	if strings.Contains(commands, "_…") {
+		require.NotEmpty(m.t, id, "these commands are about something:\n%s", commands)
+	}
+	about := regexp.MustCompile(`(ses|grt)_…`).ReplaceAllLiteralString(commands, id)
+	m.said = m.command("bash", "-c", "set -e\n"+about)
+	require.Equal(m.t, code, m.said.code, "%s\n%s%s", about, m.said.out, m.said.err)
+	m.t.Logf("%s%s%s", about, m.said.out, m.said.err)
+}
+
+// shows checks that the commands before said every line that the page shows.
+func (m *manual) shows(f fence) {
+	m.t.Helper()
+	heard := regexp.MustCompile(`ses_[a-z0-9]+`).ReplaceAllString(m.said.out+m.said.err, "ses_…")
+	if m.key != "" {
+		heard = strings.NewReplacer(m.key, pageKey, m.public, pagePublic).Replace(heard)
+	}
+	lines := strings.Split(heard, "\n")
+	for line := range strings.Lines(f.body) {
+		require.Contains(m.t, lines, strings.TrimSuffix(line, "\n"), "the page shows what nobody said")
+	}
+}
+
+// written is a call of file.write that waits.
+func (m *manual) written(path string) func() string {
+	return func() string {
+		result := m.trigger("file.write", map[string]any{"path": path, "content": "hello"})
+		require.Equal(m.t, jig.CallWaiting, result.Status, "%+v", result.Result)
+		return result.SessionID
+	}
+}
+
+// three is a session of the page's agent.
+func (m *manual) three() string {
+	started, err := m.Start(m.t.Context(), client.StartOptions{
+		Tenant: m.tenant, Document: m.content("three.md"), DocumentName: "three.md", Principal: jig.Principal{ID: "tester"},
+	})
+	require.NoError(m.t, err)
+	m.until(started.SessionID, func(v jig.SessionView) bool { return len(v.Pending) == 3 || v.Status.Final() })
+	return started.SessionID
+}
+
+// payroll is a call that the page's policy asks two people about.
+func (m *manual) payroll() string { return m.written("payroll/may.csv")() }
+
+// ruled waits until both documents hold: the policy that wants finance, and the tenant's, which says who that is.
+func (m *manual) ruled(string) {
+	m.t.Helper()
+	m.says("ok    payroll takes two")("")
+	require.True(m.t, eventually(m.t.Context(), patience, func() bool {
+		id := m.payroll()
+		return m.waiting(id).Pending[0].Terms != nil && m.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerDeny}).Outcome == jig.DecisionAccepted
+	}), "documents hold within a second")
+}
+
+func (m *manual) question() string {
+	result := m.trigger("person.ask", map[string]any{"question": "Which region?", "options": []string{"eu", "us"}})
+	require.Equal(m.t, jig.CallWaiting, result.Status, "%+v", result.Result)
+	return result.SessionID
+}
+
+// doubtful is a call whose worker died in the middle.
+func (m *manual) doubtful() string {
+	r := newReceiver(m.t)
+	in := callInput("test.effect", map[string]any{"url": r.URL, "name": "e", "after": 30_000})
+	in.Tenant = m.tenant
+	started, err := m.StartCall(m.t.Context(), in, "")
+	require.NoError(m.t, err)
+	require.True(m.t, eventually(m.t.Context(), patience, func() bool { n, _ := r.count("e"); return n == 1 }))
+	m.kill()
+	m.start()
+	require.Equal(m.t, jig.PendingReconcile, m.waiting(started.SessionID).Pending[0].Kind)
+	return started.SessionID
+}
+
+// ends waits for the end of a single call.
+func (m *manual) ends(status jig.CallStatus) func(id string) {
+	return func(id string) {
+		m.t.Helper()
+		done, err := m.WaitCall(m.t.Context(), m.tenant, id)
+		require.NoError(m.t, err)
+		require.Equal(m.t, status, done.Status, "%+v", done.Result)
+	}
+}
+
+// holds is what a file has by now, when a call ended well.
+func (m *manual) holds(path, content string) func(id string) {
+	return func(id string) {
+		m.t.Helper()
+		m.ends(jig.CallSucceeded)(id)
+		require.Equal(m.t, content, m.content(path))
+	}
+}
+
+func (m *manual) waits(id string) {
+	m.t.Helper()
+	require.Len(m.t, m.waiting(id).Pending, 1)
+}
+
+// says checks what the commands said.
+func (m *manual) says(words ...string) func(string) {
+	return func(string) {
+		m.t.Helper()
+		for _, word := range words {
+			require.Contains(m.t, m.said.out+m.said.err, word)
+		}
+	}
+}
+
+// answers is what the session of the page's agent ends with.
+func (m *manual) answers(answer string) func(id string) {
+	return func(id string) { m.t.Helper(); require.Equal(m.t, answer, m.finish(id).Answer) }
+}
+
+// answered checks the result of a question.
+func (m *manual) answered(id string) {
+	m.t.Helper()
+	done, err := m.WaitCall(m.t.Context(), m.tenant, id)
+	require.NoError(m.t, err)
+	require.Contains(m.t, string(done.Result.Data), `"answer":"eu"`)
+}
+
+// granted checks that a grant speaks for the page's kind of call, and ends it.
+func (m *manual) granted(string) {
+	m.t.Helper()
+	require.Equal(m.t, jig.CallSucceeded, m.trigger("file.write", map[string]any{"path": "reports/more.md", "content": "x"}).Status)
+	require.Equal(m.t, jig.CallWaiting, m.trigger("file.write", map[string]any{"path": "elsewhere/more.md", "content": "x"}).Status)
+	m.endGrants()
+}
+
+func (m *manual) endGrants() {
+	m.t.Helper()
+	list, err := m.Grants(m.t.Context(), m.tenant, false)
+	require.NoError(m.t, err)
+	require.Len(m.t, list, 1)
+	_, err = m.RevokeGrant(m.t.Context(), workflows.GrantsRequest{Tenant: m.tenant, Revoke: list[0].ID, By: "ana"})
+	require.NoError(m.t, err)
+}
+
+// grant gives a grant and returns its id.
+func (m *manual) grant() string {
+	ruled := m.decided(m.written("reports/hello.md")(), jig.Decision{By: "ana", Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 2}})
+	require.NotEmpty(m.t, ruled.Grant, ruled.Reason)
+	return ruled.Grant
+}
+
+func (m *manual) notPaused(string) {
+	m.t.Helper()
+	result, err := m.Pauses(m.t.Context(), m.tenant)
+	require.NoError(m.t, err)
+	require.Empty(m.t, result.Pauses)
+}
+
+// refusal waits until a refused signal is in the session's events.
+func (m *manual) refusal(id string) {
+	m.t.Helper()
+	require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.told(id, jig.EventDecisionRefused)) == 1 }))
+	m.waits(id)
+}
+
+// proved waits for the end of a call and checks that nobody claimed it only.
+func (m *manual) proved(kind jig.EventType) func(id string) {
+	return func(id string) {
+		m.t.Helper()
+		require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.told(id, kind)) == 1 }))
+		var data struct {
+			By      string `json:"by"`
+			Claimed bool   `json:"claimed"`
+		}
+		require.NoError(m.t, json.Unmarshal(m.told(id, kind)[0].Data, &data))
+		require.Equal(m.t, "ana", data.By)
+		require.False(m.t, data.Claimed)
+	}
+}
+
+// made takes the key that a command printed.
+func (m *manual) made() (id, public string) {
+	m.t.Helper()
+	found := regexp.MustCompile(`\{id: "([^"]+)".*public_key: "([^"]+)"\}`).FindStringSubmatch(m.said.out)
+	require.NotNil(m.t, found, m.said.out)
+	return found[1], found[2]
+}
+
+// steps are what the commands of the page are about, in its order.
+func (m *manual) steps() []step {
+	var all []step
+	for _, part := range [][]step{m.waitingSteps(), m.decidingSteps(), m.rulingSteps(), m.otherSteps(), m.provingSteps()} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+func (m *manual) waitingSteps() []step {
+	const comes, shown = "How a call comes to wait", "What is shown"
+	hello := m.written("reports/hello.md")
+	return []step{
+		{comes, nil, 3, func(string) {
+			require.NoFileExists(m.t, filepath.Join(m.dir, "reports/hello.md"))
+		}},
+		{shown, hello, 0, nil},
+		{shown, hello, 0, m.says("input_required", "file.write")},
+		{shown, hello, 0, m.says("waiting", "jig approve")},
+		{shown, hello, 0, m.says(`"call":"1.1"`)},
+		{shown, nil, 0, nil},
+	}
+}
+
+func (m *manual) decidingSteps() []step {
+	const decide, change = "Approve and deny", "Approve with changes"
+	hello := m.written("reports/hello.md")
+	approved, changed := m.holds("reports/hello.md", "hello"), m.holds("reports/hello.md", "hello, all")
+	return []step{
+		{decide, hello, 0, approved},
+		{decide, hello, 0, approved},
+		{decide, hello, 0, func(id string) { m.says("accepted")(id); approved(id) }},
+		{decide, hello, 0, m.ends(jig.CallDenied)},
+		{decide, hello, 0, m.ends(jig.CallDenied)},
+		{decide, m.three, 0, m.answers("2 written")},
+		{decide, m.three, 0, m.answers("2 written")},
+		{decide, m.three, 0, m.answers("0 written")},
+		{change, hello, 0, changed},
+		{change, hello, 0, func(id string) {
+			changed(id)
+			require.Contains(m.t, string(m.told(id, jig.EventToolApproved)[0].Data), `"path":"/content"`)
+		}},
+	}
+}
+
+func (m *manual) rulingSteps() []step {
+	const who = "Who may decide"
+	return []step{
+		{who, nil, 0, m.ruled},
+		{who, m.payroll, 0, m.ends(jig.CallSucceeded)},
+		{who, m.payroll, 0, m.waits},
+		{who, m.payroll, 0, func(id string) {
+			require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.told(id, jig.EventApprovalDelegated)) == 1 }))
+		}},
+	}
+}
+
+func (m *manual) otherSteps() []step {
+	const (
+		questions, doubt, grants = "Questions", "Effects in doubt", "Standing approvals"
+		pause, refused           = "Hold everything back", "When a decision is refused"
+	)
+	hello := m.written("reports/hello.md")
+	return []step{
+		{questions, nil, 3, nil},
+		{questions, m.question, 0, m.answered},
+		{questions, m.question, 0, m.answered},
+		{questions, m.question, 0, m.answered},
+		{doubt, m.doubtful, 0, m.ends(jig.CallSucceeded)},
+		{doubt, m.doubtful, 0, m.ends(jig.CallSucceeded)},
+		{doubt, m.doubtful, 0, m.ends(jig.CallFailed)},
+		{grants, hello, 0, m.granted},
+		{grants, hello, 0, m.granted},
+		{grants, nil, 0, func(string) { m.answers("3 written")(m.three()); m.endGrants() }},
+		{grants, m.grant, 0, m.says("revoked by")},
+		{pause, nil, 0, m.notPaused},
+		{pause, hello, 0, m.notPaused},
+		{pause, nil, 0, m.notPaused},
+		{refused, hello, 1, m.waits},
+		{refused, hello, 0, m.refusal},
+		{refused, func() string {
+			id := hello()
+			m.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: "0000"})
+			return id
+		}, 0, m.says("decision refused", "1 row")},
+	}
+}
+
+func (m *manual) provingSteps() []step {
+	const proving, after = "Proving who decides", "Afterwards: who allowed what"
+	hello := m.written("reports/hello.md")
+	approved, denied := m.proved(jig.EventToolApproved), m.proved(jig.EventToolDenied)
+	return []step{
+		{proving, nil, 0, func(string) { m.key, m.public = m.made() }},
+		{proving, nil, 0, func(string) { m.signedNow() }},
+		{proving, hello, 1, m.waits},
+		{proving, hello, 0, approved},
+		{proving, hello, 0, approved},
+		{proving, hello, 0, denied},
+		{proving, hello, 0, approved},
+		{proving, nil, 0, func(string) {
+			_, m.operator = m.made()
+			m.kill()
+			m.env = append(m.env, "JIG_APPROVALS_SIGNALS=signed", "JIG_OPERATOR_KEY=operator:"+m.operator)
+			m.start()
+		}},
+		{proving, nil, 0, m.says("1.1")},
+		{after, func() string {
+			id := hello()
+			m.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove})
+			return id
+		}, 0, m.says("refused", "ok audit.jsonl")},
+		{after, nil, 0, m.says("REVIEWER", "ana")},
+	}
+}
+
+// signedNow waits until the worker wants a proof.
+func (m *manual) signedNow() {
+	m.t.Helper()
+	require.True(m.t, eventually(m.t.Context(), patience, func() bool {
+		id := m.written("reports/hello.md")()
+		return m.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Outcome == jig.DecisionRefused
+	}), "the document holds within a second")
+}
