@@ -28,6 +28,11 @@ type Reads struct {
 	// Vars and AllVars are the same for vars.
 	Vars    []string
 	AllVars bool
+	// Tasks and AllTasks are the same for tasks, Content and AllContent for entity.content.
+	Tasks      []string
+	AllTasks   bool
+	Content    []string
+	AllContent bool
 }
 
 // Merge is what two expressions read together.
@@ -38,6 +43,11 @@ func (r Reads) Merge(other Reads) Reads {
 		AllSteps: r.AllSteps || other.AllSteps,
 		Vars:     union(r.Vars, other.Vars),
 		AllVars:  r.AllVars || other.AllVars,
+
+		Tasks:      union(r.Tasks, other.Tasks),
+		AllTasks:   r.AllTasks || other.AllTasks,
+		Content:    union(r.Content, other.Content),
+		AllContent: r.AllContent || other.AllContent,
 	}
 }
 
@@ -102,10 +112,12 @@ func slots(n node, yield func(string, *Template) bool) bool {
 
 // reader collects what a checked expression reads. Names that macros bind hide variables of the same name.
 type reader struct {
-	bound map[string]int
-	names map[string]bool
-	steps members
-	vars  members
+	bound   map[string]int
+	names   map[string]bool
+	steps   members
+	vars    members
+	tasks   members
+	content members
 }
 
 // members are the keys of a map that are read by name, and whether it is read in another way.
@@ -116,7 +128,9 @@ type members struct {
 
 func (e *Env) readsOf(root ast.Expr) Reads {
 	r := &reader{bound: map[string]int{}, names: map[string]bool{}}
-	r.steps.named, r.vars.named = map[string]bool{}, map[string]bool{}
+	for _, m := range []*members{&r.steps, &r.vars, &r.tasks, &r.content} {
+		m.named = map[string]bool{}
+	}
 	r.walk(root)
 	declared := map[string]bool{}
 	for _, v := range e.use.Variables {
@@ -127,6 +141,8 @@ func (e *Env) readsOf(root ast.Expr) Reads {
 		Names: sortedSet(declared),
 		Steps: sortedSet(r.steps.named), AllSteps: r.steps.all && declared[stepsName],
 		Vars: sortedSet(r.vars.named), AllVars: r.vars.all && declared[varsName],
+		Tasks: sortedSet(r.tasks.named), AllTasks: r.tasks.all && declared[tasksName],
+		Content: sortedSet(r.content.named), AllContent: r.content.all && declared[entityName],
 	}
 }
 
@@ -188,6 +204,10 @@ func (r *reader) membersOf(name string) *members {
 		return &r.steps
 	case varsName:
 		return &r.vars
+	case tasksName:
+		return &r.tasks
+	case entityName:
+		return &r.content
 	}
 	return nil
 }
@@ -196,12 +216,18 @@ func (r *reader) membersOf(name string) *members {
 func (r *reader) member(operand ast.Expr, key string) {
 	name, ok := r.variable(operand)
 	m := r.membersOf(name)
-	if !ok || m == nil {
+	switch {
+	case r.entityContent(operand):
+		r.names[entityName] = true
+		r.content.named[key] = true
+	case !ok || m == nil:
 		r.walk(operand)
-		return
+	case name == entityName:
+		r.entityMember(key)
+	default:
+		r.names[name] = true
+		m.named[key] = true
 	}
-	r.names[name] = true
-	m.named[key] = true
 }
 
 func (r *reader) call(c ast.CallExpr) {
