@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -24,6 +25,15 @@ func (c *call) due() time.Time {
 		return next
 	}
 	return c.ref.Ask.ExpiresAt
+}
+
+// timeActs reports whether time acts on an approval right now, or is about to: a run that ended before would not learn what came of it.
+func (b *board) timeActs(ctx workflow.Context) bool {
+	now := workflow.Now(ctx)
+	return b.lapsing || slices.ContainsFunc(b.calls, func(c *call) bool {
+		at := c.due()
+		return !at.IsZero() && !at.After(now)
+	})
 }
 
 // arm sets the alarm for what is due first. A timer that is too early does no harm: it looks and is set again.
@@ -67,10 +77,13 @@ func (b *board) expire(ctx workflow.Context) {
 	if len(due) == 0 {
 		return
 	}
+	b.lapsing = true
+	defer func() { b.lapsing = false }()
 	var a *activities.Activities
 	var heard activities.Heard
 	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Expire, activities.ExpireInput{SessionRef: b.ref, Calls: due, Now: workflow.Now(ctx)}).Get(ctx, &heard)
 	if err != nil {
+		b.changes++
 		workflow.GetLogger(ctx).Error("approvals could not be expired", "error", err.Error())
 		return
 	}

@@ -39,6 +39,8 @@ type board struct {
 	asks int
 	// ending says that the session ends, because an approval expired that says so.
 	ending jig.ExpiryOutcome
+	// lapsing is set while what time does to approvals is stored.
+	lapsing bool
 	// hold, when set, gives a call the context that it runs in.
 	hold func(ctx workflow.Context, id string) workflow.Context
 }

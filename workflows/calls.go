@@ -44,7 +44,8 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 			s.finishEarly(s.ending)
 			return false, s.abandon(ctx)
 		}
-		if s.inFlight() == 0 && (full || s.done()) {
+		over := func() bool { return s.inFlight() == 0 && !s.timeActs(ctx) && (full || s.done()) }
+		if over() {
 			return full && !s.done() || s.more, nil
 		}
 		s.show(ctx)
@@ -52,9 +53,9 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 		s.arm(ctx, expiry)
 		before := s.progress()
 		grown := func() bool {
-			return !full && s.inFlight() == 0 && workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
+			return !full && s.inFlight() == 0 && !s.timeActs(ctx) && workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
 		}
-		if err := workflow.Await(ctx, func() bool { return s.progress() != before || grown() }); err != nil {
+		if err := workflow.Await(ctx, func() bool { return s.progress() != before || grown() || over() }); err != nil {
 			return false, s.abandon(ctx)
 		}
 	}

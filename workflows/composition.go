@@ -194,7 +194,7 @@ func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen i
 	if !full {
 		c.started += c.startReady(ctx, stepsAtOnce)
 	}
-	if full && c.inFlight() == 0 {
+	if full && c.inFlight() == 0 && !c.timeActs(ctx) {
 		return true, nil
 	}
 	c.report(ctx)
