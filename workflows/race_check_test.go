@@ -11,6 +11,7 @@ import (
 	"github.com/gowebpki/jcs"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/workflows"
@@ -43,6 +44,7 @@ type fact struct {
 	Readmitted bool            `json:"readmitted"`
 	Grant      string          `json:"grant"`
 	Outcome    string          `json:"outcome"`
+	OnExpiry   string          `json:"on_expiry"`
 }
 
 // author is who an event names; nobody, when it names several.
@@ -62,6 +64,7 @@ func (p *play) check() {
 	r := p.record()
 	p.checkAnswers(r)
 	p.checkAgreement(r)
+	p.checkExpiry(r)
 	for id, call := range r.calls {
 		p.checkCall(r, id, call)
 	}
@@ -144,6 +147,9 @@ func (p *play) checkAnswers(r record) {
 			sent++
 			continue
 		}
+		if temporal.IsCanceledError(l.err) && p.unopened(r) {
+			continue // it waited for a session that never was, and the sender is told
+		}
 		require.NoError(p.t, l.err, "update %s (%s)", l.update, l.says)
 		require.NotNil(p.t, l.answer, "update %s (%s) was accepted and never answered", l.update, l.says)
 		if first, ok := updates[l.update]; ok {
@@ -159,7 +165,16 @@ func (p *play) checkAnswers(r record) {
 			answered++
 		}
 	}
+	if p.unopened(r) {
+		require.LessOrEqual(p.t, answered, sent) // signals to a session that never was
+		return
+	}
 	require.Equal(p.t, sent, answered, "decisions that arrived, and audit rows of them")
+}
+
+// unopened reports whether the session was canceled before it began.
+func (p *play) unopened(r record) bool {
+	return p.ended != nil && !slices.ContainsFunc(r.events, func(e jig.Event) bool { return e.Type == jig.EventPassStarted })
 }
 
 // checkAgreement: the event log and the audit tell the same of each call, in the same order.
@@ -175,11 +190,10 @@ func (p *play) checkAgreement(r record) {
 	}
 	for _, entry := range r.audits {
 		line := string(entry.Kind)
-		switch entry.Kind {
-		case jig.AuditRevoked, jig.AuditDocument:
+		if entry.Kind == jig.AuditRevoked || entry.Kind == jig.AuditDocument { // no event of a session tells of these
 			continue
-		case jig.AuditGrantUsed, jig.AuditGranted:
-		default:
+		}
+		if entry.Kind != jig.AuditGrantUsed && entry.Kind != jig.AuditGranted { // several people may have given a grant
 			line += " " + entry.By
 		}
 		kept[entry.Call] = append(kept[entry.Call], line)
@@ -190,7 +204,7 @@ func (p *play) checkAgreement(r record) {
 // telling is the audit row that an event must have; "" when it has none. open notes the calls whose approval can be withdrawn.
 func telling(e jig.Event, f fact, open map[string]bool) string {
 	waited := open[e.CallID]
-	switch e.Type {
+	switch e.Type { //nolint:exhaustive // the others tell of no decision
 	case jig.EventToolNeedsApproval, jig.EventToolAsked:
 		open[e.CallID] = true
 		return ""
@@ -248,6 +262,24 @@ func telling(e jig.Event, f fact, open map[string]bool) string {
 		}
 	}
 	return ""
+}
+
+// checkExpiry: a session that an expiry ends does not go on.
+func (p *play) checkExpiry(r record) {
+	ending := false
+	for _, e := range r.events {
+		var f fact
+		require.NoError(p.t, json.Unmarshal(e.Data, &f))
+		switch e.Type { //nolint:exhaustive // the others neither end a session nor take it further
+		case jig.EventToolExpired:
+			ending = ending || f.OnExpiry != "" && !f.Readmitted
+		case jig.EventSessionCanceled, jig.EventSessionFailed:
+			ending = false
+		case jig.EventPassStarted, jig.EventPassCompleted, jig.EventSessionCompleted:
+			require.False(p.t, ending, "event %d: the session goes on", e.Seq)
+		}
+	}
+	require.False(p.t, ending, "the session did not end")
 }
 
 // finals are the events that end a call, by the status that it ends with.

@@ -1,0 +1,306 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/schema"
+	"github.com/jig-run/jig/workflows"
+)
+
+// effect is one execution of race.write.
+type effect struct {
+	input paying
+	cut   bool
+}
+
+// letter is something that happens to a session at a moment: a signal, an update, or anything else.
+type letter struct {
+	// at is counted from the session's start.
+	at   time.Duration
+	name string
+	// update is the id of an update; a signal has none.
+	update string
+	// payload is made when the letter is posted, once.
+	payload func() any
+	do      func()
+	// says is for racePeople.
+	says string
+
+	made     any
+	heard    bool
+	accepted bool
+	answer   *workflows.DecideResult
+	err      error
+}
+
+// play is one session in virtual time: every run of its workflow, over the real activities and the real store.
+type play struct {
+	*arena
+	t        *testing.T
+	id       string
+	agent    string
+	policies atomic.Pointer[policy.Set]
+	acts     *activities.Activities
+	env      atomic.Pointer[testsuite.TestWorkflowEnvironment]
+	began    time.Time
+	turns    [][]jig.ToolCall
+	limits   jig.Limits
+	letters  []*letter
+	// cuts is how many of 100 executions are cut off, seed what decides which.
+	cuts int
+	seed uint64
+	// history is the length that the first run's history has to begin with; estimated says that lengths are estimated at all.
+	history   int
+	estimated bool
+	// needs says what a write takes by the policies of the schedule; nil: it is not checked.
+	needs func(paying) []need
+
+	mu      sync.Mutex
+	effects map[string][]effect
+	asked   []jig.ModelRequest
+	posted  []*letter
+	flying  atomic.Int64
+	// runs counts those of the session's workflow, longest is the estimate of the longest history of them.
+	runs, length, longest int
+	ended                 error
+	kind                  string
+}
+
+func (a *arena) play(t *testing.T, rules policy.Set) *play {
+	t.Helper()
+	p := &play{
+		arena: a, t: t, id: jig.NewSessionID(), effects: map[string][]effect{},
+		began: time.Now().UTC().Truncate(time.Second), //nolint:forbidigo // the database holds some moments against its own clock
+	}
+	p.agent = "agent-" + strings.ToLower(strings.TrimPrefix(p.id, "ses_"))
+	p.policies.Store(&rules)
+	p.acts = activities.New(activities.Deps{
+		Store: a.db, Catalogue: a.registry, Policy: p, Model: a, Expressions: a.expressions, Composer: a.composer, Agents: a,
+		Schemas: checks{schema.NewCompiler(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})}, Tenants: p,
+		GrantRules: a, Logger: slog.New(slog.DiscardHandler), Now: p.now,
+	})
+	a.mu.Lock()
+	a.plays[p.id] = p
+	a.mu.Unlock()
+	return p
+}
+
+func (p *play) now() time.Time { return p.env.Load().Now().UTC() }
+
+// Rule rules by the policies that hold at the moment.
+func (p *play) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
+	return p.policies.Load().Rule(ctx, tool, call, session, now)
+}
+
+// Settings are those of a tenant that trusts what signals claim.
+func (p *play) Settings(context.Context, string) (jig.TenantSettings, error) {
+	return jig.TenantSettings{Signals: jig.SignalsTrusted, People: racePeople}, nil
+}
+
+// effect notes that race.write ran; it says whether the connection is cut off afterwards.
+func (p *play) effect(inv jig.Invocation, in paying) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.effects[inv.IdempotencyKey]
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%d %s %d", p.seed, inv.CallID, len(list)) // never fails
+	cut := int(h.Sum64()%100) < p.cuts
+	p.effects[inv.IdempotencyKey] = append(list, effect{in, cut})
+	return cut
+}
+
+// at adds what is done at a moment.
+func (p *play) at(at time.Duration, do func()) {
+	p.letters = append(p.letters, &letter{at: at, do: do})
+}
+
+// passInput starts the session of an agent.
+func (p *play) passInput() workflows.PassInput {
+	body, err := json.Marshal(jig.Agent{Name: p.agent, Version: "1", Model: "race/planner", Instructions: "Play.", Tools: []string{"*"}, Limits: p.limits})
+	require.NoError(p.t, err)
+	return workflows.PassInput{Tenant: p.tenant, Start: &workflows.StartSession{
+		Document: string(body), DocumentName: "race.md", Task: "race", Principal: jig.Principal{ID: raceRequester},
+	}}
+}
+
+func (p *play) callInput(tool string, input any) workflows.CallInput {
+	raw, err := json.Marshal(input)
+	require.NoError(p.t, err)
+	return workflows.CallInput{Tenant: p.tenant, Tool: tool, Input: raw, Principal: jig.Principal{ID: raceRequester}}
+}
+
+// run plays every run of the session's workflow, until it ends and nobody speaks to it any more.
+func (p *play) run(name string, in any) {
+	p.kind = name
+	for now := p.began; ; {
+		env := p.environment(now)
+		for _, at := range p.moments() {
+			env.RegisterDelayedCallback(func() { p.postAll(env, at) }, max(0, p.began.Add(at).Sub(now)))
+		}
+		env.ExecuteWorkflow(name, in)
+		require.Eventually(p.t, func() bool { return p.flying.Load() == 0 }, 20*time.Second, 100*time.Microsecond)
+		now = env.Now()
+		p.longest = max(p.longest, p.length)
+		var next *workflow.ContinueAsNewError
+		p.ended = env.GetWorkflowError()
+		if errors.As(p.ended, &next) {
+			in = p.decoded(name, next)
+			continue
+		}
+		spoken := p.nextMessage()
+		if spoken == nil || name != workflows.PassWorkflow {
+			return
+		}
+		// Signal-with-start: a message to a session that has ended begins its next pass.
+		if at := p.began.Add(spoken.at); at.After(now) {
+			now = at
+		}
+		in = workflows.PassInput{Tenant: p.tenant}
+	}
+}
+
+func (p *play) decoded(name string, next *workflow.ContinueAsNewError) any {
+	require.Equal(p.t, name, next.WorkflowType.Name)
+	if name == workflows.CallWorkflow {
+		var in workflows.CallInput
+		require.NoError(p.t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
+		return in
+	}
+	var in workflows.PassInput
+	require.NoError(p.t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
+	return in
+}
+
+// nextMessage drops what was sent to a session that has ended, up to the first message.
+func (p *play) nextMessage() *letter {
+	for _, l := range p.letters {
+		if l.heard {
+			continue
+		}
+		if l.name == workflows.SignalMessage {
+			return l
+		}
+		l.heard = true // nobody was there: the sender is told so
+	}
+	return nil
+}
+
+var errGone = errors.New("there is no such workflow")
+
+// environment is a run of the workflow, from a moment on.
+func (p *play) environment(now time.Time) *testsuite.TestWorkflowEnvironment {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(30 * time.Second)
+	env.SetStartTime(now)
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: p.id, TaskQueue: workflows.TaskQueue})
+	p.env.Store(env)
+	p.posted = nil
+	p.runs++
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&watcher{play: p, env: env, run: fmt.Sprintf("run-%d", p.runs)}}})
+	names := make([]string, 0, 4)
+	for _, tool := range p.registry.Tools() {
+		names = append(names, tool.Name)
+	}
+	workflows.Register(env, p.acts, names)
+	// A composition of an earlier run, which is over.
+	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(errGone)
+	p.estimate(env)
+	return env
+}
+
+// estimate counts the events that a server would have recorded: the test environment keeps none.
+func (p *play) estimate(env *testsuite.TestWorkflowEnvironment) {
+	if p.history == 0 && !p.estimated {
+		return
+	}
+	p.length = p.history + 3
+	p.history = 0
+	const task = 3 // scheduled, started, completed
+	grow := func(n int) {
+		p.length += n
+		env.SetCurrentHistoryLength(p.length)
+	}
+	grow(0)
+	env.SetOnTimerScheduledListener(func(string, time.Duration) { grow(1) })
+	env.SetOnTimerFiredListener(func(string) { grow(1 + task) })
+	env.SetOnTimerCanceledListener(func(string) { grow(1) })
+	env.SetOnLocalActivityCompletedListener(func(*activityInfo, converter.EncodedValue, error) { grow(1) })
+	env.SetOnActivityCompletedListener(func(*activityInfo, converter.EncodedValue, error) { grow(3 + task) })
+}
+
+// moments are the times at which letters are due that nobody has heard.
+func (p *play) moments() []time.Duration {
+	var list []time.Duration
+	for _, l := range p.letters {
+		if !l.heard && !slices.Contains(list, l.at) {
+			list = append(list, l.at)
+		}
+	}
+	return list
+}
+
+// postAll delivers the letters of one moment, in their order.
+func (p *play) postAll(env *testsuite.TestWorkflowEnvironment, at time.Duration) {
+	for _, l := range slices.Clone(p.letters) {
+		if l.at == at && !l.heard {
+			p.post(env, l)
+		}
+	}
+}
+
+// post delivers a letter; one that finds the run over is for the next.
+func (p *play) post(env *testsuite.TestWorkflowEnvironment, l *letter) {
+	if env.IsWorkflowCompleted() {
+		return
+	}
+	if l.do != nil {
+		l.heard = true
+		l.do()
+		return
+	}
+	if l.made == nil {
+		l.made = l.payload()
+	}
+	if l.update == "" {
+		p.posted = append(p.posted, l)
+		env.SignalWorkflow(l.name, l.made)
+		return
+	}
+	env.UpdateWorkflow(l.name, l.update, &testsuite.TestUpdateCallback{
+		OnAccept: func() { l.heard, l.accepted = true, true },
+		OnReject: func(err error) { l.heard, l.err = true, err },
+		OnComplete: func(answer any, err error) {
+			l.err = err
+			if result, ok := answer.(workflows.DecideResult); ok && err == nil {
+				l.answer = &result
+			}
+		},
+	}, l.made)
+}
