@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -194,10 +195,19 @@ func (m *manual) doubtful() string {
 func (m *manual) ends(status jig.CallStatus) func(id string) {
 	return func(id string) {
 		m.t.Helper()
-		done, err := m.WaitCall(m.t.Context(), m.tenant, id)
-		require.NoError(m.t, err)
+		done := m.over(id)
 		require.Equal(m.t, status, done.Status, "%+v", done.Result)
 	}
+}
+
+// over is a single call that has ended: soon, for what the page says has been done.
+func (m *manual) over(id string) client.CallResult {
+	m.t.Helper()
+	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
+	defer cancel()
+	done, err := m.WaitCall(ctx, m.tenant, id)
+	require.NoError(m.t, err, "the call waits on; the commands said\n%s%s", m.said.out, m.said.err)
+	return done
 }
 
 // holds is what a file has by now, when a call ended well.
@@ -232,9 +242,7 @@ func (m *manual) answers(answer string) func(id string) {
 // answered checks the result of a question.
 func (m *manual) answered(id string) {
 	m.t.Helper()
-	done, err := m.WaitCall(m.t.Context(), m.tenant, id)
-	require.NoError(m.t, err)
-	require.Contains(m.t, string(done.Result.Data), `"answer":"eu"`)
+	require.Contains(m.t, string(m.over(id).Result.Data), `"answer":"eu"`)
 }
 
 // granted checks that a grant speaks for the page's kind of call, and ends it.
@@ -296,129 +304,4 @@ func (m *manual) made() (id, public string) {
 	found := regexp.MustCompile(`\{id: "([^"]+)".*public_key: "([^"]+)"\}`).FindStringSubmatch(m.said.out)
 	require.NotNil(m.t, found, m.said.out)
 	return found[1], found[2]
-}
-
-// steps are what the commands of the page are about, in its order.
-func (m *manual) steps() []step {
-	var all []step
-	for _, part := range [][]step{m.waitingSteps(), m.decidingSteps(), m.rulingSteps(), m.otherSteps(), m.provingSteps()} {
-		all = append(all, part...)
-	}
-	return all
-}
-
-func (m *manual) waitingSteps() []step {
-	const comes, shown = "How a call comes to wait", "What is shown"
-	hello := m.written("reports/hello.md")
-	return []step{
-		{comes, nil, 3, func(string) {
-			require.NoFileExists(m.t, filepath.Join(m.dir, "reports/hello.md"))
-		}},
-		{shown, hello, 0, nil},
-		{shown, hello, 0, m.says("input_required", "file.write")},
-		{shown, hello, 0, m.says("waiting", "jig approve")},
-		{shown, hello, 0, m.says(`"call":"1.1"`)},
-		{shown, nil, 0, nil},
-	}
-}
-
-func (m *manual) decidingSteps() []step {
-	const decide, change = "Approve and deny", "Approve with changes"
-	hello := m.written("reports/hello.md")
-	approved, changed := m.holds("reports/hello.md", "hello"), m.holds("reports/hello.md", "hello, all")
-	return []step{
-		{decide, hello, 0, approved},
-		{decide, hello, 0, approved},
-		{decide, hello, 0, func(id string) { m.says("accepted")(id); approved(id) }},
-		{decide, hello, 0, m.ends(jig.CallDenied)},
-		{decide, hello, 0, m.ends(jig.CallDenied)},
-		{decide, m.three, 0, m.answers("2 written")},
-		{decide, m.three, 0, m.answers("2 written")},
-		{decide, m.three, 0, m.answers("0 written")},
-		{change, hello, 0, changed},
-		{change, hello, 0, func(id string) {
-			changed(id)
-			require.Contains(m.t, string(m.told(id, jig.EventToolApproved)[0].Data), `"path":"/content"`)
-		}},
-	}
-}
-
-func (m *manual) rulingSteps() []step {
-	const who = "Who may decide"
-	return []step{
-		{who, nil, 0, m.ruled},
-		{who, m.payroll, 0, m.ends(jig.CallSucceeded)},
-		{who, m.payroll, 0, m.waits},
-		{who, m.payroll, 0, func(id string) {
-			require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.told(id, jig.EventApprovalDelegated)) == 1 }))
-		}},
-	}
-}
-
-func (m *manual) otherSteps() []step {
-	const (
-		questions, doubt, grants = "Questions", "Effects in doubt", "Standing approvals"
-		pause, refused           = "Hold everything back", "When a decision is refused"
-	)
-	hello := m.written("reports/hello.md")
-	return []step{
-		{questions, nil, 3, nil},
-		{questions, m.question, 0, m.answered},
-		{questions, m.question, 0, m.answered},
-		{questions, m.question, 0, m.answered},
-		{doubt, m.doubtful, 0, m.ends(jig.CallSucceeded)},
-		{doubt, m.doubtful, 0, m.ends(jig.CallSucceeded)},
-		{doubt, m.doubtful, 0, m.ends(jig.CallFailed)},
-		{grants, hello, 0, m.granted},
-		{grants, hello, 0, m.granted},
-		{grants, nil, 0, func(string) { m.answers("3 written")(m.three()); m.endGrants() }},
-		{grants, m.grant, 0, m.says("revoked by")},
-		{pause, nil, 0, m.notPaused},
-		{pause, hello, 0, m.notPaused},
-		{pause, nil, 0, m.notPaused},
-		{refused, hello, 1, m.waits},
-		{refused, hello, 0, m.refusal},
-		{refused, func() string {
-			id := hello()
-			m.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: "0000"})
-			return id
-		}, 0, m.says("decision refused", "1 row")},
-	}
-}
-
-func (m *manual) provingSteps() []step {
-	const proving, after = "Proving who decides", "Afterwards: who allowed what"
-	hello := m.written("reports/hello.md")
-	approved, denied := m.proved(jig.EventToolApproved), m.proved(jig.EventToolDenied)
-	return []step{
-		{proving, nil, 0, func(string) { m.key, m.public = m.made() }},
-		{proving, nil, 0, func(string) { m.signedNow() }},
-		{proving, hello, 1, m.waits},
-		{proving, hello, 0, approved},
-		{proving, hello, 0, approved},
-		{proving, hello, 0, denied},
-		{proving, hello, 0, approved},
-		{proving, nil, 0, func(string) {
-			_, m.operator = m.made()
-			m.kill()
-			m.env = append(m.env, "JIG_APPROVALS_SIGNALS=signed", "JIG_OPERATOR_KEY=operator:"+m.operator)
-			m.start()
-		}},
-		{proving, nil, 0, m.says("1.1")},
-		{after, func() string {
-			id := hello()
-			m.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove})
-			return id
-		}, 0, m.says("refused", "ok audit.jsonl")},
-		{after, nil, 0, m.says("REVIEWER", "ana")},
-	}
-}
-
-// signedNow waits until the worker wants a proof.
-func (m *manual) signedNow() {
-	m.t.Helper()
-	require.True(m.t, eventually(m.t.Context(), patience, func() bool {
-		id := m.written("reports/hello.md")()
-		return m.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Outcome == jig.DecisionRefused
-	}), "the document holds within a second")
 }
