@@ -42,10 +42,10 @@ func (r *run) bind(ctx context.Context, t *task, rd reads, now time.Time, result
 		}
 		vars["tasks"] = tasks
 	}
-	if rd.input.any() {
-		vars["input"] = r.input(rd.input)
+	if rd.input {
+		vars["input"] = r.given.input
 	}
-	if rd.content.any() || rd.entity.any() {
+	if rd.entity {
 		content, err := r.content(t, rd.content)
 		if err != nil {
 			return nil, err
@@ -62,23 +62,6 @@ func (r *run) entityType() string {
 	return r.plan.name
 }
 
-func (r *run) input(of names) any {
-	if r.given.whole != nil {
-		return *r.given.whole
-	}
-	list := of.list
-	if of.all {
-		list = r.given.members.order
-	}
-	out := make(map[string]any, len(list))
-	for _, name := range list {
-		if v, ok := r.given.members.values[name]; ok {
-			out[name] = v
-		}
-	}
-	return out
-}
-
 // content is what a task sees of the entity's content: the fields that no task fills, and those that tasks it depends on
 // have filled.
 func (r *run) content(t *task, of names) (map[string]any, error) {
@@ -86,7 +69,7 @@ func (r *run) content(t *task, of names) (map[string]any, error) {
 	for _, name := range r.fieldsNamed(of) {
 		n, filled := r.plan.filler[name]
 		if !filled {
-			if v, ok := r.given.content.values[name]; ok {
+			if v, ok := r.given.content[name]; ok {
 				out[name] = v
 			}
 			continue
@@ -106,7 +89,7 @@ func (r *run) fieldsNamed(of names) []string {
 	if !of.all {
 		return of.list
 	}
-	return append(append([]string(nil), r.given.content.order...), sortedKeys(r.plan.filler)...)
+	return append(append([]string(nil), r.given.order...), sortedKeys(r.plan.filler)...)
 }
 
 // tasksNamed are the numbers of tasks that an expression reads: all that the task depends on when it may be any.

@@ -38,19 +38,18 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 			return nil, r.plan.fault(t.at("input"), "the input of a call must be an object"), nil
 		}
 	}
-	switch t.Kind {
-	case jig.TaskAgent:
-		if err := toAgent(t, members); err != nil {
-			return nil, nil, err
-		}
-	case jig.TaskPrompt:
+	var err error
+	switch {
+	case t.Kind == jig.TaskAgent:
+		members, err = toAgent(t, members)
+	case t.mends():
 		if _, given := members["schema"]; !given && t.asksModel() && t.Value == "" && len(t.OutputSchema) > 0 {
 			members["schema"] = t.OutputSchema
 		}
-		if err := r.repair(ctx, t, o, members); err != nil {
-			return nil, nil, err
-		}
-	case jig.TaskTool, jig.TaskComposition, jig.TaskCompute, jig.TaskCitations:
+		err = r.repair(ctx, t, o, members)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	raw, err := encode(members)
 	if err == nil && len(raw) > maxInput {
@@ -63,17 +62,33 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 // asksModel says that the prompt is put to a model as it stands, rather than to a document that has it.
 func (t *task) asksModel() bool { return t.tool == ToolPrompt || t.tool == ToolSkill }
 
+// mends says that an answer which does not fit is asked for once more.
+func (t *task) mends() bool { return t.Kind == jig.TaskPrompt || t.asksModel() }
+
 // wantsJSON says that the answer of an agent is to be JSON.
 func (t *task) wantsJSON() bool {
 	return t.Kind == jig.TaskAgent && t.Value == "" && len(t.OutputSchema) > 0
 }
 
-// toAgent names the agent, and tells it what its answer must fit.
-func toAgent(t *task, members map[string]json.RawMessage) (err error) {
-	if members["agent"], err = encode(t.Use); err != nil || !t.wantsJSON() {
-		return err
+// toAgent makes the input of ToolAgent: what the task says is that already when it has no other members than task, input and
+// model, and the agent's own input otherwise. The agent is told what its answer must fit.
+func toAgent(t *task, members map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	own := false
+	for name := range members {
+		own = own || name != "task" && name != "input" && name != "model"
 	}
-	return extend(members, "task", "Your final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n"+string(t.OutputSchema))
+	if own {
+		raw, err := encode(members)
+		if err != nil {
+			return nil, err
+		}
+		members = map[string]json.RawMessage{"input": raw}
+	}
+	var err error
+	if members["agent"], err = encode(t.Use); err != nil || !t.wantsJSON() {
+		return members, err
+	}
+	return members, extend(members, "task", "Your final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n"+string(t.OutputSchema))
 }
 
 // maxQuoted is how much of an answer that was not accepted is shown again.
@@ -112,9 +127,9 @@ func told(e *jig.Error) string {
 
 // extend puts a paragraph behind a text of the input; what is no text is left for the tool to refuse.
 func extend(members map[string]json.RawMessage, name, paragraph string) error {
-	var text string
 	if raw, ok := members[name]; ok {
-		if json.Unmarshal(raw, &text) != nil {
+		text, is := textOf(raw)
+		if !is {
 			return nil
 		}
 		paragraph = text + "\n\n" + paragraph
@@ -140,7 +155,7 @@ func (r *run) answered(ctx context.Context, t *task, o *openState, result jig.To
 			return problem == nil, err
 		}
 	}
-	if t.Kind != jig.TaskPrompt || o.Repairs > 0 || r.at.Canceled {
+	if !t.mends() || o.Repairs > 0 || r.at.Canceled {
 		return true, r.fail(ctx, t, o, problem)
 	}
 	o.Repairs, o.Problem = o.Calls, brief(problem)

@@ -94,10 +94,11 @@ func Compile(t jig.EntityType, checks Checks) (*Plan, error) {
 	if len(t.Tasks) > maxTasks {
 		return nil, p.fault("tasks", "there are %d tasks, at most %d are allowed", len(t.Tasks), maxTasks)
 	}
-	c, err := newCompiler(p)
+	env, err := expr.TaskEnv()
 	if err != nil {
 		return nil, err
 	}
+	c := &compiler{plan: p, env: env, byID: map[string]int{}}
 	for i, defined := range t.Tasks {
 		if err := c.add(i, defined); err != nil {
 			return nil, err
@@ -120,22 +121,8 @@ func Compile(t jig.EntityType, checks Checks) (*Plan, error) {
 // compiler makes tasks.
 type compiler struct {
 	plan *Plan
+	env  *expr.Env
 	byID map[string]int
-	// before compiles what is evaluated before there is a result, after what may read it.
-	before, after *expr.Env
-}
-
-func newCompiler(p *Plan) (*compiler, error) {
-	variables := []expr.Variable{
-		{Name: "entity", Type: expr.Map}, {Name: "tasks", Type: expr.Map}, {Name: "input"}, {Name: "tenant", Type: expr.String},
-		{Name: "now", Type: expr.Timestamp},
-	}
-	before, err := expr.NewEnv(expr.Use{Name: "extract", Variables: variables})
-	if err != nil {
-		return nil, err
-	}
-	after, err := expr.NewEnv(expr.Use{Name: "extract result", Variables: append(slices.Clone(variables), expr.Variable{Name: "result"})})
-	return &compiler{plan: p, byID: map[string]int{}, before: before, after: after}, err
 }
 
 func (p *Plan) fault(at, format string, args ...any) *jig.Error {
@@ -305,52 +292,63 @@ func nested(f jig.Field) string {
 
 // compile compiles a task's expressions and holds what they read against what the task depends on.
 func (c *compiler) compile(t *task) (err error) {
-	if t.when, err = c.program(c.before, t, "when", t.When, expr.Bool, &t.reads.when); err != nil {
-		return err
-	}
-	if t.compute, err = c.program(c.before, t, "compute", t.Compute, expr.Any, &t.reads.compute); err != nil {
-		return err
-	}
-	if t.value, err = c.program(c.after, t, "value", t.Value, expr.Any, &t.reads.value); err != nil {
-		return err
-	}
-	if t.sources, err = c.program(c.after, t, "sources", t.Sources, expr.Any, &t.reads.sources); err != nil {
-		return err
+	var all expr.Reads
+	for _, p := range []struct {
+		part, source string
+		want         expr.Type
+		program      **expr.Program
+		reads        *reads
+		// result says that it is worked out after the call.
+		result bool
+	}{
+		{"when", t.When, expr.Bool, &t.when, &t.reads.when, false},
+		{"compute", t.Compute, expr.Any, &t.compute, &t.reads.compute, false},
+		{"value", t.Value, expr.Any, &t.value, &t.reads.value, true},
+		{"sources", t.Sources, expr.Any, &t.sources, &t.reads.sources, true},
+	} {
+		if p.source == "" {
+			continue
+		}
+		if *p.program, err = c.env.CompileAs(p.source, p.want); err != nil {
+			return c.plan.located(t.at(p.part), err)
+		}
+		found := (*p.program).Reads()
+		if found.Has("result") && !p.result {
+			return c.tooEarly(t, p.part)
+		}
+		all, *p.reads = all.Merge(found), readsOf(found)
 	}
 	t.resultSources = t.sources != nil && t.sources.Reads().Has("result")
 	if len(t.Input) > 0 {
-		doc, problems := c.before.Document(t.Input)
+		doc, problems := c.env.Document(t.Input)
 		if len(problems) > 0 {
-			at := t.at("input")
-			if problems[0].Path != "" {
-				at += "." + problems[0].Path
-			}
-			return c.plan.located(at, problems[0].Err)
+			return c.plan.located(strings.TrimSuffix(t.at("input")+"."+problems[0].Path, "."), problems[0].Err)
+		}
+		found := doc.Reads()
+		if found.Has("result") {
+			return c.tooEarly(t, "input")
 		}
 		t.input = doc
-		t.reads.input.document(t.Input)
-		t.reads.all.document(t.Input)
+		all, t.reads.input = all.Merge(found), readsOf(found)
 	}
-	for _, id := range t.reads.all.tasks.list {
-		n, ok := c.byID[id]
-		if !ok {
-			return c.plan.fault("tasks."+t.ID, "it reads tasks.%s, and there is no such task", id)
-		}
-		if !t.ancestors.has(n) {
-			return c.plan.fault(t.at("depends_on"), "it reads tasks.%s and does not depend on it", id).WithHint("add " + id + " to depends_on")
-		}
+	t.reads.all = readsOf(all)
+	if err := c.depends(t); err != nil {
+		return err
 	}
-	for _, name := range t.reads.all.content.list {
-		if n, ok := c.plan.filler[name]; ok && !t.ancestors.has(n) {
-			return c.plan.fault(t.at("depends_on"), "it reads entity.content.%s and does not depend on the task that fills it", name).
-				WithHint("add " + c.plan.tasks[n].ID + " to depends_on")
-		}
-	}
-	t.definition, err = encode(definition{
+	return c.define(t)
+}
+
+func (c *compiler) define(t *task) (err error) {
+	if t.definition, err = encode(definition{
 		Kind: t.Kind, When: t.When, Compute: t.Compute, Use: t.Use, Input: t.Input, Value: t.Value, OutputSchema: t.OutputSchema,
 		Sources: t.Sources, Claims: t.Claims,
-	})
-	return err
+	}); err == nil {
+		_, err = digest(t.definition)
+	}
+	if err != nil {
+		return c.plan.located("tasks."+t.ID, err)
+	}
+	return nil
 }
 
 // definition is what of a task its value depends on; when and how often it is tried is not.
@@ -366,15 +364,26 @@ type definition struct {
 	Claims       string          `json:"claims,omitempty"`
 }
 
-func (c *compiler) program(env *expr.Env, t *task, part, source string, want expr.Type, reads *reads) (*expr.Program, error) {
-	if source == "" {
-		return nil, nil //nolint:nilnil // none is an answer
+func (c *compiler) tooEarly(t *task, part string) error {
+	return c.plan.fault(t.at(part), "it reads result, and nothing has been called yet").WithHint("read it in value or sources")
+}
+
+// depends refuses a task that reads what it does not wait for.
+func (c *compiler) depends(t *task) error {
+	for _, id := range t.reads.all.tasks.list {
+		n, ok := c.byID[id]
+		if !ok {
+			return c.plan.fault("tasks."+t.ID, "it reads tasks.%s, and there is no such task", id)
+		}
+		if !t.ancestors.has(n) {
+			return c.plan.fault(t.at("depends_on"), "it reads tasks.%s and does not depend on it", id).WithHint("add " + id + " to depends_on")
+		}
 	}
-	program, err := env.CompileAs(source, want)
-	if err != nil {
-		return nil, c.plan.located(t.at(part), err)
+	for _, name := range t.reads.all.content.list {
+		if n, ok := c.plan.filler[name]; ok && !t.ancestors.has(n) {
+			return c.plan.fault(t.at("depends_on"), "it reads entity.content.%s and does not depend on the task that fills it", name).
+				WithHint("add " + c.plan.tasks[n].ID + " to depends_on")
+		}
 	}
-	reads.expression(source)
-	t.reads.all.expression(source)
-	return program, nil
+	return nil
 }

@@ -3,7 +3,6 @@ package extract
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
@@ -12,30 +11,31 @@ import (
 // given is the input of an extraction, read; it is not changed.
 type given struct {
 	Input
-	raw json.RawMessage
-	// content and members are those of the entity's content and of the input, ready for expressions and as JSON.
-	content, members part
-	// whole is the input when it is no object.
-	whole *expr.Value
+	raw struct {
+		// all is the input as it was given, content that of the entity's content, member by member.
+		all     json.RawMessage
+		content map[string]json.RawMessage
+	}
+	// content and input are ready for expressions; order has the members of the content.
+	content map[string]expr.Value
+	order   []string
+	input   expr.Value
 	// asked says which tasks are to have an end, by number.
 	asked []bool
 }
 
-// part is an object, member by member.
-type part struct {
-	values map[string]expr.Value
-	raw    map[string]json.RawMessage
-	order  []string
-}
-
 // given reads the input. The error is what is wrong with it.
 func (p *Plan) given(raw json.RawMessage) (*given, *jig.Error) {
-	if last := p.last.Load(); last != nil && bytes.Equal(last.raw, raw) {
+	if last := p.last.Load(); last != nil && bytes.Equal(last.raw.all, raw) {
 		return last, nil
 	}
-	g := &given{raw: bytes.Clone(raw)}
+	g := &given{content: map[string]expr.Value{}}
+	g.raw.all = bytes.Clone(raw)
 	if err := json.Unmarshal(raw, &g.Input); err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the input of the extraction cannot be read: %w", err)
+	}
+	if _, err := digest(raw); err != nil { // or the input hashes could not be worked out
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the input of the extraction: %w", err)
 	}
 	switch g.Mode {
 	case "":
@@ -44,21 +44,14 @@ func (p *Plan) given(raw json.RawMessage) (*given, *jig.Error) {
 	default:
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a mode", cut(string(g.Mode), 100)).WithField("/mode").WithHint("run, retry or refresh")
 	}
+	if err := g.readContent(); err != nil {
+		return nil, jig.AsError(err).WithField("/entity/content")
+	}
+	var err error
+	if g.input, err = expr.FromJSON(g.Input.Input); err != nil {
+		return nil, jig.AsError(err).WithField("/input")
+	}
 	var problem *jig.Error
-	if g.content, problem = readPart(g.Entity.Content); problem != nil {
-		return nil, problem.WithField("/entity/content")
-	}
-	if object := bytes.TrimSpace(g.Input.Input); len(object) == 0 || object[0] == '{' {
-		if g.members, problem = readPart(object); problem != nil {
-			return nil, problem.WithField("/input")
-		}
-	} else {
-		v, err := expr.FromJSON(object)
-		if err != nil {
-			return nil, jig.AsError(err).WithField("/input")
-		}
-		g.whole = &v
-	}
 	if g.asked, problem = p.askedFor(g.Fields); problem != nil {
 		return nil, problem
 	}
@@ -66,24 +59,22 @@ func (p *Plan) given(raw json.RawMessage) (*given, *jig.Error) {
 	return g, nil
 }
 
-func readPart(raw json.RawMessage) (part, *jig.Error) {
-	out := part{values: map[string]expr.Value{}}
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return out, nil
+func (g *given) readContent() error {
+	if len(bytes.TrimSpace(g.Entity.Content)) == 0 {
+		return nil
 	}
-	if err := json.Unmarshal(raw, &out.raw); err != nil {
-		return out, jig.Errorf(jig.CodeInvalidInput, "this is not an object: %w", err)
+	if err := json.Unmarshal(g.Entity.Content, &g.raw.content); err != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "this is not an object: %w", err)
 	}
-	for name, member := range out.raw {
-		v, err := expr.FromJSON(member)
+	g.order = sortedKeys(g.raw.content)
+	for name, raw := range g.raw.content {
+		v, err := expr.FromJSON(raw)
 		if err != nil {
-			return out, jig.AsError(err)
+			return err
 		}
-		out.values[name] = v
-		out.order = append(out.order, name)
+		g.content[name] = v
 	}
-	slices.Sort(out.order)
-	return out, nil
+	return nil
 }
 
 // askedFor says which tasks the fields need; all of them when no field is named.

@@ -17,8 +17,9 @@ type hashed struct {
 	Definition json.RawMessage `json:"definition"`
 	Tasks      map[string]any  `json:"tasks,omitempty"`
 	Content    map[string]any  `json:"content,omitempty"`
-	Entity     map[string]any  `json:"entity,omitempty"`
-	Input      map[string]any  `json:"input,omitempty"`
+	// Entity has the entity's id, type and title.
+	Entity []string `json:"entity,omitempty"`
+	Input  string   `json:"input,omitempty"`
 	// Sources are by id; null when nothing is known of one.
 	Sources map[string]any `json:"sources,omitempty"`
 }
@@ -50,14 +51,13 @@ func (r *run) hash(ctx context.Context, t *task, sources []string) (string, erro
 	if doc.Content, err = r.hashContent(t, rd.content); err != nil {
 		return "", err
 	}
-	if doc.Input, err = r.hashInput(rd.input); err != nil {
-		return "", err
-	}
-	doc.Entity = map[string]any{}
-	for name, value := range map[string]string{"id": r.given.EntityID, "type": r.entityType(), "title": r.given.Entity.Title} {
-		if rd.entity.all || contains(rd.entity.list, name) {
-			doc.Entity[name] = value
+	if rd.input {
+		if doc.Input, err = digest(orNull(r.given.Input.Input)); err != nil {
+			return "", err
 		}
+	}
+	if rd.entity {
+		doc.Entity = []string{r.given.EntityID, r.entityType(), r.given.Entity.Title}
 	}
 	doc.Sources = make(map[string]any, len(sources))
 	for _, id := range sources {
@@ -98,39 +98,13 @@ func (r *run) hashContent(t *task, of names) (map[string]any, error) {
 			}
 			out[name] = sum
 		case !filled:
-			if raw, ok := r.given.content.raw[name]; ok {
+			if raw, ok := r.given.raw.content[name]; ok {
 				sum, err := digest(raw)
 				if err != nil {
 					return nil, err
 				}
 				out[name] = sum
 			}
-		}
-	}
-	return out, nil
-}
-
-func (r *run) hashInput(of names) (map[string]any, error) {
-	out := map[string]any{}
-	if r.given.whole != nil {
-		if !of.any() {
-			return out, nil
-		}
-		sum, err := digest(r.given.Input.Input)
-		out["#"] = sum
-		return out, err
-	}
-	list := of.list
-	if of.all {
-		list = r.given.members.order
-	}
-	for _, name := range list {
-		if raw, ok := r.given.members.raw[name]; ok {
-			sum, err := digest(raw)
-			if err != nil {
-				return nil, err
-			}
-			out[name] = sum
 		}
 	}
 	return out, nil

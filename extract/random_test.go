@@ -81,7 +81,11 @@ func furnish(r *rand.Rand, t *jig.Task) fate {
 	if r.IntN(5) == 0 {
 		t.When = "input.yes"
 	}
-	switch n := r.IntN(20); {
+	n := r.IntN(20)
+	for n < 9 && (n == 0 || n > 5) && r.IntN(8) > 0 { // most tasks have a value, or hardly any of a large graph would run
+		n = r.IntN(20)
+	}
+	switch {
 	case n == 0:
 		t.Kind, t.Compute = jig.TaskCompute, "[1][input.seed + 5]"
 		return fateFails
@@ -99,10 +103,13 @@ func furnish(r *rand.Rand, t *jig.Task) fate {
 		return fateUnfit
 	case n < 12:
 		t.Kind, t.Input = jig.TaskPrompt, json.RawMessage(`{"prompt":"${`+sum+`}"}`)
-		return []fate{fateValue, fateMended, fateUnfit}[r.IntN(3)]
+		return []fate{fateValue, fateValue, fateMended, fateMended, fateMended, fateUnfit}[r.IntN(6)]
 	}
 	t.Kind, t.Use, t.Input, t.Value = jig.TaskTool, "look.up", json.RawMessage(`{"of":"${`+sum+`}"}`), "result.name"
-	f := []fate{fateValue, fateValue, fateValue, fateValue, fateFails, fateFlaky, fateGivesUp}[r.IntN(7)]
+	f := fateValue
+	if r.IntN(6) == 0 {
+		f = []fate{fateFails, fateFlaky, fateFlaky, fateFlaky, fateGivesUp}[r.IntN(5)]
+	}
 	switch f {
 	case fateFlaky:
 		t.Attempts = 3
@@ -208,7 +215,7 @@ func (h history) note(t *testing.T, g graph, e jig.Event) {
 	require.NoError(t, json.Unmarshal(e.Data, &about))
 	id := about.Task
 	require.False(t, h.ended[id], "%s ends twice", id)
-	switch e.Type {
+	switch e.Type { //nolint:exhaustive // an extraction writes no others
 	case extract.EventTaskStarted:
 		require.False(t, h.started[id], "%s starts twice", id)
 		for _, dep := range g.deps[id] {
@@ -230,7 +237,7 @@ var yes = json.RawMessage(`{"seed":7,"yes":true}`)
 func TestRandomGraphs(t *testing.T) {
 	t.Parallel()
 	seen := map[extract.TaskStatus]int{}
-	for seed := range uint64(120) {
+	for seed := range uint64(81) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		size := 1 + r.IntN(60)
 		if seed%40 == 0 {
@@ -449,5 +456,5 @@ func TestRetryRunsTheRest(t *testing.T) {
 		}
 		checkFields(t, g, after)
 	}
-	require.Greater(t, mended, 100)
+	require.Greater(t, mended, 20)
 }

@@ -30,14 +30,11 @@ func (r *run) valueOf(ctx context.Context, t *task, o *openState, data json.RawM
 		problem, err := r.problemOf(ctx, t, "value", err)
 		return value, problem, err
 	}
-	switch t.Kind {
-	case jig.TaskPrompt, jig.TaskAgent:
-		value := answerOf(data)
-		if t.wantsJSON() {
-			return parsed(value)
-		}
-		return value, nil, nil
-	case jig.TaskTool, jig.TaskComposition, jig.TaskCompute, jig.TaskCitations:
+	switch {
+	case t.wantsJSON():
+		return parsed(answerOf(data))
+	case t.mends(), t.Kind == jig.TaskAgent:
+		return answerOf(data), nil, nil
 	}
 	return orNull(data), nil, nil
 }
@@ -57,8 +54,8 @@ func answerOf(data json.RawMessage) json.RawMessage {
 
 // parsed is the JSON that an agent's answer is as a text.
 func parsed(value json.RawMessage) (json.RawMessage, *jig.Error, error) {
-	var text string
-	if json.Unmarshal(value, &text) != nil {
+	text, is := textOf(value)
+	if !is {
 		return value, nil, nil // it is more than a text already
 	}
 	text = strings.TrimSpace(text)
@@ -70,6 +67,11 @@ func parsed(value json.RawMessage) (json.RawMessage, *jig.Error, error) {
 		return nil, jig.Errorf(jig.CodeInvalidOutput, "the agent's answer is not the JSON that it was asked for"), nil
 	}
 	return json.RawMessage(text), nil, nil
+}
+
+func textOf(raw json.RawMessage) (text string, is bool) {
+	is = json.Unmarshal(raw, &text) == nil
+	return text, is
 }
 
 // usage is what a call took.

@@ -1,0 +1,415 @@
+package extract_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+)
+
+func compute(id, source string, deps ...string) jig.Task {
+	return jig.Task{ID: id, Kind: jig.TaskCompute, Compute: source, DependsOn: deps}
+}
+
+func tool(id, input string, deps ...string) jig.Task {
+	return jig.Task{ID: id, Kind: jig.TaskTool, Use: "look.up", Input: json.RawMessage(input), DependsOn: deps}
+}
+
+// What expressions see of the entity, of other tasks and of the situation.
+func TestWhatExpressionsSee(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ source, want string }{
+		"id":              {`entity.id`, `"ent_1"`},
+		"type":            {`entity.type`, `"module"`},
+		"title":           {`entity.title`, `"Toml"`},
+		"content":         {`entity.content.path`, `"a/b"`},
+		"index":           {`entity["content"]["path"]`, `"a/b"`},
+		"optional":        {`entity.?content.?nothing.orValue(1)`, `1`},
+		"has":             {`has(entity.content.path) && !has(entity.content.nothing)`, `true`},
+		"in":              {`["path" in entity.content, "nothing" in entity.content]`, `[true,false]`},
+		"whole content":   {`entity.content.map(k, k)`, `["base","path"]`},
+		"value":           {`tasks.base.n`, `4`},
+		"value by index":  {`tasks["base"].n`, `4`},
+		"optional value":  {`tasks.?base.?n.orValue(0)`, `4`},
+		"value in":        {`"base" in tasks`, `true`},
+		"all values":      {`tasks.map(k, tasks[k].n)`, `[4]`},
+		"filled field":    {`entity.content.base.n`, `4`},
+		"input":           {`input.level + 1`, `3`},
+		"input by index":  {`input["level"]`, `2`},
+		"input whole":     {`size(input)`, `2`},
+		"tenant":          {`tenant`, `"acme"`},
+		"now":             {`string(now)`, `"2026-01-31T09:00:00Z"`},
+		"in a macro":      {`[1, 2].map(x, x + tasks.base.n)`, `[5,6]`},
+		"name in a text":  {`"tasks.nothing // entity" + 'it"s' + r'\' + string(input.level)`, `"tasks.nothing // entityit\"s\\2"`},
+		"name of a field": {`{"a": {"tasks": 1}}.a.tasks`, `1`},
+		"after a comment": {"// tasks.nothing\ninput.level", `2`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kind := kindOf(compute("base", "{'n': 4}"), compute("x", c.source, "base"), compute("other", "1"))
+			w := worldOf(compile(t, kind), extract.Input{
+				Entity: extract.Target{Title: "Toml", Content: json.RawMessage(`{"path":"a/b","x":"stale","other":"stale"}`)},
+				Input:  json.RawMessage(`{"level":2,"more":true}`),
+			}, echo)
+			result := w.run(t)
+			require.Nil(t, result.Tasks["x"].Error)
+			require.JSONEq(t, c.want, string(result.Values["x"]))
+		})
+	}
+}
+
+// The calls that tasks of each kind make.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	schema := json.RawMessage(`{"type":"object"}`)
+	for name, c := range map[string]struct {
+		task        jig.Task
+		tool, input string
+		// data is the answer, want the value that it gives.
+		data, want string
+	}{
+		"tool": {
+			jig.Task{Kind: jig.TaskTool, Use: "look.up", Input: json.RawMessage(`{"id":"${entity.id}","n":1}`)},
+			"look.up", `{"id":"ent_1","n":1}`, `{"a":1}`, `{"a":1}`,
+		},
+		"tool without input": {jig.Task{Kind: jig.TaskTool, Use: "look.up", Value: "result.a"}, "look.up", `{}`, `{"a":1}`, `1`},
+		"composition":        {jig.Task{Kind: jig.TaskComposition, Use: "find-all"}, "find-all", `{}`, `[1]`, `[1]`},
+		"prompt": {
+			jig.Task{Kind: jig.TaskPrompt, Input: json.RawMessage(`{"prompt":"Say ${tenant}"}`)},
+			"prompt.direct", `{"prompt":"Say acme"}`, `{"text":"acme","usage":{"input":1,"output":2}}`, `"acme"`,
+		},
+		"prompt with a schema": {
+			jig.Task{Kind: jig.TaskPrompt, Input: json.RawMessage(`{"prompt":"p"}`), OutputSchema: schema},
+			"prompt.direct", `{"prompt":"p","schema":{"type":"object"}}`, `{"output":{"a":1}}`, `{"a":1}`,
+		},
+		"prompt whose value is a part": {
+			jig.Task{Kind: jig.TaskPrompt, Input: json.RawMessage(`{"prompt":"p"}`), OutputSchema: schema, Value: "{'a': result.text}"},
+			"prompt.direct", `{"prompt":"p"}`, `{"text":"t"}`, `{"a":"t"}`,
+		},
+		"named prompt": {
+			jig.Task{Kind: jig.TaskPrompt, Use: "sum-up", Input: json.RawMessage(`{"of":"x"}`), OutputSchema: schema},
+			"sum-up", `{"of":"x"}`, `{"output":{"a":1}}`, `{"a":1}`,
+		},
+		"agent with its input": {
+			jig.Task{Kind: jig.TaskAgent, Use: "writer", Input: json.RawMessage(`{"of":"x"}`)},
+			"agent.run", `{"agent":"writer","input":{"of":"x"}}`, `{"session_id":"s","answer":"done"}`, `"done"`,
+		},
+		"agent with a task": {
+			jig.Task{Kind: jig.TaskAgent, Use: "writer", Input: json.RawMessage(`{"task":"write","input":{"a":1}}`), OutputSchema: schema},
+			"agent.run", `{"agent":"writer","input":{"a":1},"task":"write\n\nYour final answer is to be JSON alone, without any other text, ` +
+				`that fits this JSON Schema:\n{\"type\":\"object\"}"}`,
+			"{\"answer\":\"```json\\n{\\\"a\\\":1}\\n```\"}", `{"a":1}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.task.ID = "x"
+			w := worldOf(compile(t, kindOf(c.task)), extract.Input{}, answers(map[string]string{"x": c.data}))
+			result := w.run(t)
+			require.Nil(t, result.Tasks["x"].Error)
+			require.Equal(t, c.tool, w.rows["x"].tool)
+			require.JSONEq(t, c.input, string(w.rows["x"].input))
+			require.JSONEq(t, c.want, string(result.Values["x"]))
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	big := `"` + strings.Repeat("x", 1<<20) + `"`
+	for name, c := range map[string]struct {
+		task jig.Task
+		data string
+		code jig.Code
+		says string
+	}{
+		"compute":               {compute("x", "[1][3]"), "", jig.CodeInvalidInput, "tasks.x.compute"},
+		"condition":             {jig.Task{Kind: jig.TaskCompute, Compute: "1", When: "[true][3]"}, "", jig.CodeInvalidInput, "tasks.x.when"},
+		"input":                 {tool("x", `{"a":"${[1][3]}"}`), "", jig.CodeInvalidInput, "tasks.x.input"},
+		"value":                 {jig.Task{Kind: jig.TaskTool, Use: "look.up", Value: "result.b"}, `{"a":1}`, jig.CodeInvalidInput, "tasks.x.value"},
+		"sources":               {jig.Task{Kind: jig.TaskTool, Use: "look.up", Sources: "[1]"}, `1`, jig.CodeInvalidInput, "sources are ids"},
+		"field":                 {jig.Task{Kind: jig.TaskTool, Use: "look.up"}, `"unfit"`, jig.CodeInvalidOutput, "the field x: this does not fit"},
+		"schema":                {jig.Task{Kind: jig.TaskTool, Use: "look.up", OutputSchema: json.RawMessage(`{}`)}, `"shapeless"`, jig.CodeInvalidOutput, "output schema"},
+		"no canonical form":     {jig.Task{Kind: jig.TaskTool, Use: "look.up"}, `1e999`, jig.CodeInvalidOutput, "canonical"},
+		"large":                 {jig.Task{Kind: jig.TaskTool, Use: "look.up"}, big, jig.CodeInvalidOutput, "1024 KiB"},
+		"call":                  {jig.Task{Kind: jig.TaskTool, Use: "look.up"}, "", jig.CodeNotFound, "did not work"},
+		"agent without JSON":    {jig.Task{Kind: jig.TaskAgent, Use: "a", OutputSchema: json.RawMessage(`{}`)}, `{"answer":"well"}`, jig.CodeInvalidOutput, "not the JSON"},
+		"large input of a call": {tool("x", `{"a":"${input.big}"}`), "", jig.CodeInvalidInput, "at most 256 are allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.task.ID = "x"
+			of := map[string]string{}
+			if c.data != "" {
+				of["x"] = c.data
+			}
+			input := extract.Input{Input: json.RawMessage(`{"big":"` + strings.Repeat("x", 300<<10) + `"}`)}
+			w := worldOf(compile(t, kindOf(c.task, compute("after", "tasks.x", "x"), compute("beside", "1"))), input, answers(of))
+			result := w.run(t)
+			got := result.Tasks["x"]
+			require.Equal(t, extract.TaskFailed, got.Status)
+			require.Equal(t, c.code, got.Error.Code)
+			require.Contains(t, got.Error.Message, c.says)
+			require.Equal(t, extract.TaskResult{Status: extract.TaskSkipped, Because: "x", Fields: []string{"after"}}, result.Tasks["after"])
+			require.JSONEq(t, "1", string(result.Values["beside"]))
+			require.NotContains(t, result.Values, "x")
+			require.True(t, w.result.Success)
+			require.Equal(t, "3 tasks: 1 completed, 1 failed, 1 skipped", w.result.Summary)
+		})
+	}
+}
+
+// A prompt whose answer does not fit is asked once more, with what was wrong; a second answer that does not fit is the end.
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	prompt := jig.Task{ID: "x", Kind: jig.TaskPrompt, Input: json.RawMessage(`{"prompt":"Sum up."}`)}
+	bad, good := `{"text":"unfit words","model":"m1","usage":{"input":10,"output":5}}`, `{"text":"good","model":"m2","usage":{"input":20,"output":6}}`
+
+	w := worldOf(compile(t, kindOf(prompt)), extract.Input{}, answers(map[string]string{"x": bad, "x~2": good}))
+	result := w.run(t)
+	require.JSONEq(t, `"good"`, string(result.Values["x"]))
+	p := result.Provenance["x"]
+	require.Equal(t, jig.Provenance{Task: "x", Model: "m2", Tokens: 41, Attempt: 2, Call: "x~2", InputHash: p.InputHash, At: start}, p)
+	var asked struct {
+		Prompt string `json:"prompt"`
+	}
+	require.NoError(t, json.Unmarshal(w.rows["x~2"].input, &asked))
+	require.Equal(t, "Sum up.\n\nYour answer before was:\n\"unfit words\"\n\nIt was not accepted: the value does not fit the field x: this does not fit\n"+
+		"Answer anew, and put this right.", asked.Prompt)
+
+	w = worldOf(compile(t, kindOf(prompt)), extract.Input{}, answers(map[string]string{"x": bad, "x~2": bad}))
+	failed := w.run(t).Tasks["x"]
+	require.Equal(t, 2, failed.Attempts)
+	require.Contains(t, failed.Error.Message, "does not fit the field x")
+
+	w = worldOf(compile(t, kindOf(prompt)), extract.Input{}, answers(map[string]string{"x": bad}))
+	failed = w.run(t).Tasks["x"]
+	require.Contains(t, failed.Error.Message, "does not fit the field x: this does not fit; the answer could not be mended: it did not work")
+
+	prompt.Use = "sum-up"
+	w = worldOf(compile(t, kindOf(prompt)), extract.Input{}, answers(map[string]string{"x": bad, "x~2": good}))
+	w.run(t)
+	require.JSONEq(t, `{"prompt":"Sum up.","repair":{"answer":"\"unfit words\"","problem":"the value does not fit the field x: this does not fit"}}`,
+		string(w.rows["x~2"].input))
+
+	agent := jig.Task{ID: "x", Kind: jig.TaskTool, Use: "look.up"}
+	w = worldOf(compile(t, kindOf(agent)), extract.Input{}, answers(map[string]string{"x": `"unfit"`}))
+	w.run(t)
+	require.Equal(t, []string{"x"}, w.asked, "a tool would give the same again")
+}
+
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	task := tool("x", `{"now":"${now}"}`)
+	task.Attempts, task.Backoff = 4, 10*time.Second
+	w := worldOf(compile(t, kindOf(task)), extract.Input{}, func(r *row) (jig.ToolResult, bool) {
+		return jig.Failure(&jig.Error{Code: jig.CodeRateLimited, Message: "slowly", RetryAfter: 25 * time.Second}), true
+	})
+	var wakes []time.Duration
+	w.watch = func(_ *testing.T, w *world, move jig.Move) {
+		if !move.Wake.IsZero() {
+			wakes = append(wakes, move.Wake.Sub(w.at.Now))
+			require.Equal(t, []string{"x"}, move.Steps)
+			require.Empty(t, move.Open)
+		}
+	}
+	got := w.run(t).Tasks["x"]
+	require.Equal(t, []string{"x", "x~2", "x~3", "x~4"}, w.asked)
+	require.Equal(t, []time.Duration{25 * time.Second, 25 * time.Second, 40 * time.Second}, wakes)
+	require.Equal(t, jig.CodeRateLimited, got.Error.Code)
+	require.Equal(t, 4, got.Attempts)
+	require.Equal(t, w.rows["x"].input, w.rows["x~4"].input, "now is when the task began")
+
+	w = worldOf(compile(t, kindOf(task)), extract.Input{}, func(*row) (jig.ToolResult, bool) { return failing(jig.CodeDenied), true })
+	w.run(t)
+	require.Equal(t, []string{"x"}, w.asked, "nobody asks a person again")
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	slow := tool("slow", `{}`)
+	waits := tool("waits", `{}`)
+	waits.Attempts = 2
+	kind := kindOf(slow, waits, tool("later", `{}`, "slow"), compute("done", "1"))
+	w := worldOf(compile(t, kind), extract.Input{}, func(r *row) (jig.ToolResult, bool) {
+		return failing(jig.CodeUnavailable), r.path == "waits"
+	})
+	w.cancelAfter = 1
+	result := w.run(t)
+	require.Equal(t, extract.Counts{Total: 4, Completed: 1, Canceled: 2, Failed: 1}, result.Counts)
+	require.Equal(t, extract.TaskCanceled, result.Tasks["slow"].Status)
+	require.Equal(t, extract.TaskFailed, result.Tasks["waits"].Status, "it is not tried again")
+	require.Equal(t, jig.CodeCanceled, w.result.Error.Code)
+	require.False(t, w.result.Success)
+	require.JSONEq(t, "1", string(result.Values["done"]))
+}
+
+// At most max_parallel are under way, in the order of the document; what is skipped or computed needs no turn.
+func TestMaxParallel(t *testing.T) {
+	t.Parallel()
+	never := tool("never", `{}`)
+	never.When = "false"
+	kind := kindOf(tool("c", `{}`), tool("a", `{}`), tool("b", `{}`), never, compute("sum", "1"), compute("more", "tasks.sum", "sum"))
+	kind.MaxParallel = 2
+	w := worldOf(compile(t, kind), extract.Input{}, echo)
+	move := w.move(t)
+	require.Equal(t, []string{"c", "a"}, w.asked)
+	require.Equal(t, []string{"c", "a"}, move.Steps)
+	require.Contains(t, w.values, "more")
+	require.Equal(t, extract.EventTaskSkipped, w.log[2].Type, "%v", w.log)
+	w.run(t)
+	require.Equal(t, []string{"c", "a", "b"}, w.asked)
+}
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	kind := kindOf(compute("a", "1"), compute("b", "tasks.a", "a"), compute("c", "3"))
+	kind.Fields = append(kind.Fields, jig.Field{Name: "by_hand", Type: jig.FieldText})
+	plan := compile(t, kind)
+	result := worldOf(plan, extract.Input{Fields: []string{"b"}}, echo).run(t)
+	require.Equal(t, extract.Counts{Total: 2, Completed: 2}, result.Counts)
+	require.NotContains(t, result.Tasks, "c")
+	for field, says := range map[string]string{"z": `no field "z"`, "by_hand": "no task fills"} {
+		w := worldOf(plan, extract.Input{Fields: []string{field}}, echo)
+		w.run(t)
+		require.Equal(t, jig.CodeInvalidInput, w.result.Error.Code)
+		require.Contains(t, w.result.Error.Message, says)
+	}
+}
+
+// What counts for the input hash, and what does not.
+func TestRefreshOfOneTask(t *testing.T) {
+	t.Parallel()
+	task := tool("x", `{"of":"${entity.content.path} ${input.level} ${tasks.base} ${tenant} ${now}"}`, "base")
+	task.Sources, task.When = "['doc_1', 'doc_2']", "entity.content.wanted"
+	kind := kindOf(compute("base", "entity.content.number % 2"), task)
+	before := extract.Input{
+		Entity:  extract.Target{Content: json.RawMessage(`{"path":"a","wanted":true,"number":4,"free":1}`)},
+		Input:   json.RawMessage(`{"level":{"a":1.0,"b":2}}`),
+		Sources: map[string]extract.Source{"doc_1": {Hash: "1"}, "doc_3": {Hash: "3"}},
+	}
+	first := worldOf(compile(t, kind), before, echo).run(t)
+	require.Equal(t, 2, first.Counts.Completed)
+	for name, c := range map[string]struct {
+		change func(*extract.Input, *jig.EntityType)
+		want   extract.TaskStatus
+	}{
+		"nothing": {func(*extract.Input, *jig.EntityType) {}, extract.TaskKept},
+		"a field that it reads": {func(in *extract.Input, _ *jig.EntityType) {
+			in.Entity.Content = json.RawMessage(`{"path":"b","wanted":true,"number":4,"free":1}`)
+		}, extract.TaskCompleted},
+		"a field that it does not read": {func(in *extract.Input, _ *jig.EntityType) {
+			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":true,"number":4,"free":2,"x":"filled","base":0}`)
+		}, extract.TaskKept},
+		"its condition": {func(in *extract.Input, _ *jig.EntityType) {
+			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":false,"number":4}`)
+		}, extract.TaskSkipped},
+		"what comes to the same": {func(in *extract.Input, _ *jig.EntityType) {
+			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":true,"number":6}`)
+			in.Input = json.RawMessage(`{"level":{"b":2.0,"a":1}}`)
+		}, extract.TaskKept},
+		"the value of a task": {func(in *extract.Input, _ *jig.EntityType) {
+			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":true,"number":5}`)
+		}, extract.TaskCompleted},
+		"the input": {func(in *extract.Input, _ *jig.EntityType) { in.Input = json.RawMessage(`{"level":{"a":1}}`) }, extract.TaskCompleted},
+		"a source": {func(in *extract.Input, _ *jig.EntityType) {
+			in.Sources = map[string]extract.Source{"doc_1": {Hash: "2"}}
+		}, extract.TaskCompleted},
+		"a source that came": {func(in *extract.Input, _ *jig.EntityType) {
+			in.Sources = map[string]extract.Source{"doc_1": {Hash: "1"}, "doc_2": {Hash: "2"}}
+		}, extract.TaskCompleted},
+		"a source of nobody": {func(in *extract.Input, _ *jig.EntityType) {
+			in.Sources = map[string]extract.Source{"doc_1": {Hash: "1"}}
+		}, extract.TaskKept},
+		"the definition": {func(_ *extract.Input, k *jig.EntityType) { k.Tasks[1].Use = "look.down" }, extract.TaskCompleted},
+		"how often it is tried": {func(_ *extract.Input, k *jig.EntityType) {
+			k.Tasks[1].Attempts, k.Tasks[1].Backoff, k.MaxParallel = 3, time.Minute, 1
+		}, extract.TaskKept},
+		"a value that no longer fits": {func(in *extract.Input, _ *jig.EntityType) {
+			e := in.Earlier["x"]
+			e.Value = json.RawMessage(`"unfit"`)
+			in.Earlier["x"] = e
+		}, extract.TaskCompleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in, k := before, kindOf(kind.Tasks[0], kind.Tasks[1])
+			in.Mode, in.Earlier = extract.ModeRefresh, first.Earlier()
+			c.change(&in, &k)
+			w := worldOf(compile(t, k), in, echo)
+			w.at.Now = start.Add(time.Hour)
+			require.Equal(t, c.want, w.run(t).Tasks["x"].Status)
+		})
+	}
+}
+
+// A refresh leaves a failed task as it is until its inputs change, and what follows it skipped.
+func TestRefreshOfFailures(t *testing.T) {
+	t.Parallel()
+	kind := kindOf(tool("x", `{"of":"${input.n}"}`), compute("after", "tasks.x", "x"))
+	plan := compile(t, kind)
+	first := worldOf(plan, extract.Input{Input: json.RawMessage(`{"n":1}`)}, answers(nil)).run(t)
+	in := extract.Input{Input: json.RawMessage(`{"n":1}`), Mode: extract.ModeRefresh, Earlier: first.Earlier()}
+	w := worldOf(plan, in, echo)
+	second := w.run(t)
+	require.Empty(t, w.asked)
+	require.Equal(t, first.Tasks, second.Tasks)
+	in.Input, in.Earlier = json.RawMessage(`{"n":2}`), second.Earlier()
+	require.Equal(t, 2, worldOf(plan, in, echo).run(t).Counts.Completed)
+}
+
+// A move does not grow without bound: the rest is for the next, at once.
+func TestMovesAreBounded(t *testing.T) {
+	t.Parallel()
+	var tasks []jig.Task
+	for i := range 1000 {
+		tasks = append(tasks, compute(fmt.Sprintf("t%d", i), "1 + 1"))
+	}
+	w := worldOf(compile(t, kindOf(tasks...)), extract.Input{}, echo)
+	most := 0
+	w.watch = func(_ *testing.T, _ *world, move jig.Move) { most = max(most, len(move.Events)) }
+	require.Equal(t, 1000, w.run(t).Counts.Completed)
+	require.Equal(t, 600, most, "200 tasks: started, completed, entity updated")
+	require.Equal(t, 5, w.moves)
+	require.Less(t, w.biggest, 2000)
+}
+
+func TestBadInputsAndStates(t *testing.T) {
+	t.Parallel()
+	plan := compile(t, kindOf(tool("x", `{}`)))
+	for input, says := range map[string]string{
+		`[]`:                                 "cannot be read",
+		`{"mode":"fast"}`:                    "not a mode",
+		`{"entity":{"content":[1]}}`:         "not an object",
+		`{"entity":{"content":{"a":1e999}}}`: "canonical form",
+		`{"input":{"a":1e999}}`:              "canonical form",
+		`{"input":{"a":"\ud800"}}`:           "canonical form",
+	} {
+		w := worldOf(plan, extract.Input{}, echo)
+		w.at.Input = json.RawMessage(input)
+		w.run(t)
+		require.Equal(t, jig.CodeInvalidInput, w.result.Error.Code, input)
+		require.Contains(t, w.result.Error.Message, says, input)
+	}
+	w := worldOf(plan, extract.Input{}, echo)
+	w.move(t)
+	good := string(w.state)
+	require.Contains(t, good, `"marks":"o"`)
+	for _, state := range []string{
+		`{`, `{"v":2}`, strings.Replace(good, `"v1"`, `"v2"`, 1), strings.Replace(good, `"o"`, `"oo"`, 1), strings.Replace(good, `"o"`, `"z"`, 1),
+		strings.Replace(good, `"o"`, `"d"`, 1), strings.Replace(good, `"t":0`, `"t":1`, 1), strings.Replace(good, `"t":0`, `"t":-1`, 1),
+		strings.Replace(good, `"c":1`, `"c":0`, 1), strings.Replace(good, `{`, `{"more":1,`, 1), `{"v":1,"plan":"v1","marks":"o"}`,
+	} {
+		_, err := plan.Advance(t.Context(), json.RawMessage(state), w, w.at)
+		require.Equal(t, jig.CodeInternal, jig.CodeOf(err), state)
+	}
+	clear(w.rows)
+	_, err := plan.Advance(t.Context(), w.state, w, w.at)
+	require.ErrorContains(t, err, "gone")
+}

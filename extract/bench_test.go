@@ -1,0 +1,94 @@
+package extract_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+)
+
+// large is a steady graph of 1,000 tasks that call tools.
+func large() steady {
+	s := randomSteady(rand.New(rand.NewPCG(1, 1)), 1000)
+	clear(s.dull)
+	s.kind.MaxParallel = 10
+	return s
+}
+
+// through takes an extraction to its end, with one call ending at a time: as many moves as there are calls.
+func through(t testing.TB, w *world) extract.Result {
+	t.Helper()
+	for {
+		move, err := w.plan.Advance(t.Context(), w.state, w, w.at)
+		require.NoError(t, err)
+		w.state = move.State
+		for path, v := range move.Values {
+			w.values[path] = v
+		}
+		for _, ask := range move.Calls {
+			w.rows[ask.Path] = &row{path: ask.Path, tool: ask.Tool, input: ask.Input, status: jig.CallReserved}
+			w.asked = append(w.asked, ask.Path)
+		}
+		if move.Done {
+			var out extract.Result
+			require.NoError(t, json.Unmarshal(move.Result.Data, &out))
+			return out
+		}
+		open := move.Open
+		for _, ask := range move.Calls {
+			open = append(open, ask.Path)
+		}
+		if len(open) > 0 {
+			r := w.rows[open[0]]
+			result, _ := w.tools(r)
+			w.finish(r, result)
+		}
+	}
+}
+
+// BenchmarkThousandTasks is an extraction of 1,000 calls, each of which ends by itself: a thousand moves.
+func BenchmarkThousandTasks(b *testing.B) {
+	s := large()
+	plan := compile(b, s.kind)
+	for b.Loop() {
+		result := through(b, worldOf(plan, extract.Input{Input: yes, Sources: s.sources()}, s.tools))
+		require.Equal(b, 1000, result.Counts.Completed)
+	}
+}
+
+// BenchmarkRefreshThousandTasks changes a source of each task.
+func BenchmarkRefreshThousandTasks(b *testing.B) {
+	s := large()
+	plan := compile(b, s.kind)
+	first := through(b, worldOf(plan, extract.Input{Input: yes, Sources: s.sources()}, s.tools))
+	for _, id := range s.order {
+		s.version[id]++
+	}
+	for b.Loop() {
+		w := worldOf(plan, extract.Input{Input: yes, Sources: s.sources(), Mode: extract.ModeRefresh, Earlier: first.Earlier()}, s.tools)
+		result := through(b, w)
+		require.Equal(b, 1000, result.Counts.Completed)
+	}
+}
+
+// BenchmarkSevenComputed is the extraction of a small entity whose tasks call nothing: one move.
+func BenchmarkSevenComputed(b *testing.B) {
+	var tasks []jig.Task
+	for i := range 7 {
+		t := jig.Task{ID: fmt.Sprintf("t%d", i), Kind: jig.TaskCompute, Compute: "'a'"}
+		if i > 0 {
+			t.DependsOn, t.Compute = []string{"t0"}, "tasks.t0 + string(entity.content.n)"
+		}
+		tasks = append(tasks, t)
+	}
+	plan := compile(b, kindOf(tasks...))
+	for b.Loop() {
+		result := through(b, worldOf(plan, extract.Input{Entity: extract.Target{Content: json.RawMessage(`{"n":1}`)}}, echo))
+		require.Equal(b, 7, result.Counts.Completed)
+	}
+}

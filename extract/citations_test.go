@@ -1,0 +1,138 @@
+package extract_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+)
+
+func text(s string) *string { return &s }
+
+func connected() map[string]extract.Source {
+	return map[string]extract.Source{
+		"mod_a": {Hash: "1", Text: text("Package a reads\n\tTOML  files.\u00a0It is small.")},
+		"mod_b": {Hash: "2", Text: text("Package b writes TOML files.")},
+		"mod_c": {Hash: "3"},
+	}
+}
+
+func TestCitations(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		claims string
+		// wrong are the pointers of what is rejected, says a part of the message of the first.
+		wrong []string
+		says  string
+	}{
+		"a source":                   {claims: `[{"text":"x","source_entity_ids":["mod_a"]}]`},
+		"two sources, one quoted":    {claims: `[{"text":"x","source_entity_ids":["mod_a","mod_b"],"quote":"b writes TOML"}]`},
+		"no claims":                  {claims: `[]`},
+		"within an object":           {claims: `{"title":"t","claims":[{"text":"x","source_entity_ids":["mod_c"]}]}`},
+		"white space differs":        {claims: `[{"text":"x","source_entity_ids":["mod_a"],"quote":" reads TOML\nfiles. It is "}]`},
+		"no source":                  {claims: `[{"text":"x","source_entity_ids":[]}]`, wrong: []string{"/0/source_entity_ids"}, says: "no source"},
+		"sources left out":           {claims: `[{"text":"x"}]`, wrong: []string{"/0/source_entity_ids"}, says: "no source"},
+		"unknown id":                 {claims: `[{"text":"x","source_entity_ids":["mod_z"]}]`, wrong: []string{"/0/source_entity_ids/0"}, says: `"mod_z" is not connected`},
+		"unknown id beside good one": {claims: `[{"text":"x","source_entity_ids":["mod_a","mod_z"]}]`, wrong: []string{"/0/source_entity_ids/1"}, says: "mod_z"},
+		"empty id":                   {claims: `[{"text":"x","source_entity_ids":[""]}]`, wrong: []string{"/0/source_entity_ids/0"}, says: "not connected"},
+		"case of an id":              {claims: `[{"text":"x","source_entity_ids":["MOD_A"]}]`, wrong: []string{"/0/source_entity_ids/0"}, says: "not connected"},
+		"quote of nobody":            {claims: `[{"text":"x","source_entity_ids":["mod_a"],"quote":"reads YAML"}]`, wrong: []string{"/0/quote"}, says: "reads YAML"},
+		"quote of another source":    {claims: `[{"text":"x","source_entity_ids":["mod_a"],"quote":"writes TOML"}]`, wrong: []string{"/0/quote"}, says: "does not stand in any"},
+		"quote in other case":        {claims: `[{"text":"x","source_entity_ids":["mod_a"],"quote":"READS TOML"}]`, wrong: []string{"/0/quote"}, says: "does not stand in any"},
+		"words joined":               {claims: `[{"text":"x","source_entity_ids":["mod_a"],"quote":"TOMLfiles"}]`, wrong: []string{"/0/quote"}, says: "does not stand in any"},
+		"quote over two sources":     {claims: `[{"text":"x","source_entity_ids":["mod_a","mod_b"],"quote":"small. Package b"}]`, wrong: []string{"/0/quote"}, says: "any"},
+		"quote of what is no text":   {claims: `[{"text":"x","source_entity_ids":["mod_c"],"quote":"reads"}]`, wrong: []string{"/0/quote"}, says: "none of the claim's sources is a text"},
+		"quote of an unknown source": {claims: `[{"text":"x","source_entity_ids":["mod_z"],"quote":"reads"}]`, wrong: []string{"/0/source_entity_ids/0", "/0/quote"}, says: "mod_z"},
+		"blank quote":                {claims: `[{"text":"x","source_entity_ids":["mod_a"],"quote":" \n"}]`, wrong: []string{"/0/quote"}, says: "blank"},
+		"no text":                    {claims: `[{"text":" ","source_entity_ids":["mod_a"]}]`, wrong: []string{"/0/text"}, says: "says nothing"},
+		"the entity itself":          {claims: `[{"text":"x","source_entity_ids":["ent_1"]}]`, wrong: []string{"/0/source_entity_ids/0"}, says: "being filled"},
+		"the claim itself":           {claims: `[{"text":"x","source_entity_ids":["summary"]}]`, wrong: []string{"/0/source_entity_ids/0"}, says: "cannot rest on itself"},
+		"all that is wrong": {
+			claims: `[{"text":"x","source_entity_ids":["mod_y","mod_z"]},{"text":"y","source_entity_ids":["mod_a"]},{"text":"","source_entity_ids":[]}]`,
+			wrong:  []string{"/0/source_entity_ids/0", "/0/source_entity_ids/1", "/2/text", "/2/source_entity_ids"}, says: "2 of 3 claims do not hold",
+		},
+		"a text":   {claims: `"all is well"`, wrong: []string{}, says: "no claims"},
+		"null":     {claims: `null`, wrong: []string{}, says: "no claims"},
+		"an id":    {claims: `[{"text":"x","source_entity_ids":"mod_a"}]`, wrong: []string{}, says: "no claims"},
+		"an empty": {claims: `[null]`, wrong: []string{"/0/text", "/0/source_entity_ids"}, says: "says nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kind := kindOf(
+				jig.Task{ID: "summary", Kind: jig.TaskTool, Use: "write.claims"},
+				jig.Task{ID: "check", Kind: jig.TaskCitations, Claims: "summary"},
+			)
+			known := connected()
+			known["ent_1"] = extract.Source{Hash: "9"}
+			w := worldOf(compile(t, kind), extract.Input{Connected: known}, answers(map[string]string{"summary": c.claims}))
+			got := w.run(t).Tasks["check"]
+			if c.wrong == nil {
+				require.Equal(t, extract.TaskCompleted, got.Status, "%v", got.Error)
+				return
+			}
+			require.Equal(t, extract.TaskFailed, got.Status)
+			require.Equal(t, jig.CodeInvalidOutput, got.Error.Code)
+			require.Contains(t, got.Error.Message, c.says)
+			pointers := []string{}
+			for _, v := range got.Error.Violations {
+				pointers = append(pointers, v.Pointer)
+			}
+			require.Equal(t, c.wrong, pointers)
+			require.Equal(t, len(c.wrong) > 0, got.Error.Reason == extract.ReasonCitations)
+		})
+	}
+}
+
+// The claims that pass are the value, and the entities that they name are its sources.
+func TestCitationsValue(t *testing.T) {
+	t.Parallel()
+	kind := kindOf(
+		jig.Task{ID: "summary", Kind: jig.TaskTool, Use: "write.claims"},
+		jig.Task{ID: "check", Kind: jig.TaskCitations, Claims: "summary"},
+	)
+	claims := `[{"text":"x","source_entity_ids":["mod_b","mod_a"],"note":1},{"text":"y","source_entity_ids":["mod_a"]}]`
+	plan := compile(t, kind)
+	first := worldOf(plan, extract.Input{Connected: connected()}, answers(map[string]string{"summary": `{"claims":` + claims + `}`})).run(t)
+	require.JSONEq(t, claims, string(first.Values["check"]))
+	require.Equal(t, []string{"mod_b", "mod_a"}, first.Provenance["check"].Sources)
+
+	again := func(known map[string]extract.Source) extract.TaskStatus {
+		w := worldOf(plan, extract.Input{Connected: known, Mode: extract.ModeRefresh, Earlier: first.Earlier()}, answers(nil))
+		second := w.run(t)
+		require.Equal(t, extract.TaskKept, second.Tasks["summary"].Status)
+		return second.Tasks["check"].Status
+	}
+	require.Equal(t, extract.TaskKept, again(connected()))
+	known := connected()
+	known["mod_c"] = extract.Source{Hash: "other"}
+	require.Equal(t, extract.TaskKept, again(known), "nothing cites mod_c")
+	known["mod_b"] = extract.Source{Hash: "other"}
+	require.Equal(t, extract.TaskCompleted, again(known))
+	delete(known, "mod_b")
+	require.Equal(t, extract.TaskFailed, again(known))
+}
+
+// An error that names many claims is whole in the result and short in the log.
+func TestCitationsFullList(t *testing.T) {
+	t.Parallel()
+	var claims []jig.TextClaim
+	for range 300 {
+		claims = append(claims, jig.TextClaim{Text: "x", SourceEntityIDs: []string{"nobody"}})
+	}
+	raw, err := json.Marshal(claims)
+	require.NoError(t, err)
+	kind := kindOf(
+		jig.Task{ID: "summary", Kind: jig.TaskTool, Use: "write.claims"},
+		jig.Task{ID: "check", Kind: jig.TaskCitations, Claims: "summary"},
+	)
+	w := worldOf(compile(t, kind), extract.Input{}, answers(map[string]string{"summary": string(raw)}))
+	require.Len(t, w.run(t).Tasks["check"].Error.Violations, 300)
+	last := w.log[len(w.log)-1]
+	require.Equal(t, extract.EventTaskFailed, last.Type)
+	var about extract.TaskEvent
+	require.NoError(t, json.Unmarshal(last.Data, &about))
+	require.Len(t, about.Error.Violations, 10)
+}

@@ -1,0 +1,68 @@
+package extract
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+
+	"github.com/jig-run/jig"
+)
+
+// maxPlans is how many plans an Engine keeps.
+const maxPlans = 256
+
+// Load reads a document of an entity type. document is the file's name, for messages.
+type Load func(document string, body []byte) (jig.EntityType, error)
+
+// Engine works out moves for documents and keeps their plans. It is safe for concurrent use.
+type Engine struct {
+	load   Load
+	checks Checks
+
+	mu sync.Mutex
+	// plans are by the whole hash of the document: two that share the short version must not share a plan.
+	plans map[[sha256.Size]byte]*Plan
+}
+
+// NewEngine makes an Engine that reads documents with load; see Compile for checks.
+func NewEngine(load Load, checks Checks) *Engine {
+	return &Engine{load: load, checks: checks, plans: map[[sha256.Size]byte]*Plan{}}
+}
+
+// Advance is Plan.Advance for the document with this body. version is that of the entity type which the extraction began with:
+// another body is refused as INTERNAL.
+func (e *Engine) Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts Facts, at Situation) (Move, error) {
+	plan, err := e.plan(body)
+	if err != nil {
+		return Move{}, err
+	}
+	if plan.version != version {
+		return Move{}, jig.Errorf(jig.CodeInternal, "the entity type is of version %s; the extraction began with %s", plan.version, version)
+	}
+	return plan.Advance(ctx, state, facts, at)
+}
+
+func (e *Engine) plan(body []byte) (*Plan, error) {
+	key := sha256.Sum256(body)
+	e.mu.Lock()
+	plan, ok := e.plans[key]
+	e.mu.Unlock()
+	if ok {
+		return plan, nil
+	}
+	kind, err := e.load("the entity type", body)
+	if err != nil {
+		return nil, err
+	}
+	if plan, err = Compile(kind, e.checks); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.plans) >= maxPlans { // rare, and those in use are soon made anew
+		clear(e.plans)
+	}
+	e.plans[key] = plan
+	return plan, nil
+}
