@@ -4,46 +4,330 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
+	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/audit"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/workflows"
 )
 
-// stopping is time to stop in, also when the test has ended.
-func stopping(t *testing.T) (context.Context, context.CancelFunc) {
-	t.Helper()
-	return context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+const racePolicy = `kind: policy
+name: race
+rules:
+  - {name: pair, when: "tool.name == 'test.once' && call.input.name.startsWith('pair')", verdict: ask, approvers: {groups: [finance]}, quorum: 2, not_requester: true}
+  - {name: vast, when: "tool.name == 'test.once' && call.input.name.endsWith('-vast')", verdict: ask, approvers: {people: [cfo]}}
+`
+
+// arena is where schedules of decisions are played: an office with one worker, which any of them may kill.
+type arena struct {
+	office
+	receiver      *receiver
+	restarting    sync.Mutex
+	kills, resets atomic.Int64
 }
 
-// requireAudited checks a tenant's audit chain and returns the entries.
-func (d *desk) requireAudited(tenant string) []jig.AuditEntry {
-	d.t.Helper()
-	var list []jig.AuditEntry
-	chain := audit.NewChain(tenant, 1)
-	var head audit.Head
-	err := d.Audit(d.t.Context(), client.AuditRequest{Tenant: tenant}, func(page client.AuditPage) error {
-		if head == (audit.Head{}) {
-			head = audit.Head{N: page.HeadN, Hash: page.HeadHash}
-		}
-		for _, row := range page.Rows {
-			if broken := chain.Next(row); broken != nil {
-				return fmt.Errorf("broken: %s", broken)
+// restart kills the worker and starts another.
+func (a *arena) restart() {
+	a.restarting.Lock()
+	defer a.restarting.Unlock()
+	a.kill()
+	a.start()
+	a.kills.Add(1)
+}
+
+// match is one schedule: a session, and what the seed has people do to it at the same moments.
+type match struct {
+	*arena
+	random *rand.Rand
+	id     string
+	// names are what the calls send, by call.
+	names map[string]string
+	// log is what was done, for the one who reads a failure.
+	mu  sync.Mutex
+	log []string
+}
+
+func (m *match) note(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.log = append(m.log, fmt.Sprintf(format, args...))
+}
+
+// TestChaosRace plays seeded schedules of decisions that meet each other, killed workers and resets of the workflow: each call
+// ends once and runs at most once, only if it was approved, and log and audit tell the same of it.
+func TestChaosRace(t *testing.T) {
+	t.Parallel()
+	schedules, seed := chaos(t, 500, 60, 12)
+	a := &arena{office: newOffice(t), receiver: newReceiver(t)}
+	a.install("tenant.yaml", a.tenantDocument(""), a.trusting)
+	a.install("race.yaml", racePolicy, a.trusting)
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		id := a.trigger("test.once", map[string]any{"url": a.receiver.URL, "name": "pair-" + jig.NewSessionID()}).SessionID
+		return a.waiting(id).Pending[0].Terms != nil
+	}), "the policy is read within a second")
+
+	list := make([]*match, schedules)
+	var playing sync.WaitGroup
+	slots := make(chan struct{}, 12)
+	for n := range list {
+		list[n] = &match{arena: a, random: rand.New(rand.NewPCG(uint64(seed), uint64(1000+n))), names: map[string]string{}}
+		slots <- struct{}{}
+		playing.Go(func() {
+			defer func() { <-slots }()
+			if err := list[n].play(n); err != nil {
+				t.Errorf("schedule %d, %s: %v\n%s", n, list[n].id, err, strings.Join(list[n].log, "\n"))
 			}
-			var e jig.AuditEntry
-			if err := json.Unmarshal([]byte(row.Entry), &e); err != nil {
-				return fmt.Errorf("row %d: %w", row.N, err)
-			}
-			list = append(list, e)
+		})
+	}
+	playing.Wait()
+	require.False(t, t.Failed())
+	t.Logf("%d schedules, %d killed workers, %d resets", schedules, a.kills.Load(), a.resets.Load())
+	require.Positive(t, a.kills.Load())
+	require.Positive(t, a.resets.Load())
+	rows := map[string][]jig.AuditEntry{}
+	for _, e := range a.requireAudited(a.tenant) {
+		rows[e.SessionID] = append(rows[e.SessionID], e)
+	}
+	for n, m := range list {
+		m.requireOneStory(n, rows[m.id])
+	}
+}
+
+// play starts the session, has the seed's actions done, and brings what is left to an end.
+func (m *match) play(n int) error {
+	if err := m.begin(n); err != nil {
+		return err
+	}
+	for round := range 2 + m.random.IntN(3) {
+		var acting sync.WaitGroup
+		ready := make(chan struct{})
+		for range 2 + m.random.IntN(3) {
+			do := m.action()
+			acting.Go(func() { <-ready; do() })
 		}
-		return nil
+		close(ready)
+		if n%6 == 0 && round == 0 || m.random.IntN(15) == 0 {
+			m.note("kill")
+			m.restart()
+		}
+		if n%4 == 1 && round == 1 || m.random.IntN(8) == 0 {
+			m.reset()
+		}
+		acting.Wait()
+		eventually(m.t.Context(), time.Duration(m.random.IntN(300))*time.Millisecond, func() bool { return false })
+	}
+	return m.end()
+}
+
+// begin starts a single call, or a session of several calls and a question, and waits until something waits.
+func (m *match) begin(n int) error {
+	prefix := []string{"race", "pair"}[m.random.IntN(2)]
+	input := func(call string) string {
+		m.names[call] = fmt.Sprintf("%s-%d-%s", prefix, n, strings.ReplaceAll(call, ".", "-"))
+		return fmt.Sprintf(`{"url":%q,"name":%q,"before":%d,"after":%d}`, m.receiver.URL, m.names[call], m.random.IntN(150), m.random.IntN(150))
+	}
+	m.id = jig.NewSessionID()
+	var err error
+	if m.random.IntN(3) == 0 {
+		in := callInput("test.once", nil)
+		in.Tenant, in.Input = m.tenant, json.RawMessage(input("1.1"))
+		_, err = m.StartCall(m.t.Context(), in, m.id)
+	} else {
+		_, err = m.Start(m.t.Context(), client.StartOptions{
+			Tenant: m.tenant, ID: m.id, DocumentName: "probe.md", Principal: jig.Principal{ID: "tester"},
+			Document: agent(`["*"]`, fmt.Sprintf(`    - when: pass == 1
+      calls:
+        - {tool: test.once, input: %s}
+        - {tool: test.once, input: %s}
+        - {tool: person.ask, input: {question: "Which one?", options: [red, blue]}}
+    - answer: done
+`, input("1.1"), input("1.2"))),
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+	if !eventually(m.t.Context(), patience, func() bool {
+		view, err := m.Status(m.t.Context(), m.tenant, m.id)
+		return err == nil && len(view.Pending) > 0
+	}) {
+		return fmt.Errorf("nothing waits")
+	}
+	return nil
+}
+
+// action is one thing that somebody does to the session, drawn before it is done so that a seed draws the same.
+func (m *match) action() func() {
+	by := []string{"ana", "ben", "cfo", "eve", "tester"}[m.random.IntN(5)]
+	call := []string{"1.1", "1.1", "1.1", "1.2", "1.2", "1.3"}[m.random.IntN(6)]
+	d := jig.Decision{Call: call, By: by, Answer: jig.AnswerApprove}
+	update := m.random.IntN(2) == 0
+	switch what := m.random.IntN(12); what {
+	case 0, 1, 2:
+	case 3, 4:
+		d.Answer, d.Reason = jig.AnswerDeny, "no"
+	case 5, 6:
+		name := m.names[call] + []string{"-edited", "-vast"}[m.random.IntN(2)]
+		d.Input = json.RawMessage(fmt.Sprintf(`{"url":%q,"name":%q}`, m.receiver.URL, name))
+	case 7:
+		d.Answer, d.To = jig.AnswerDelegate, "dora"
+	case 8:
+		d.Digest = "0000"
+	case 9:
+		return func() { m.twice(d) }
+	case 10:
+		reply := jig.Reply{Call: "1.3", By: by, Value: json.RawMessage([]string{`"red"`, `"green"`}[m.random.IntN(2)])}
+		return func() { m.send(update, workflows.SignalAnswer, workflows.UpdateAnswer, reply, reply) }
+	default:
+		if m.random.IntN(3) == 0 {
+			return func() { m.note("cancel: %v", m.Cancel(m.t.Context(), m.tenant, m.id)) }
+		}
+		word := jig.Reconciliation{Call: call, By: by, Outcome: jig.OutcomeGiveUp}
+		return func() { m.send(update, workflows.SignalReconcile, workflows.UpdateReconcile, word, word) }
+	}
+	signal := map[jig.Answer]string{
+		jig.AnswerApprove: workflows.SignalApprove, jig.AnswerDeny: workflows.SignalDeny, jig.AnswerDelegate: workflows.SignalDelegate,
+	}[d.Answer]
+	bare := d
+	bare.Answer = ""
+	return func() {
+		m.send(update, signal, workflows.UpdateDecide, bare, workflows.Decisions{Decisions: []jig.Decision{d}})
+	}
+}
+
+// send does one thing by signal or by update. What goes wrong on the way (no worker, a session that has ended) is noted alone: the
+// checks at the end are about what became of the calls.
+func (m *match) send(update bool, signal, name string, payload, updatePayload any) {
+	if !update {
+		m.note("signal %s %+v: %v", signal, payload, shared.temporal.SignalWorkflow(m.t.Context(), m.id, "", signal, payload))
+		return
+	}
+	answer, err := m.updateOnce(name, name+"-"+jig.NewSessionID(), updatePayload)
+	m.note("update %s %+v: %+v %v", name, updatePayload, answer, err)
+}
+
+func (m *match) updateOnce(name, updateID string, payload any) (workflows.DecideResult, error) {
+	var answer workflows.DecideResult
+	ctx, cancel := context.WithTimeout(m.t.Context(), 40*time.Second)
+	defer cancel()
+	handle, err := shared.temporal.UpdateWorkflow(ctx, sdk.UpdateWorkflowOptions{
+		UpdateID: updateID, WorkflowID: m.id, UpdateName: name, Args: []any{payload}, WaitForStage: sdk.WorkflowUpdateStageCompleted,
 	})
-	require.NoError(d.t, err)
-	require.Nil(d.t, chain.End(head))
-	require.NotEmpty(d.t, list)
-	return list
+	if err == nil {
+		err = handle.Get(ctx, &answer)
+	}
+	return answer, err
+}
+
+// twice sends the same signal twice, and the same update twice at the same moment: both get the same answer.
+func (m *match) twice(d jig.Decision) {
+	id := "twice-" + jig.NewSessionID()
+	payload := workflows.Decisions{Decisions: []jig.Decision{d}}
+	var answers [2]workflows.DecideResult
+	var errs [2]error
+	var sending sync.WaitGroup
+	for i := range answers {
+		sending.Go(func() { answers[i], errs[i] = m.updateOnce(workflows.UpdateDecide, id, payload) })
+	}
+	sending.Wait()
+	m.note("twice %+v: %+v %v", d, answers, errs)
+	if errs[0] == nil && errs[1] == nil && !slices.Equal(answers[0].Decisions, answers[1].Decisions) {
+		m.t.Errorf("%s: one update has two answers: %+v", m.id, answers)
+	}
+	d.Answer = ""
+	for range 2 {
+		m.note("signal twice: %v", shared.temporal.SignalWorkflow(m.t.Context(), m.id, "", workflows.SignalApprove, d))
+	}
+}
+
+// reset begins the current run anew from its first task.
+func (m *match) reset() {
+	described, err := shared.temporal.DescribeWorkflowExecution(m.t.Context(), m.id, "")
+	if err == nil && described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		_, err = shared.temporal.ResetWorkflowExecution(m.t.Context(), &workflowservicepb.ResetWorkflowExecutionRequest{
+			Namespace: shared.stack.Namespace(), WorkflowExecution: described.GetWorkflowExecutionInfo().GetExecution(),
+			Reason: "a test", RequestId: jig.NewSessionID(), WorkflowTaskFinishEventId: 3,
+		})
+		if err == nil {
+			m.resets.Add(1)
+		}
+	}
+	m.note("reset: %v", err)
+}
+
+// end decides what still waits, until the session is over for the store and for Temporal.
+func (m *match) end() error {
+	deny := m.random.IntN(3) == 0
+	over := eventually(m.t.Context(), 3*time.Minute, func() bool {
+		view, err := m.Status(m.t.Context(), m.tenant, m.id)
+		if err != nil {
+			return false
+		}
+		for _, p := range view.Pending {
+			m.settle(p, deny)
+		}
+		if !view.Status.Final() {
+			eventually(m.t.Context(), 300*time.Millisecond, func() bool { return false })
+			return false
+		}
+		described, err := shared.temporal.DescribeWorkflowExecution(m.t.Context(), m.id, "")
+		return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	})
+	if !over {
+		view, err := m.Status(m.t.Context(), m.tenant, m.id)
+		return fmt.Errorf("it does not end: %+v, %w", view, err)
+	}
+	return nil
+}
+
+// reviewers are those who together may decide whatever waits.
+func reviewers() []string { return []string{"ana", "ben", "cfo", "dora"} }
+
+// settle answers one thing that waits. What became of an effect in doubt is said some seconds after it came into doubt: after a
+// reset, the attempt that is not listened to any more may still be about to have it.
+func (m *match) settle(p jig.Pending, deny bool) {
+	switch p.Kind {
+	case jig.PendingQuestion:
+		m.send(true, "", workflows.UpdateAnswer, nil, jig.Reply{Call: p.Call, By: "ana", Value: json.RawMessage(`"blue"`)})
+	case jig.PendingReconcile:
+		if time.Since(p.RequestedAt) < 3*time.Second {
+			return
+		}
+		outcome := jig.OutcomeNotHappened
+		if m.executions(p.Call) > 0 {
+			outcome = jig.OutcomeHappened
+		}
+		for _, by := range reviewers() {
+			m.send(true, "", workflows.UpdateReconcile, nil, jig.Reconciliation{Call: p.Call, By: by, Outcome: outcome})
+		}
+	case jig.PendingApproval:
+		for _, by := range reviewers() {
+			answer := jig.AnswerApprove
+			if deny {
+				answer = jig.AnswerDeny
+			}
+			m.send(true, "", workflows.UpdateDecide, nil, jig.Decision{Call: p.Call, By: by, Answer: answer})
+		}
+	}
+}
+
+// executions is how often a call's effect reached the outside, as it was asked for or changed.
+func (m *match) executions(call string) int {
+	sum := 0
+	for _, suffix := range []string{"", "-edited", "-vast"} {
+		requests, _ := m.receiver.count(m.names[call] + suffix)
+		sum += requests
+	}
+	return sum
 }

@@ -85,7 +85,7 @@ func (h *house) deploy() {
 	program, err := os.ReadFile(shared.worker)
 	require.NoError(h.t, err)
 	h.binary = filepath.Join(h.dir, "worker-2")
-	require.NoError(h.t, os.WriteFile(h.binary, append(program, "another version"...), 0o755)) //nolint:gosec // it is a program
+	require.NoError(h.t, os.WriteFile(h.binary, append(program, "another version"...), 0o755))
 	h.settings = []string{"JIG_TEST_REVISION=2"}
 }
 
@@ -124,7 +124,7 @@ func (h *house) builds(id string) map[string]bool {
 	for iter.HasNext() {
 		event, err := iter.Next()
 		require.NoError(h.t, err)
-		if build := event.GetWorkflowTaskCompletedEventAttributes().GetWorkerVersion().GetBuildId(); build != "" {
+		if build := event.GetWorkflowTaskCompletedEventAttributes().GetWorkerVersion().GetBuildId(); build != "" { //nolint:staticcheck // this worker has no deployment, whose name would replace it
 			seen[build] = true
 		}
 	}

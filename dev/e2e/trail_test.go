@@ -1,0 +1,178 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/client"
+)
+
+// stopping is time to stop in, also when the test has ended.
+func stopping(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+}
+
+// requireAudited checks a tenant's audit chain and returns the entries.
+func (d *desk) requireAudited(tenant string) []jig.AuditEntry {
+	d.t.Helper()
+	var list []jig.AuditEntry
+	chain := audit.NewChain(tenant, 1)
+	var head audit.Head
+	err := d.Audit(d.t.Context(), client.AuditRequest{Tenant: tenant}, func(page client.AuditPage) error {
+		if head == (audit.Head{}) {
+			head = audit.Head{N: page.HeadN, Hash: page.HeadHash}
+		}
+		for _, row := range page.Rows {
+			if broken := chain.Next(row); broken != nil {
+				return fmt.Errorf("broken: %s", broken)
+			}
+			var e jig.AuditEntry
+			if err := json.Unmarshal([]byte(row.Entry), &e); err != nil {
+				return fmt.Errorf("row %d: %w", row.N, err)
+			}
+			list = append(list, e)
+		}
+		return nil
+	})
+	require.NoError(d.t, err)
+	require.Nil(d.t, chain.End(head))
+	require.NotEmpty(d.t, list)
+	return list
+}
+
+// requireOneStory checks what the log says of each call against the audit and against what reached the outside.
+func (m *match) requireOneStory(n int, rows []jig.AuditEntry) {
+	m.t.Helper()
+	told, err := m.Events(m.t.Context(), m.tenant, m.id, 0)
+	require.NoError(m.t, err)
+	done := func() string { return fmt.Sprintf("schedule %d, %s:\n%s", n, m.id, strings.Join(m.log, "\n")) }
+	stories := map[string]*story{}
+	for _, e := range told {
+		if stories[e.CallID] == nil {
+			stories[e.CallID] = &story{}
+		}
+		stories[e.CallID].tell(e)
+	}
+	audited := map[string][]string{}
+	for _, e := range rows {
+		audited[e.Call] = append(audited[e.Call], string(e.Kind)+" "+e.By)
+	}
+	for call, s := range stories {
+		require.Equal(m.t, s.decisions, audited[call], "%s: log and audit differ; %s", call, done())
+		delete(audited, call)
+		if call == "" || s.opened == 0 {
+			continue
+		}
+		require.LessOrEqual(m.t, s.closed, s.opened, "%s was decided twice; %s", call, done())
+		require.Equal(m.t, 1, s.ends, "%s has one end; %s", call, done())
+		if m.names[call] == "" {
+			continue
+		}
+		ran := m.executions(call)
+		require.LessOrEqual(m.t, ran, 1, "%s ran %d times; %s", call, ran, done())
+		if ran > 0 {
+			require.True(m.t, s.approved && !s.denied, "%s ran and was not approved; %s", call, done())
+		}
+		if s.succeeded {
+			require.Equal(m.t, 1, ran, "%s is said to have succeeded; %s", call, done())
+		}
+	}
+	require.Empty(m.t, audited, "rows of the audit that the log knows nothing of; %s", done())
+}
+
+// story is what a session's log tells of one call.
+type story struct {
+	// decisions are the rows that the audit must have, in order.
+	decisions []string
+	// opened counts what was asked of people, closed the final answers, ends how often the call ended.
+	opened, closed, ends int
+	// open says that something waits, or that an approval was not used yet.
+	open                        bool
+	approved, denied, succeeded bool
+}
+
+func (s *story) tell(e jig.Event) {
+	var data struct {
+		By         string          `json:"by"`
+		Edited     json.RawMessage `json:"edited"`
+		Readmitted bool            `json:"readmitted"`
+		Pending    json.RawMessage `json:"pending"`
+	}
+	_ = json.Unmarshal(e.Data, &data) //nolint:errcheck // what has no such members has none
+	decided := func(kind jig.AuditKind, final bool) {
+		s.decisions = append(s.decisions, string(kind)+" "+data.By)
+		if final {
+			s.closed++
+			s.open = false
+		}
+	}
+	switch e.Type { //nolint:exhaustive // the others decide nothing
+	case jig.EventToolNeedsApproval, jig.EventToolAsked:
+		s.opened++
+		s.open = true
+	case jig.EventToolOutcomeUnknown:
+		if data.Pending == nil { // the session was cancelled: nobody is asked
+			s.ends++
+			s.withdrawn()
+			return
+		}
+		s.opened++
+		s.open = true
+	case jig.EventToolStarted:
+		s.open = false
+	case jig.EventToolApproved:
+		s.approved = true
+		kind := jig.AuditApproved
+		if data.Edited != nil {
+			kind = jig.AuditEdited
+		}
+		decided(kind, true)
+		s.open = true // until it is used
+	case jig.EventToolEdited:
+		decided(jig.AuditEdited, true)
+	case jig.EventApprovalVoted:
+		decided(jig.AuditVoted, false)
+	case jig.EventApprovalDelegated:
+		decided(jig.AuditDelegated, false)
+	case jig.EventDecisionRefused:
+		decided(jig.AuditRefused, false)
+	case jig.EventToolReconciled:
+		decided(jig.AuditReconciled, true)
+	case jig.EventToolAnswered:
+		decided(jig.AuditAnswered, true)
+	case jig.EventToolDenied:
+		s.denied = true
+		s.ends++
+		decided(jig.AuditDenied, true)
+	case jig.EventToolExpired:
+		kind := jig.AuditWithdrawn
+		if !data.Readmitted {
+			kind = jig.AuditExpired
+			s.ends++
+		}
+		decided(kind, true)
+	case jig.EventToolCompleted:
+		s.succeeded = true
+		s.ends++
+	case jig.EventToolFailed, jig.EventToolCancelled:
+		s.ends++
+		s.withdrawn()
+	}
+}
+
+// withdrawn is said of what still waited, or was not used, when the session was cancelled.
+func (s *story) withdrawn() {
+	if s.open {
+		s.open = false
+		s.decisions = append(s.decisions, string(jig.AuditWithdrawn)+" ")
+	}
+}
