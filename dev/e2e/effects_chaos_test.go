@@ -1,0 +1,200 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// newLedgerReceiver is a receiver as one with idempotency keys is: the first request of a key has the effect and is answered
+// with 201, the others are answered with 200. Requests without a key are told apart by their name.
+func newLedgerReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{names: map[string]int{}, keys: map[string]map[string]int{}}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			return // a killed worker's half request is no request
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		name, key := string(body), request.Header.Get("Idempotency-Key")
+		r.names[name]++
+		if r.keys[name] == nil {
+			r.keys[name] = map[string]int{}
+		}
+		r.keys[name][key]++
+		status := http.StatusOK
+		if r.keys[name][key] == 1 {
+			status = http.StatusCreated
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// supervise keeps some workers of a desk running, each started anew when it is killed, and counts those deaths.
+func (d *desk) supervise(ctx context.Context, workers int, deaths *atomic.Int64) (stop func()) {
+	d.t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				worker := exec.CommandContext(ctx, shared.worker)
+				worker.Env, worker.Dir = d.env, d.dir
+				worker.Stdout, worker.Stderr = d.log, d.log
+				worker.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+				err := worker.Run()
+				if ctx.Err() != nil {
+					return
+				}
+				status, ok := worker.ProcessState.Sys().(syscall.WaitStatus)
+				if !ok || !status.Signaled() || status.Signal() != syscall.SIGKILL {
+					d.t.Errorf("a worker ended by itself: %v", err)
+					return
+				}
+				deaths.Add(1)
+			}
+		})
+	}
+	return func() { cancel(); running.Wait() }
+}
+
+// cutCall is a call whose worker is killed after its first effect, or before it, or not at all.
+type cutCall struct {
+	session, name string
+	keyed         bool
+	cut           string
+}
+
+// cut makes the call as the seed has it and waits for its result.
+func (o office) cut(r *receiver, c cutCall, before int) workflows.CallResult {
+	tool := "test.cut_once"
+	if c.keyed {
+		tool = "test.cut"
+	}
+	input := map[string]any{"url": r.URL, "name": c.name, "before": before}
+	if c.cut != "" {
+		input["cut"] = c.cut
+	}
+	in := callInput(tool, input)
+	in.Tenant = o.tenant
+	var result workflows.CallResult
+	var err error
+	if _, err = o.StartCall(o.t.Context(), in, c.session); err == nil {
+		result, err = o.WaitCall(o.t.Context(), o.tenant, c.session)
+	}
+	if err != nil {
+		o.t.Errorf("%s %+v: %v", c.session, c, err)
+	}
+	return result
+}
+
+// reconcile tells the truth about the tenant's unknown outcomes until it is stopped. Who tells it has to look after the worker
+// that was in doubt has gone: a call is asked about when its worker is not heard any more.
+func (o office) reconcile(r *receiver, stop <-chan struct{}) {
+	for {
+		waiting, err := o.Approvals(o.t.Context(), o.tenant, "")
+		if err != nil {
+			waiting = nil // no worker lives at the moment
+		}
+		for _, p := range waiting {
+			if p.Kind != jig.PendingReconcile {
+				o.t.Errorf("%s waits for a person: %+v", p.SessionID, p)
+				continue
+			}
+			o.answerOne(r, p.SessionID, p)
+		}
+		select {
+		case <-stop:
+			return
+		case <-o.t.Context().Done():
+			return
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+// TestChaosEffects kills workers between an effect and its report: a keyed effect is had once and its call succeeds without a
+// person; an unkeyed one is had at most once, and a person is asked what became of it.
+func TestChaosEffects(t *testing.T) {
+	t.Parallel()
+	kills, seed := chaos(t, 1000, 150, 20)
+	random := rand.New(rand.NewPCG(uint64(seed), 4))
+	o, r := office{desk: newDesk(t)}, newLedgerReceiver(t)
+	o.tenant = "cut-" + strings.ToLower(o.queue[len(o.queue)-8:])
+	var deaths atomic.Int64
+	t.Cleanup(o.supervise(t.Context(), 4, &deaths))
+	stop := make(chan struct{})
+	var answering, calling sync.WaitGroup
+	answering.Go(func() { o.reconcile(r, stop) })
+
+	var all []cutCall
+	began := time.Now()
+	for slots := make(chan struct{}, 40); deaths.Load() < int64(kills); {
+		require.Less(t, time.Since(began), 20*time.Minute, "only %d of %d kills", deaths.Load(), kills)
+		c := cutCall{
+			session: jig.NewSessionID(), name: fmt.Sprintf("c%d", len(all)), keyed: random.IntN(3) > 0,
+			cut: []string{"after", "after", "after", "before", ""}[random.IntN(5)],
+		}
+		before := random.IntN(40)
+		eventually(t.Context(), time.Duration(random.IntN(200))*time.Millisecond, func() bool { return false }) // they fall into different lives
+		slots <- struct{}{}
+		all = append(all, c)
+		calling.Go(func() {
+			defer func() { <-slots }()
+			if result := o.cut(r, c, before); result.Status != jig.CallSucceeded {
+				t.Errorf("%s %+v: %+v", c.session, c, result)
+			}
+		})
+	}
+	calling.Wait()
+	close(stop)
+	answering.Wait()
+	t.Logf("%d kills of workers in %s, %d calls", deaths.Load(), time.Since(began).Round(time.Second), len(all))
+	o.requireEffects(r, all)
+}
+
+// requireEffects checks what reached the outside, and what the log says of it.
+func (o office) requireEffects(r *receiver, all []cutCall) {
+	o.t.Helper()
+	again, asked := 0, 0
+	for _, c := range all {
+		requests, keys := r.count(c.name)
+		require.Equal(o.t, 1, keys, "%+v: all attempts have one key, and so one effect", c)
+		unknown := len(o.told(c.session, jig.EventToolOutcomeUnknown))
+		if c.keyed {
+			require.Zero(o.t, unknown, "%+v: nobody is asked about a keyed effect", c)
+			if c.cut == "after" {
+				require.Greater(o.t, requests, 1, "%+v: the attempt that was cut off is made good by another", c)
+				again++
+			}
+			continue
+		}
+		require.Equal(o.t, 1, requests, "%+v: an unkeyed effect happens once", c)
+		if c.cut != "" {
+			require.Positive(o.t, unknown, "%+v: somebody is asked", c)
+			require.Len(o.t, o.told(c.session, jig.EventToolReconciled), unknown, "%+v: and answers", c)
+			asked++
+		}
+	}
+	require.Positive(o.t, again, "no keyed effect was cut off")
+	require.Positive(o.t, asked, "no unkeyed effect was cut off")
+}
