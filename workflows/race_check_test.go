@@ -182,6 +182,7 @@ func (p *play) checkAgreement(r record) {
 	told, kept := map[string][]string{}, map[string][]string{}
 	open := map[string]bool{}
 	for _, e := range r.events {
+		p.tally[e.Type]++
 		var f fact
 		require.NoError(p.t, json.Unmarshal(e.Data, &f))
 		if tells := telling(e, f, open); tells != "" {

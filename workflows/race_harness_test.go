@@ -72,6 +72,8 @@ type arena struct {
 	chain       *audit.Chain
 	// audited is the number of the last audit row that was looked at.
 	audited int64
+	// tally counts the events of the sessions by type.
+	tally map[jig.EventType]int
 
 	mu    sync.Mutex
 	plays map[string]*play
@@ -79,7 +81,7 @@ type arena struct {
 
 func newArena(t *testing.T, db *store.DB) *arena {
 	t.Helper()
-	a := &arena{db: db, tenant: storetest.Tenant(t), composer: compose.NewEngine(), plays: map[string]*play{}}
+	a := &arena{db: db, tenant: storetest.Tenant(t), composer: compose.NewEngine(), plays: map[string]*play{}, tally: map[jig.EventType]int{}}
 	a.chain = newChain(a.tenant)
 	var err error
 	a.registry, err = tools.NewRegistry(append(person.Tools(), a.tools()...)...)

@@ -34,10 +34,17 @@ const arenas = 4
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
+	var all [arenas]*arena
+	t.Cleanup(func() {
+		if *raceCount >= 300 && !t.Failed() {
+			requireAll(t, all[:])
+		}
+	})
 	for n := range arenas {
 		t.Run(fmt.Sprintf("arena=%d", n), func(t *testing.T) {
 			t.Parallel()
 			a := newArena(t, db)
+			all[n] = a
 			for i := n; i < *raceCount; i += arenas {
 				seed := *raceSeed + uint64(i)
 				if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { a.race(t, seed) }) {
@@ -47,6 +54,29 @@ func TestRaces(t *testing.T) {
 		})
 	}
 }
+
+// requireAll: the schedules together have brought about everything that they are there for.
+func requireAll(t *testing.T, all []*arena) {
+	t.Helper()
+	tally := map[jig.EventType]int{}
+	for _, a := range all {
+		for kind, n := range a.tally {
+			tally[kind] += n
+		}
+	}
+	t.Log(tally)
+	for _, kind := range []jig.EventType{
+		jig.EventToolApproved, jig.EventApprovalVoted, jig.EventToolDenied, jig.EventToolEdited, jig.EventApprovalDelegated, jig.EventDecisionRefused,
+		jig.EventToolExpired, jig.EventToolOutcomeUnknown, jig.EventToolReconciled, jig.EventGrantCreated, jig.EventGrantUsed, jig.EventApprovalReminded,
+		jig.EventApprovalEscalated, jig.EventSessionPaused, jig.EventSessionCanceled, jig.EventSessionFailed, jig.EventSessionCompleted, jig.EventToolSkipped,
+		continued,
+	} {
+		require.NotZero(t, tally[kind], "%s never came about: %v", kind, tally)
+	}
+}
+
+// continued stands for a run that went on as a new one within a pass or a call.
+const continued jig.EventType = "continued"
 
 // race plays one schedule and checks what came of it.
 func (a *arena) race(t *testing.T, seed uint64) {
@@ -65,6 +95,9 @@ func (a *arena) race(t *testing.T, seed uint64) {
 	s.checkGrants()
 	s.checkEnd()
 	s.tidy()
+	if s.history == 0 && s.estimated && s.runs > len(s.turns)+1 {
+		a.tally[continued]++
+	}
 }
 
 // tidy leaves nothing behind that would concern the next schedule.
@@ -147,7 +180,7 @@ func newSchedule(t *testing.T, a *arena, seed uint64) *schedule {
 	rules := fmt.Sprintf(raceRules[name].rules, onExpiry)
 	s := &schedule{play: a.play(t, ruled(t, raceDocument(rules))), r: r, rule: name + ", on expiry " + onExpiry, shown: map[string][]string{}}
 	s.needs, s.seed = raceRules[name].needs, seed
-	if r.IntN(4) == 0 {
+	if r.IntN(3) == 0 {
 		s.cuts = 50
 	}
 	if r.IntN(6) == 0 {
@@ -202,7 +235,8 @@ func (s *schedule) begin() {
 
 // act adds one thing that somebody does, at the moment of the one before it or some time later.
 func (s *schedule) act(denying policy.Set) {
-	s.clock += oneOf(s.r, 0, 0, 0, time.Second, time.Second, 10*time.Second, 2*time.Minute, 11*time.Minute, 31*time.Minute, 61*time.Minute)
+	s.clock += oneOf(s.r, 0, 0, 0, 0, 0, time.Second, time.Second, time.Second, 10*time.Second, 10*time.Second, time.Minute, time.Minute,
+		11*time.Minute, 11*time.Minute, 31*time.Minute, 61*time.Minute)
 	target := oneOf(s.r, s.targets...)
 	switch n := s.r.IntN(100); {
 	case n < 30:
