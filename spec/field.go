@@ -1,0 +1,184 @@
+package spec
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// Limits of the fields of an entity type.
+const (
+	// MaxFieldDepth is how deep fields nest: a field of the entity itself is at 1, those of an object and the items of an array
+	// are one deeper.
+	MaxFieldDepth = 5
+	// MaxFields bounds the fields of an entity type, nested ones included.
+	MaxFields = 500
+	// maxPattern is the longest pattern of a text, in bytes.
+	maxPattern = 1_000
+	// maxURL is the longest URL, in bytes; maxEmail the longest address (RFC 5321, 4.5.3.1.3, less its angle brackets).
+	maxURL, maxEmail = 2_048, 254
+)
+
+// What values of the types that are texts of a form look like. Patterns are whole: nothing else stands before or after.
+// They are written so that Go and ECMA-262, which JSON Schema refers to, read them alike.
+const (
+	// Years are 0001 to 9999: PostgreSQL has no year 0.
+	yearForm = `(?:[0-9]{3}[1-9]|[0-9]{2}[1-9][0-9]|[0-9][1-9][0-9]{2}|[1-9][0-9]{3})`
+	leapForm = `(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)`
+	dateForm = `(?:` + yearForm + `-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))|` +
+		leapForm + `-02-29)`
+	timeForm = `(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])`
+
+	pathForm = `[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2}`
+	hostForm = `[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)*\.?`
+	urlForm  = `[Hh][Tt][Tt][Pp][Ss]?://` + hostForm + `(?::[0-9]{1,5})?(?:/(?:` + pathForm + `)*)?(?:\?(?:` + pathForm + `|\?)*)?(?:#(?:` + pathForm + `|\?)*)?`
+
+	atomForm  = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+	labelForm = `[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?`
+
+	datePatternText   = `^` + dateForm + `$`
+	momentPatternText = `^` + dateForm + `T` + timeForm + `$`
+	urlPatternText    = `^` + urlForm + `$`
+	emailPatternText  = `^` + atomForm + `(?:\.` + atomForm + `)*@` + labelForm + `(?:\.` + labelForm + `)*$`
+	// localPatternText is what the local part of an address is bounded by (RFC 5321, 4.5.3.1.1).
+	localPatternText    = `^[^@]{1,64}@`
+	phonePatternText    = `^\+[1-9][0-9]{1,14}$`
+	mediaPatternText    = `^(?:` + jig.ArtifactPrefix + `[a-z0-9]{26}|` + urlForm + `)$`
+	relationPatternText = `^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`
+)
+
+var (
+	datePattern     = regexp.MustCompile(datePatternText)
+	momentPattern   = regexp.MustCompile(momentPatternText)
+	urlPattern      = regexp.MustCompile(urlPatternText)
+	emailPattern    = regexp.MustCompile(emailPatternText)
+	localPattern    = regexp.MustCompile(localPatternText)
+	phonePattern    = regexp.MustCompile(phonePatternText)
+	mediaPattern    = regexp.MustCompile(mediaPatternText)
+	relationPattern = regexp.MustCompile(relationPatternText)
+)
+
+// textForm is the form of a type whose values are texts of one.
+type textForm struct {
+	// format is JSON Schema's name for it; empty when it has none.
+	format  string
+	pattern *regexp.Regexp
+	// limit is the longest value in characters; 0 for what the pattern bounds.
+	limit int
+	// what a value is, for messages.
+	what string
+}
+
+// textFormOf is the form of a type's values; the zero form for a type whose values have none.
+func textFormOf(f *jig.Field) textForm {
+	switch f.Type { //nolint:exhaustive // the others are no texts of a form
+	case jig.FieldDate:
+		if f.Time {
+			return textForm{format: "date-time", pattern: momentPattern, what: "a time such as 2026-01-31T12:00:00Z (RFC 3339)"}
+		}
+		return textForm{format: "date", pattern: datePattern, what: "a date such as 2026-01-31"}
+	case jig.FieldURL:
+		return textForm{format: "uri", pattern: urlPattern, limit: maxURL, what: "an http or https address such as https://example.com/a"}
+	case jig.FieldEmail:
+		return textForm{format: "email", pattern: emailPattern, limit: maxEmail, what: "an e-mail address such as ana@example.com"}
+	case jig.FieldPhone:
+		return textForm{pattern: phonePattern, what: "a phone number such as +4930123456 (E.164)"}
+	case jig.FieldMedia:
+		return textForm{pattern: mediaPattern, limit: maxURL, what: "an artifact's id (" + jig.ArtifactPrefix + "…) or an http or https address"}
+	case jig.FieldRelation:
+		return textForm{pattern: relationPattern, what: "an entity's id"}
+	}
+	return textForm{}
+}
+
+// Displays lists the variants that a type is shown in, on forms and pages; the first one is meant when a field names none.
+// It is empty for a type that does not exist.
+func Displays(t jig.FieldType) []string {
+	switch t {
+	case jig.FieldText:
+		return []string{"line", "paragraph", "markdown", "code", "heading"}
+	case jig.FieldNumber:
+		return []string{"plain", "percent", "rating", "progress", "bytes"}
+	case jig.FieldBoolean:
+		return []string{"checkbox", "toggle", "yes_no"}
+	case jig.FieldDate:
+		return []string{"calendar", "relative"}
+	case jig.FieldEnum:
+		return []string{"select", "radio", "badge"}
+	case jig.FieldURL:
+		return []string{"link", "preview", "embed"}
+	case jig.FieldEmail:
+		return []string{"mailto", "plain"}
+	case jig.FieldPhone:
+		return []string{"tel", "plain"}
+	case jig.FieldMedia:
+		return []string{"file", "image", "video", "audio"}
+	case jig.FieldRelation:
+		return []string{"link", "card", "list"}
+	case jig.FieldObject:
+		return []string{"group", "inline", "json"}
+	case jig.FieldArray:
+		return []string{"list", "table", "tags"}
+	}
+	return nil
+}
+
+// typeKeys are the keys that a type has beside those of every field.
+func typeKeys(t jig.FieldType) []string {
+	switch t {
+	case jig.FieldText:
+		return []string{"min_length", "max_length", "pattern"}
+	case jig.FieldNumber:
+		return []string{"minimum", "maximum", "integer"}
+	case jig.FieldDate:
+		return []string{"time"}
+	case jig.FieldEnum:
+		return []string{"options"}
+	case jig.FieldRelation:
+		return []string{"target", "many", "min_length", "max_length"}
+	case jig.FieldObject:
+		return []string{"fields"}
+	case jig.FieldArray:
+		return []string{"items", "min_length", "max_length"}
+	case jig.FieldBoolean, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+	}
+	return nil
+}
+
+// ownKeys are the keys that some types have, in the order in which they are told of.
+func ownKeys() []string {
+	var all []string
+	for _, t := range jig.FieldTypes() {
+		for _, key := range typeKeys(t) {
+			if !slices.Contains(all, key) {
+				all = append(all, key)
+			}
+		}
+	}
+	return all
+}
+
+// typesWith names the types that have a key, for hints.
+func typesWith(key string) string {
+	var names []string
+	for _, t := range jig.FieldTypes() {
+		if slices.Contains(typeKeys(t), key) {
+			names = append(names, string(t))
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// FieldLabel is what people are shown for a field: its label, or its name with blanks and a capital.
+func FieldLabel(f jig.Field) string {
+	if f.Label != "" || f.Name == "" {
+		return f.Label
+	}
+	words := strings.Join(strings.FieldsFunc(f.Name, func(r rune) bool { return r == '_' }), " ")
+	if words == "" {
+		return f.Name
+	}
+	return strings.ToUpper(words[:1]) + words[1:]
+}

@@ -1,0 +1,294 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+)
+
+// maxViolations bounds how many places of a value are reported.
+const maxViolations = 50
+
+// CheckField checks a value against a field. The error is INVALID_INPUT; its violations name each wrong place by a JSON
+// pointer that begins with the field's name (with nothing for a field without one), and its Field is the first of them. A
+// value fits when FieldSchema's schema accepts it, which says the same. Null fits no field: leave the value out.
+func CheckField(f jig.Field, value json.RawMessage) error {
+	at := ""
+	if f.Name != "" {
+		at = "/" + pointerToken(f.Name)
+	}
+	v, err := readJSON(value)
+	if err != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "the value cannot be read: %w", err).WithField(at)
+	}
+	var c fieldChecker
+	c.value(&f, at, v)
+	return c.err()
+}
+
+// CheckContent checks the content of an entity, a JSON object, against the fields of its type: no field that the type does
+// not have, and every value fits its own. With partial, required fields may be missing: of a change, and of an entity whose
+// tasks are still to run. The error is that of CheckField, with pointers into the content.
+func CheckContent(t jig.EntityType, content json.RawMessage, partial bool) error {
+	v, err := readJSON(content)
+	if err != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "the content cannot be read: %w", err)
+	}
+	var c fieldChecker
+	c.object(t.Fields, "", v, partial)
+	return c.err()
+}
+
+func pointerToken(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+// fieldChecker collects what is wrong with a value.
+type fieldChecker struct{ violations []jig.Violation }
+
+func (c *fieldChecker) add(at, format string, args ...any) {
+	if len(c.violations) < maxViolations {
+		c.violations = append(c.violations, jig.Violation{Pointer: at, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (c *fieldChecker) err() error {
+	if len(c.violations) == 0 {
+		return nil
+	}
+	first := c.violations[0]
+	e := jig.Errorf(jig.CodeInvalidInput, "%s", first.Message).WithField(first.Pointer)
+	if len(c.violations) > 1 {
+		e.Message += fmt.Sprintf(", and %d more problems", len(c.violations)-1)
+	}
+	e.Violations = c.violations
+	return e
+}
+
+// jsonKind names what a value is, for messages.
+func jsonKind(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "true or false"
+	case json.Number:
+		return "a number"
+	case string:
+		return "text"
+	case []any:
+		return "a list"
+	}
+	return "an object"
+}
+
+// wrong reports a value that is not of the kind that is wanted.
+func (c *fieldChecker) wrong(at, want string, v any) {
+	if v == nil {
+		c.add(at, "this must be %s, not null; leave the key out when there is no value", want)
+		return
+	}
+	c.add(at, "this must be %s, not %s", want, jsonKind(v))
+}
+
+func (c *fieldChecker) value(f *jig.Field, at string, v any) {
+	switch f.Type {
+	case jig.FieldText:
+		c.text(f, at, v)
+	case jig.FieldNumber:
+		c.number(f, at, v)
+	case jig.FieldBoolean:
+		if _, ok := v.(bool); !ok {
+			c.wrong(at, "true or false", v)
+		}
+	case jig.FieldEnum:
+		if s, ok := v.(string); !ok {
+			c.wrong(at, "text", v)
+		} else if !slices.Contains(f.Options, s) {
+			c.add(at, "%s is none of the options; %s", clipped(s), optionsHint(s, f.Options))
+		}
+	case jig.FieldObject:
+		c.object(f.Fields, at, v, false)
+	case jig.FieldArray:
+		c.list(f, at, v, func(at string, item any) { c.value(f.Items, at, item) })
+	case jig.FieldRelation:
+		if f.Many {
+			c.relations(f, at, v)
+			return
+		}
+		c.formed(f, at, v)
+	case jig.FieldDate, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+		c.formed(f, at, v)
+	default:
+		c.add(at, "the field is of type %q, which does not exist", f.Type)
+	}
+}
+
+// clipped quotes a text, cut to a length for messages.
+func clipped(text string) string { return strconv.Quote(oneLine(text, 80)) }
+
+func optionsHint(s string, options []string) string {
+	if hint := Suggest(s, options); hint != "" {
+		return hint
+	}
+	const shown = 10
+	if len(options) > shown {
+		return fmt.Sprintf("they are %s and %d more", strings.Join(options[:shown], ", "), len(options)-shown)
+	}
+	return "they are " + strings.Join(options, ", ")
+}
+
+func (c *fieldChecker) text(f *jig.Field, at string, v any) {
+	s, ok := v.(string)
+	if !ok {
+		c.wrong(at, "text", v)
+		return
+	}
+	c.length(f, at, utf8.RuneCountInString(s), "characters")
+	if f.Pattern == "" {
+		return
+	}
+	pattern, err := regexp.Compile(f.Pattern)
+	switch {
+	case err != nil:
+		c.add(at, "the field's pattern %s does not compile", clipped(f.Pattern))
+	case !pattern.MatchString(s):
+		c.add(at, "%s does not match the pattern %s", clipped(s), f.Pattern)
+	}
+}
+
+func (c *fieldChecker) length(f *jig.Field, at string, n int, unit string) {
+	if f.MinLength != nil && n < *f.MinLength {
+		c.add(at, "this has %d %s; at least %d are needed", n, unit, *f.MinLength)
+	}
+	if f.MaxLength != nil && n > *f.MaxLength {
+		c.add(at, "this has %d %s; at most %d are allowed", n, unit, *f.MaxLength)
+	}
+}
+
+func (c *fieldChecker) number(f *jig.Field, at string, v any) {
+	literal, ok := v.(json.Number)
+	if !ok {
+		c.wrong(at, "a number", v)
+		return
+	}
+	n, ok := new(big.Rat).SetString(literal.String())
+	if !ok {
+		c.add(at, "%s is not a number", clipped(literal.String()))
+		return
+	}
+	if f.Integer && !n.IsInt() {
+		c.add(at, "%s is not a whole number", literal)
+	}
+	if low := decimal(f.Minimum); low != nil && n.Cmp(low) < 0 {
+		c.add(at, "%s is less than %s", literal, shortNumber(*f.Minimum))
+	}
+	if high := decimal(f.Maximum); high != nil && n.Cmp(high) > 0 {
+		c.add(at, "%s is more than %s", literal, shortNumber(*f.Maximum))
+	}
+}
+
+// decimal is a bound as it is written, not the binary fraction next to it; nil for none.
+func decimal(f *float64) *big.Rat {
+	if f == nil {
+		return nil
+	}
+	r, ok := new(big.Rat).SetString(shortNumber(*f))
+	if !ok {
+		return nil // not a number, which no document can say
+	}
+	return r
+}
+
+// shortNumber writes a number with as few digits as tell it from all others.
+func shortNumber(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+// formed checks a text of a form.
+func (c *fieldChecker) formed(f *jig.Field, at string, v any) {
+	form := textFormOf(f)
+	s, ok := v.(string)
+	switch {
+	case !ok:
+		c.wrong(at, form.what, v)
+	case form.limit > 0 && utf8.RuneCountInString(s) > form.limit:
+		c.add(at, "this has more than %d characters", form.limit)
+	case !form.pattern.MatchString(s), f.Type == jig.FieldEmail && !localPattern.MatchString(s):
+		c.add(at, "%s is not %s", clipped(s), form.what)
+	}
+}
+
+func (c *fieldChecker) list(f *jig.Field, at string, v any, each func(at string, item any)) {
+	items, ok := v.([]any)
+	if !ok {
+		c.wrong(at, "a list", v)
+		return
+	}
+	c.length(f, at, len(items), "items")
+	for i, item := range items {
+		if len(c.violations) >= maxViolations {
+			return
+		}
+		each(at+"/"+strconv.Itoa(i), item)
+	}
+}
+
+// relations checks the ids of several entities, each of them once.
+func (c *fieldChecker) relations(f *jig.Field, at string, v any) {
+	seen := map[string]bool{}
+	c.list(f, at, v, func(at string, item any) {
+		c.formed(f, at, item)
+		if id, ok := item.(string); ok {
+			if seen[id] {
+				c.add(at, "%s stands there twice", clipped(id))
+			}
+			seen[id] = true
+		}
+	})
+}
+
+// object checks the members of an object: those of a content, or of an object within it.
+func (c *fieldChecker) object(fields []jig.Field, at string, v any, partial bool) {
+	members, ok := v.(jsonObject)
+	if !ok {
+		c.wrong(at, "an object", v)
+		return
+	}
+	byName := make(map[string]*jig.Field, len(fields))
+	names := make([]string, 0, len(fields))
+	for i := range fields {
+		byName[fields[i].Name] = &fields[i]
+		names = append(names, fields[i].Name)
+	}
+	given := make(map[string]bool, len(members))
+	for _, m := range members {
+		inner := at + "/" + pointerToken(m.key)
+		given[m.key] = true
+		f, known := byName[m.key]
+		if !known {
+			if len(c.violations) < maxViolations {
+				c.add(inner, "there is no field %s%s", clipped(m.key), parenthesised(Suggest(m.key, names)))
+			}
+			continue
+		}
+		c.value(f, inner, m.value)
+	}
+	for i := range fields {
+		if fields[i].Required && !given[fields[i].Name] && !partial {
+			c.add(at+"/"+pointerToken(fields[i].Name), "the field %s is required", fields[i].Name)
+		}
+	}
+}
+
+func parenthesised(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return " (" + hint + ")"
+}

@@ -1,0 +1,140 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// FilterOperator compares a field with a value.
+type FilterOperator string
+
+// The operators. contains asks whether a text holds another, and whether a list holds a value.
+const (
+	FilterEq       FilterOperator = "eq"
+	FilterNeq      FilterOperator = "neq"
+	FilterGt       FilterOperator = "gt"
+	FilterLt       FilterOperator = "lt"
+	FilterGte      FilterOperator = "gte"
+	FilterLte      FilterOperator = "lte"
+	FilterIn       FilterOperator = "in"
+	FilterContains FilterOperator = "contains"
+)
+
+// FilterControl is how people give the value of a filter.
+type FilterControl string
+
+// The controls.
+const (
+	ControlText        FilterControl = "text"
+	ControlNumber      FilterControl = "number"
+	ControlRange       FilterControl = "range"
+	ControlToggle      FilterControl = "toggle"
+	ControlSelect      FilterControl = "select"
+	ControlMultiSelect FilterControl = "multi_select"
+	ControlDate        FilterControl = "date"
+	ControlEntity      FilterControl = "entity"
+)
+
+// maxSelect is how many options a select offers; more are a multi_select.
+const maxSelect = 6
+
+// FilterField is a field that entities can be filtered by.
+type FilterField struct {
+	// Field is the name, or the names from the entity's own field inwards with dots between them, e.g. address.city.
+	Field string `json:"field"`
+	Label string `json:"label"`
+	// Type is that of the values which the field is compared with: of a list, of its items.
+	Type jig.FieldType `json:"type"`
+	// List says that the field holds several values.
+	List      bool             `json:"list,omitempty"`
+	Control   FilterControl    `json:"control"`
+	Operators []FilterOperator `json:"operators"`
+	// Options are those of an enum, Target is the entity type of a relation.
+	Options []string `json:"options,omitempty"`
+	Target  string   `json:"target,omitempty"`
+	// Minimum and Maximum bound a number, Time says that a date has a time of day.
+	Minimum *float64 `json:"minimum,omitempty"`
+	Maximum *float64 `json:"maximum,omitempty"`
+	Time    bool     `json:"time,omitempty"`
+}
+
+// FilterFields lists by what the entities of a type can be filtered, in the order of its fields: those of an object one by one.
+// Lists of objects and of lists are left out, for nothing compares with them. With names, only these fields of the entity.
+func FilterFields(t jig.EntityType, visible ...string) []FilterField {
+	var all []FilterField
+	for i := range t.Fields {
+		if len(visible) == 0 || slices.Contains(visible, t.Fields[i].Name) {
+			all = filterFields(all, &t.Fields[i], nil, nil)
+		}
+	}
+	return all
+}
+
+func filterFields(all []FilterField, f *jig.Field, path, labels []string) []FilterField {
+	path, labels = append(slices.Clone(path), f.Name), append(slices.Clone(labels), FieldLabel(*f))
+	if f.Type == jig.FieldObject {
+		for i := range f.Fields {
+			all = filterFields(all, &f.Fields[i], path, labels)
+		}
+		return all
+	}
+	value, several := f, f.Type == jig.FieldRelation && f.Many
+	if f.Type == jig.FieldArray {
+		value, several = f.Items, true
+	}
+	if value == nil || several && (value.Type == jig.FieldObject || value.Type == jig.FieldArray || value != f && value.Many) {
+		return all
+	}
+	return append(all, FilterField{
+		Field: strings.Join(path, "."), Label: strings.Join(labels, ": "), Type: value.Type, List: several,
+		Control: controlOf(value, several), Operators: operatorsOf(value, several),
+		Options: value.Options, Target: value.Target, Minimum: value.Minimum, Maximum: value.Maximum, Time: value.Time,
+	})
+}
+
+func operatorsOf(f *jig.Field, several bool) []FilterOperator {
+	if several {
+		return []FilterOperator{FilterContains}
+	}
+	switch f.Type {
+	case jig.FieldText, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+		return []FilterOperator{FilterEq, FilterNeq, FilterIn, FilterContains}
+	case jig.FieldNumber, jig.FieldDate:
+		return []FilterOperator{FilterEq, FilterNeq, FilterGt, FilterLt, FilterGte, FilterLte, FilterIn}
+	case jig.FieldBoolean:
+		return []FilterOperator{FilterEq, FilterNeq}
+	case jig.FieldEnum, jig.FieldRelation:
+		return []FilterOperator{FilterEq, FilterNeq, FilterIn}
+	case jig.FieldObject, jig.FieldArray:
+	}
+	return nil
+}
+
+func controlOf(f *jig.Field, several bool) FilterControl {
+	switch f.Type {
+	case jig.FieldEnum:
+		if several || len(f.Options) > maxSelect {
+			return ControlMultiSelect
+		}
+		return ControlSelect
+	case jig.FieldRelation:
+		return ControlEntity
+	case jig.FieldNumber, jig.FieldBoolean, jig.FieldDate:
+		if several {
+			return ControlText
+		}
+	case jig.FieldText, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia, jig.FieldObject, jig.FieldArray:
+		return ControlText
+	}
+	switch {
+	case f.Type == jig.FieldBoolean:
+		return ControlToggle
+	case f.Type == jig.FieldDate:
+		return ControlDate
+	case f.Minimum != nil && f.Maximum != nil:
+		return ControlRange
+	}
+	return ControlNumber
+}

@@ -1,0 +1,140 @@
+package spec
+
+import (
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+)
+
+// fieldKey is the schema's keyword that keeps what JSON Schema has no words for.
+const fieldKey = "x-field"
+
+// FieldSchema is the JSON Schema (2020-12) of a field's values: it accepts those that CheckField accepts, whether a validator
+// asserts formats or takes them for notes. It may stand in another schema. The label is its title; the display, the target of a
+// relation and the task are kept under x-field, which validators pass over.
+func FieldSchema(f jig.Field) json.RawMessage { return writeJSON(fieldSchema(&f, true)) }
+
+// ContentSchema is the JSON Schema (2020-12) of the content of an entity type: what CheckContent accepts when it is not partial.
+func ContentSchema(t jig.EntityType) json.RawMessage {
+	o := jsonObject{{"$schema", "https://json-schema.org/draft/2020-12/schema"}}
+	o.text("title", t.Title)
+	o.text("description", t.Description)
+	return writeJSON(append(o, membersSchema(t.Fields, true)...))
+}
+
+// text adds a member unless it is empty.
+func (o *jsonObject) text(key, value string) {
+	if value != "" {
+		*o = append(*o, jsonMember{key, value})
+	}
+}
+
+// fieldSchema makes the schema of a field, with what is not about its values when notes is set.
+func fieldSchema(f *jig.Field, notes bool) jsonObject {
+	o := valueSchema(f, notes)
+	if !notes {
+		return o
+	}
+	o.text("title", f.Label)
+	o.text("description", f.Description)
+	if json.Valid(f.Default) {
+		o = append(o, jsonMember{"default", f.Default})
+	}
+	var own jsonObject
+	own.text("display", f.Display)
+	own.text("target", f.Target)
+	own.text("task", f.Task)
+	if len(own) > 0 {
+		o = append(o, jsonMember{fieldKey, own})
+	}
+	return o
+}
+
+// valueSchema makes the part of a schema that decides about values.
+func valueSchema(f *jig.Field, notes bool) jsonObject {
+	switch f.Type {
+	case jig.FieldText:
+		o := append(jsonObject{{"type", "string"}}, lengths(f, "minLength", "maxLength")...)
+		o.text("pattern", f.Pattern)
+		return o
+	case jig.FieldNumber:
+		o := jsonObject{{"type", "number"}}
+		if f.Integer {
+			o[0].value = "integer"
+		}
+		if decimal(f.Minimum) != nil {
+			o = append(o, jsonMember{"minimum", *f.Minimum})
+		}
+		if decimal(f.Maximum) != nil {
+			o = append(o, jsonMember{"maximum", *f.Maximum})
+		}
+		return o
+	case jig.FieldBoolean:
+		return jsonObject{{"type", "boolean"}}
+	case jig.FieldEnum:
+		options := make([]any, 0, len(f.Options))
+		for _, option := range f.Options {
+			options = append(options, option)
+		}
+		return jsonObject{{"type", "string"}, {"enum", options}}
+	case jig.FieldObject:
+		return membersSchema(f.Fields, notes)
+	case jig.FieldArray:
+		o := jsonObject{{"type", "array"}}
+		if f.Items != nil {
+			o = append(o, jsonMember{"items", fieldSchema(f.Items, notes)})
+		}
+		return append(o, lengths(f, "minItems", "maxItems")...)
+	case jig.FieldRelation:
+		if f.Many {
+			one := jsonObject{{"type", "string"}, {"pattern", relationPatternText}}
+			o := jsonObject{{"type", "array"}, {"items", one}, {"uniqueItems", true}}
+			return append(o, lengths(f, "minItems", "maxItems")...)
+		}
+		return formSchema(f)
+	case jig.FieldDate, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+		return formSchema(f)
+	}
+	return jsonObject{{"not", jsonObject{}}} // a type that does not exist has no values
+}
+
+func lengths(f *jig.Field, low, high string) jsonObject {
+	var o jsonObject
+	if f.MinLength != nil {
+		o = append(o, jsonMember{low, *f.MinLength})
+	}
+	if f.MaxLength != nil {
+		o = append(o, jsonMember{high, *f.MaxLength})
+	}
+	return o
+}
+
+// formSchema is the schema of a text of a form.
+func formSchema(f *jig.Field) jsonObject {
+	form := textFormOf(f)
+	o := jsonObject{{"type", "string"}}
+	o.text("format", form.format)
+	if form.limit > 0 {
+		o = append(o, jsonMember{"maxLength", form.limit})
+	}
+	o.text("pattern", form.pattern.String())
+	if f.Type == jig.FieldEmail {
+		o = append(o, jsonMember{"allOf", []any{jsonObject{{"pattern", localPatternText}}}})
+	}
+	return o
+}
+
+func membersSchema(fields []jig.Field, notes bool) jsonObject {
+	properties, required := jsonObject{}, []any{}
+	for i := range fields {
+		properties = append(properties, jsonMember{fields[i].Name, fieldSchema(&fields[i], notes)})
+		if fields[i].Required {
+			required = append(required, fields[i].Name)
+		}
+	}
+	o := jsonObject{{"type", "object"}, {"properties", properties}}
+	if len(required) > 0 {
+		o = append(o, jsonMember{"required", required})
+	}
+	return append(o, jsonMember{"additionalProperties", false})
+}
