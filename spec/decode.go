@@ -129,6 +129,8 @@ func (d *decoder) into(n *node, path string, v reflect.Value) {
 		}
 	case reflect.Int, reflect.Int64:
 		d.integer(n, path, v)
+	case reflect.Float64:
+		d.float(n, path, v)
 	case reflect.Slice:
 		if d.is(n, path, kindList) {
 			v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
@@ -231,7 +233,7 @@ func (d *decoder) is(n *node, path string, want kind) bool {
 // howToWrite shows how a value of a kind is written; every other kind speaks for itself.
 var howToWrite = map[kind]string{
 	kindList: "write [ … ], or one - for each entry", kindMap: "write { … }, or its keys on lines of their own",
-	kindString: "write text", kindInt: "write a whole number", kindBool: "write true or false",
+	kindString: "write text", kindInt: "write a whole number", kindFloat: "write a number", kindBool: "write true or false",
 }
 
 func (d *decoder) wrongType(n *node, path, want string) {
@@ -259,6 +261,18 @@ func (d *decoder) integer(n *node, path string, v reflect.Value) {
 		return
 	}
 	v.SetInt(i)
+}
+
+func (d *decoder) float(n *node, path string, v reflect.Value) {
+	if n.kind != kindInt && !d.is(n, path, kindFloat) {
+		return
+	}
+	f, err := strconv.ParseFloat(n.text, 64)
+	if err != nil {
+		d.at(path, ProblemOutOfRange, "", "%s is too large", n.text)
+		return
+	}
+	v.SetFloat(f)
 }
 
 func (d *decoder) duration(n *node, path string, v reflect.Value) {

@@ -58,6 +58,21 @@ func formOf(name string) form {
 	case "on_expiry":
 		return oneOf(string(jig.ExpiryDeny), string(jig.ExpiryCancel), string(jig.ExpiryFail))
 	}
+	return entityFormOf(name)
+}
+
+// entityFormOf returns a form that documents of kind entity_type have.
+func entityFormOf(name string) form {
+	switch name {
+	case "slug":
+		return form{pattern: slugPattern, hint: "use lower-case letters, digits, '_' and '-', beginning with a letter"}
+	case "field_type":
+		words := make([]string, 0, len(jig.FieldTypes()))
+		for _, t := range jig.FieldTypes() {
+			words = append(words, string(t))
+		}
+		return oneOf(words...)
+	}
 	return tenantFormOf(name)
 }
 
@@ -103,6 +118,7 @@ var (
 	toolNamePattern  = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+$`)
 	variablePattern  = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
 	labelPattern     = regexp.MustCompile(`^\S(.{0,126}\S)?$`)
+	slugPattern      = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 	tenantPattern    = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 	keyPattern       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
 	secretPattern    = regexp.MustCompile(`^` + SecretPrefix + `[A-Z0-9_]{1,100}$`)
@@ -139,6 +155,9 @@ func fieldsOf(t reflect.Type) []field {
 
 // check holds a value against its field's bounds and form.
 func (d *decoder) check(path string, v reflect.Value, f field) {
+	if v.Kind() == reflect.Pointer {
+		v, f.kind = v.Elem(), f.kind.Elem()
+	}
 	switch v.Kind() { //nolint:exhaustive // the kinds that have bounds
 	case reflect.Int, reflect.Int64:
 		d.checkNumber(path, v, f)

@@ -38,6 +38,20 @@ func (d *decoder) checkSchema(path string, raw json.RawMessage) {
 	if kind, given := top["type"]; !given || kind != "object" {
 		d.at(keyPath(path, "type"), ProblemBadSchema, "add type: object", "the schema must describe an object")
 	}
+	d.compileSchema(path, value)
+}
+
+// checkAnySchema checks that the value at a path is a JSON Schema (2020-12) of whatever values.
+func (d *decoder) checkAnySchema(path string, raw json.RawMessage) {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		d.at(path, ProblemBadSchema, "", "not JSON: %v", err)
+		return
+	}
+	d.compileSchema(path, value)
+}
+
+func (d *decoder) compileSchema(path string, value any) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(noLoader{})
@@ -45,7 +59,7 @@ func (d *decoder) checkSchema(path string, raw json.RawMessage) {
 		d.at(path, ProblemBadSchema, "", "%v", err)
 		return
 	}
-	_, err = compiler.Compile(schemaURL)
+	_, err := compiler.Compile(schemaURL)
 	var invalid *jsonschema.SchemaValidationError
 	var violations *jsonschema.ValidationError
 	switch {

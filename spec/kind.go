@@ -20,11 +20,12 @@ const (
 	KindSkill       Kind = "skill"
 	KindPolicy      Kind = "policy"
 	KindTenant      Kind = "tenant"
+	KindEntityType  Kind = "entity_type"
 )
 
 // Kinds lists the kinds that this version reads.
 func Kinds() []Kind {
-	return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill, KindPolicy, KindTenant}
+	return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill, KindPolicy, KindTenant, KindEntityType}
 }
 
 // IsExecution reports whether documents of the kind are execution specs, which can be called like tools.

@@ -31,6 +31,8 @@ type Document struct {
 	Policy *Policy
 	// Tenant is the document as read, when Kind is KindTenant.
 	Tenant *Tenant
+	// EntityType is the document as read, when Kind is KindEntityType.
+	EntityType *jig.EntityType
 
 	places map[string]*node
 	// broken is set when a problem is an error.
@@ -70,6 +72,9 @@ func Load(file string, body []byte) (Document, Problems) {
 	case kind == KindTenant && !markdown:
 		t := d.tenant(body)
 		doc.Tenant, doc.Name = &t, t.Name
+	case kind == KindEntityType && !markdown:
+		t := d.entityType(body)
+		doc.EntityType, doc.Name = &t, t.Name
 	case slices.Contains(Kinds(), kind):
 		d.add(Problem{
 			Path: "kind", Line: 1, Column: 1, Code: ProblemUnknownKind,
@@ -78,7 +83,7 @@ func Load(file string, body []byte) (Document, Problems) {
 	case kind == "":
 		d.add(Problem{
 			Line: 1, Column: 1, Code: ProblemUnknownKind, Message: "the file does not say what it describes",
-			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt, task, policy or tenant",
+			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt, task, policy, tenant or entity_type",
 		})
 	default:
 		d.add(Problem{
@@ -96,7 +101,7 @@ func (k Kind) home() string {
 	switch k {
 	case KindSkill:
 		return "write a skill in a file " + skillFile + " in a folder of its own"
-	case KindAgent, KindComposition, KindPrompt, KindTask, KindPolicy, KindTenant:
+	case KindAgent, KindComposition, KindPrompt, KindTask, KindPolicy, KindTenant, KindEntityType:
 	}
 	return "write it in a .yaml or .json file"
 }

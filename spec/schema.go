@@ -36,6 +36,11 @@ func SchemaOf(kind Kind) ([]byte, error) {
 	if kind == KindTenant {
 		tenantShape(schema)
 	}
+	if kind == KindEntityType {
+		if err := entityTypeShape(schema); err != nil {
+			return nil, fmt.Errorf("schema of %s: %w", kind, err)
+		}
+	}
 	if kind == KindComposition {
 		if schema.Defs, err = definitions(); err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", kind, err)
@@ -69,6 +74,8 @@ func headOf(kind Kind) (reflect.Type, string) {
 		return reflect.TypeFor[PolicyHead](), "jig policy"
 	case KindTenant:
 		return reflect.TypeFor[Tenant](), "jig tenant"
+	case KindEntityType:
+		return reflect.TypeFor[EntityTypeHead](), "jig entity type"
 	}
 	return nil, ""
 }
@@ -81,6 +88,8 @@ func shapeOf(t reflect.Type) (*jsonschema.Schema, error) {
 		reflect.TypeFor[json.RawMessage](): {},
 		reflect.TypeFor[Step]():            {Ref: "#/$defs/step"},
 		reflect.TypeFor[OnError]():         {Ref: "#/$defs/on_error"},
+		reflect.TypeFor[FieldHead]():       {Ref: "#/$defs/field"},
+		reflect.TypeFor[ItemHead]():        {Ref: "#/$defs/item"},
 	}})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller names the kind
@@ -169,6 +178,8 @@ func constrain(property *jsonschema.Schema, f field, t reflect.Type) {
 // constrainValue says what a value that is kept as it is must be; the reader checks each of them by itself.
 func constrainValue(property *jsonschema.Schema, form string) {
 	switch form {
+	case "any_schema":
+		property.Types = []string{"object", "boolean"}
 	case "schema":
 		property.Type = "object"
 	case "mapping": // or one expression that gives it

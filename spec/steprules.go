@@ -121,12 +121,12 @@ func (w *walk) checkHandling(p *placed) {
 }
 
 // checkInput checks that a value, where it is given, is a mapping or may become one.
-func (w *walk) checkInput(path string) {
-	n := w.places[path]
+func (d *decoder) checkInput(path string) {
+	n := d.places[path]
 	if n == nil || n.kind == kindMap || n.kind == kindString && isTemplate(n.json()) {
 		return
 	}
-	w.at(path, ProblemWrongType, "write a mapping, e.g. {title: …}",
+	d.at(path, ProblemWrongType, "write a mapping, e.g. {title: …}",
 		"this must be a mapping, or one expression (${…}) that gives it, not %s", n.kind)
 }
 

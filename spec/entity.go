@@ -1,0 +1,288 @@
+package spec
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/jig-run/jig"
+)
+
+// Limits and defaults of an entity type.
+const (
+	// MaxTasks bounds the tasks of an entity type, MaxTaskDepth how many of them may follow one another.
+	MaxTasks     = 1_000
+	MaxTaskDepth = 100
+	// DefaultMaxParallel is how many tasks of one entity run at once.
+	DefaultMaxParallel = 10
+	// DefaultBackoff is the wait before the second attempt at a task.
+	DefaultBackoff = time.Second
+)
+
+// EntityTypeHead is a document of kind entity_type.
+type EntityTypeHead struct {
+	Kind        string       `json:"kind" spec:"required" jsonschema:"entity_type."`
+	Name        string       `json:"name" spec:"required,max=63,form=slug" hint:"add e.g. name: module" jsonschema:"The type's name: lower-case letters, digits, '_' and '-'."`
+	Title       string       `json:"title,omitempty" spec:"max=128" jsonschema:"What people call an entity of the type."`
+	Description string       `json:"description,omitempty" spec:"max=4096" jsonschema:"What entities of the type are."`
+	Fields      []FieldHead  `json:"fields" spec:"required,min=1,max=500" hint:"add at least one field" jsonschema:"The fields."`
+	Tasks       []EntityTask `json:"tasks,omitempty" spec:"max=1000" jsonschema:"The tasks that fill fields."`
+	MaxParallel int          `json:"max_parallel,omitempty" spec:"min=1,max=100" jsonschema:"How many tasks of one entity run at once; 10 when left out."`
+}
+
+// FieldHead is a field as it is written: of an entity, or of an object.
+type FieldHead struct {
+	Name     string          `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: licence" jsonschema:"The field's name, unique among those beside it: letters, digits and '_', beginning with a small letter."`
+	Required bool            `json:"required,omitempty" jsonschema:"Whether every entity (or object) must have it."`
+	Default  json.RawMessage `json:"default,omitempty" jsonschema:"The value of an entity that is created without it."`
+	Task     string          `json:"task,omitempty" spec:"max=64,form=variable" jsonschema:"The id of the task that fills it."`
+	FieldShape
+}
+
+// ItemHead is what an array holds.
+type ItemHead struct{ FieldShape }
+
+// FieldShape is what fields and items have in common.
+type FieldShape struct {
+	Type        jig.FieldType `json:"type" spec:"required,form=field_type" hint:"add e.g. type: text" jsonschema:"text, number, boolean, date, enum, url, email, phone, media, relation, object or array."`
+	Label       string        `json:"label,omitempty" spec:"max=128" jsonschema:"What people call it; made from the name when left out."`
+	Display     string        `json:"display,omitempty" spec:"max=32" jsonschema:"A variant of the type, for forms and pages; the type's first one when left out."`
+	Description string        `json:"description,omitempty" spec:"max=4096" jsonschema:"What the value is."`
+	Options     []string      `json:"options,omitempty" spec:"min=1,max=1000" jsonschema:"Of an enum: its values."`
+	Minimum     *float64      `json:"minimum,omitempty" jsonschema:"Of a number: the least."`
+	Maximum     *float64      `json:"maximum,omitempty" jsonschema:"Of a number: the greatest."`
+	Integer     bool          `json:"integer,omitempty" jsonschema:"Of a number: whether it must be whole."`
+	MinLength   *int          `json:"min_length,omitempty" spec:"min=0,max=1000000" jsonschema:"Of a text: the fewest characters; of an array or of many relations: the fewest items."`
+	MaxLength   *int          `json:"max_length,omitempty" spec:"min=0,max=1000000" jsonschema:"Of a text: the most characters; of an array or of many relations: the most items."`
+	Pattern     string        `json:"pattern,omitempty" spec:"max=1000" jsonschema:"Of a text: a regular expression (RE2) that it must match somewhere."`
+	Time        bool          `json:"time,omitempty" jsonschema:"Of a date: whether it has a time of day and an offset."`
+	Target      string        `json:"target,omitempty" spec:"max=63,form=slug" jsonschema:"Of a relation: the entity type that it leads to."`
+	Many        bool          `json:"many,omitempty" jsonschema:"Of a relation: whether it holds several."`
+	Fields      []FieldHead   `json:"fields,omitempty" spec:"min=1,max=500" jsonschema:"Of an object: its fields."`
+	Items       *ItemHead     `json:"items,omitempty" jsonschema:"Of an array: what it holds."`
+}
+
+// EntityTask is a task as it is written. It has exactly one of Compute, Tool, Prompt, Composition, Agent and Citations.
+type EntityTask struct {
+	ID        string     `json:"id" spec:"required,max=64,form=variable" hint:"add e.g. id: risk" jsonschema:"The task's id, unique in the document; its value is read as tasks.<id>."`
+	DependsOn []string   `json:"depends_on,omitempty" spec:"max=1000,form=variable" jsonschema:"Tasks that must have ended before; it starts as soon as they have."`
+	When      Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"A condition (CEL); when it is false the task is skipped, and so is whatever depends on it."`
+
+	Compute     Expression `json:"compute,omitempty" spec:"max=4096" jsonschema:"CEL that gives the value."`
+	Tool        string     `json:"tool,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool to call."`
+	Prompt      string     `json:"prompt,omitempty" spec:"max=64,form=spec_name" jsonschema:"The prompt to ask, a document of that kind."`
+	Composition string     `json:"composition,omitempty" spec:"max=64,form=spec_name" jsonschema:"The composition to run."`
+	Agent       string     `json:"agent,omitempty" spec:"max=128,form=name" jsonschema:"The agent to start."`
+	Citations   string     `json:"citations,omitempty" spec:"max=64,form=variable" jsonschema:"The task whose claims are checked."`
+
+	Input        json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input of what is called; its texts are templates."`
+	Value        Expression      `json:"value,omitempty" spec:"max=4096" jsonschema:"CEL over result, what the call gave back; the whole result when left out."`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty" spec:"form=any_schema" jsonschema:"JSON Schema 2020-12 that the value must fit, beside its field."`
+	Sources      Expression      `json:"sources,omitempty" spec:"max=4096" jsonschema:"CEL that gives a list: the ids of entities and documents that the value rests on."`
+	Attempts     int             `json:"attempts,omitempty" spec:"min=1,max=20" jsonschema:"How often it is tried; once when left out."`
+	Backoff      Duration        `json:"backoff,omitempty" spec:"min=1s,max=1d" jsonschema:"The wait before the second attempt, doubled each time; 1s when left out."`
+}
+
+// taskActions are the keys that say how a task gets its value, of which it has one. They are the kinds of tasks.
+func taskActions() []string {
+	return []string{
+		string(jig.TaskCompute), string(jig.TaskTool), string(jig.TaskPrompt), string(jig.TaskComposition), string(jig.TaskAgent), string(jig.TaskCitations),
+	}
+}
+
+// LoadEntityType reads a document of kind entity_type, in YAML or JSON. document is the file's name, for messages. Defaults
+// are filled in, and what a citations task checks is among its dependencies. The error is a Problems with everything that is
+// wrong.
+func LoadEntityType(document string, body []byte) (jig.EntityType, error) {
+	d := newDecoder(document)
+	t := d.entityType(body)
+	d.problems.Sort()
+	if err := d.problems.OrNil(); err != nil {
+		return jig.EntityType{}, err
+	}
+	return t, nil
+}
+
+func (d *decoder) entityType(body []byte) jig.EntityType {
+	tree := d.parseTree(plainJSON(body))
+	if tree == nil {
+		return jig.EntityType{}
+	}
+	d.places[""] = tree
+	if !d.is(tree, "", kindMap) {
+		return jig.EntityType{}
+	}
+	var h EntityTypeHead
+	d.into(tree, "", reflect.ValueOf(&h).Elem())
+	if h.Kind != "" && h.Kind != string(KindEntityType) {
+		d.at("kind", ProblemUnknownKind, "write kind: entity_type", "this is read as an entity type, not %q", h.Kind)
+	}
+	t := jig.EntityType{
+		Name: h.Name, Title: h.Title, Description: h.Description, Version: versionOf(body), MaxParallel: h.MaxParallel,
+	}
+	setDefault(&t.MaxParallel, DefaultMaxParallel)
+	t.Fields = d.entityFields("fields", h.Fields, 1)
+	if count := countFields(t.Fields); count > MaxFields {
+		d.at("fields", ProblemTooMany, "split the type in two, with a relation between them", "the type has %d fields, nested ones included; at most %d are read", count, MaxFields)
+	}
+	for i, task := range h.Tasks {
+		t.Tasks = append(t.Tasks, d.entityTask(indexPath("tasks", i), task))
+	}
+	d.unique("tasks", "id", len(h.Tasks), func(i int) string { return h.Tasks[i].ID })
+	if len(h.Tasks) <= MaxTasks {
+		d.checkTasks(t)
+	}
+	return t
+}
+
+func countFields(fields []jig.Field) int {
+	n := len(fields)
+	for i := range fields {
+		n += countFields(fields[i].Fields)
+		for item := fields[i].Items; item != nil; item = item.Items {
+			n += 1 + countFields(item.Fields)
+		}
+	}
+	return n
+}
+
+// entityTask makes a task of what is written.
+func (d *decoder) entityTask(path string, h EntityTask) jig.Task {
+	t := jig.Task{
+		ID: h.ID, DependsOn: h.DependsOn, When: string(h.When), Input: h.Input, Value: string(h.Value), OutputSchema: h.OutputSchema,
+		Sources: string(h.Sources), Attempts: h.Attempts, Backoff: time.Duration(h.Backoff),
+	}
+	t.Kind = d.taskKind(path)
+	d.checkInput(path + ".input")
+	switch t.Kind {
+	case jig.TaskCompute:
+		t.Compute = string(h.Compute)
+	case jig.TaskTool:
+		t.Use = h.Tool
+	case jig.TaskPrompt:
+		t.Use = h.Prompt
+	case jig.TaskComposition:
+		t.Use = h.Composition
+	case jig.TaskAgent:
+		t.Use = h.Agent
+	case jig.TaskCitations:
+		t.Claims = h.Citations
+		if !slices.Contains(t.DependsOn, t.Claims) {
+			t.DependsOn = append(slices.Clone(t.DependsOn), t.Claims)
+		}
+	}
+	if h.OutputSchema != nil {
+		d.checkAnySchema(path+".output_schema", h.OutputSchema)
+	}
+	setDefault(&t.Attempts, 1)
+	if d.has(path+".backoff") && t.Attempts == 1 {
+		d.at(path+".backoff", ProblemBadShape, "add attempts: 2, or remove it", "a task that is tried once waits for nothing")
+	}
+	if t.Attempts > 1 {
+		setDefault(&t.Backoff, DefaultBackoff)
+	}
+	return t
+}
+
+// taskKind finds the one key that says how the task gets its value, and refuses keys that do not go with it.
+func (d *decoder) taskKind(path string) jig.TaskKind {
+	var given []string
+	for _, action := range taskActions() {
+		if d.has(path + "." + action) {
+			given = append(given, action)
+		}
+	}
+	switch {
+	case len(given) == 0:
+		d.at(path, ProblemBadShape, "add one of "+strings.Join(taskActions(), ", "), "the task does not say how it gets its value")
+		return ""
+	case len(given) > 1:
+		d.at(path+"."+given[1], ProblemBadShape, "make two tasks of it", "a task gets its value in one way; this one has %s", strings.Join(given, " and "))
+		return ""
+	}
+	kind := jig.TaskKind(given[0])
+	for _, key := range strayTaskKeys(kind) {
+		if d.has(path + "." + key) {
+			d.at(path+"."+key, ProblemBadShape, "remove it", "a task with %s has no %s", kind, key)
+		}
+	}
+	return kind
+}
+
+// strayTaskKeys are the keys that do not go with a kind of task: what is worked out here calls nothing.
+func strayTaskKeys(kind jig.TaskKind) []string {
+	switch kind {
+	case jig.TaskCompute:
+		return []string{"input", "value"}
+	case jig.TaskCitations:
+		return []string{"input", "value", "sources"}
+	case jig.TaskTool, jig.TaskPrompt, jig.TaskComposition, jig.TaskAgent:
+	}
+	return nil
+}
+
+// entityTypeShape adds to the schema of an entity type what the types alone do not say.
+func entityTypeShape(schema *jsonschema.Schema) error {
+	// Types of their own, so that their own names inside them are references.
+	type fieldHead FieldHead
+	type itemHead ItemHead
+	field, err := shapeOf(reflect.TypeFor[fieldHead]())
+	if err != nil {
+		return err
+	}
+	item, err := shapeOf(reflect.TypeFor[itemHead]())
+	if err != nil {
+		return err
+	}
+	fieldTypeShape(field)
+	fieldTypeShape(item)
+	schema.Defs = map[string]*jsonschema.Schema{"field": field, "item": item}
+	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindEntityType))
+	tasks := schema.Properties["tasks"].Items
+	for _, action := range taskActions() {
+		one := &jsonschema.Schema{Required: []string{action}}
+		if stray := strayTaskKeys(jig.TaskKind(action)); len(stray) > 0 {
+			one.Not = &jsonschema.Schema{}
+			for _, key := range stray {
+				one.Not.AnyOf = append(one.Not.AnyOf, &jsonschema.Schema{Required: []string{key}})
+			}
+		}
+		tasks.OneOf = append(tasks.OneOf, one)
+	}
+	tasks.DependentRequired = map[string][]string{"backoff": {"attempts"}}
+	return nil
+}
+
+// fieldTypeShape says which keys a field of a type has, and which it cannot do without.
+func fieldTypeShape(schema *jsonschema.Schema) {
+	typed := func(types ...jig.FieldType) map[string]*jsonschema.Schema {
+		one := &jsonschema.Schema{Description: "The types that have the key."}
+		for _, t := range types {
+			one.Enum = append(one.Enum, string(t))
+		}
+		return map[string]*jsonschema.Schema{"type": one}
+	}
+	for _, key := range ownKeys() {
+		var types []jig.FieldType
+		for _, t := range jig.FieldTypes() {
+			if slices.Contains(typeKeys(t), key) {
+				types = append(types, t)
+			}
+		}
+		schema.AllOf = append(schema.AllOf, &jsonschema.Schema{
+			If: &jsonschema.Schema{Required: []string{key}}, Then: &jsonschema.Schema{Properties: typed(types...)},
+		})
+	}
+	for _, t := range jig.FieldTypes() {
+		rule := &jsonschema.Schema{Properties: typed(t), Required: []string{"type"}}
+		then := &jsonschema.Schema{Required: neededKeys(t), Properties: map[string]*jsonschema.Schema{"display": {Description: "A variant of the type."}}}
+		for _, variant := range Displays(t) {
+			then.Properties["display"].Enum = append(then.Properties["display"].Enum, variant)
+		}
+		schema.AllOf = append(schema.AllOf, &jsonschema.Schema{If: rule, Then: then})
+	}
+}

@@ -1,0 +1,219 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// EntityTypeExplanation tells people what an entity type holds and how its tasks fill it.
+type EntityTypeExplanation struct {
+	spec jig.EntityType
+	g    *taskGraph
+	// fills are the names of the fields that tasks fill, by task.
+	fills map[string][]string
+	tools map[string]jig.Tool
+}
+
+// ExplainEntityType explains an entity type. With the tools of a catalogue it also says which calls ask a person, as far as the
+// tools themselves have a say.
+func ExplainEntityType(t jig.EntityType, tools ...jig.Tool) EntityTypeExplanation {
+	e := EntityTypeExplanation{spec: t, g: newTaskGraph(t.Tasks), fills: map[string][]string{}, tools: toolsByName(tools)}
+	e.g.sort() // a cycle was reported when the document was read; its tasks are shown in one layer
+	for i := range t.Fields {
+		if f := &t.Fields[i]; f.Task != "" {
+			e.fills[f.Task] = append(e.fills[f.Task], f.Name)
+		}
+	}
+	return e
+}
+
+// layers are the tasks by how many must have ended before them, in the order of the document. They are for reading alone: a
+// task starts as soon as what it depends on has ended.
+func (e EntityTypeExplanation) layers() [][]int {
+	var layers [][]int
+	for i, depth := range e.g.depths() {
+		at := max(depth-1, 0)
+		for len(layers) <= at {
+			layers = append(layers, nil)
+		}
+		layers[at] = append(layers[at], i)
+	}
+	return layers
+}
+
+// Text is an indented outline for a terminal, without control characters whatever the document holds.
+func (e EntityTypeExplanation) Text() string {
+	o := &outline{tools: e.tools}
+	t := e.spec
+	o.line(0, "entity type %s%s", t.Name, versionText(t.Version))
+	if t.Description != "" {
+		o.line(0, "%s", t.Description)
+	}
+	o.b.WriteByte('\n')
+	o.line(0, "fields:")
+	o.fields(1, t.Fields)
+	if len(t.Tasks) == 0 {
+		return o.b.String()
+	}
+	o.b.WriteByte('\n')
+	o.line(0, "tasks, at most %d at once, each as soon as what it comes after has ended:", max(t.MaxParallel, 1))
+	for _, layer := range e.layers() {
+		for _, i := range layer {
+			o.line(1, "%s: %s", t.Tasks[i].ID, strings.Join(e.remarks(i), "; "))
+		}
+	}
+	return o.b.String()
+}
+
+// remarks say what a task does, when, and what for.
+func (e EntityTypeExplanation) remarks(i int) []string {
+	t := &e.spec.Tasks[i]
+	words := []string{taskAction(t)}
+	if asks := asksText(e.tools[t.Use]); asks != "" && t.Kind == jig.TaskTool {
+		words = append(words, asks)
+	}
+	if after := e.after(i); len(after) > 0 {
+		words = append(words, "after "+strings.Join(after, ", "))
+	}
+	if t.When != "" {
+		words = append(words, "when "+t.When)
+	}
+	if t.Attempts > 1 {
+		words = append(words, fmt.Sprintf("up to %d attempts", t.Attempts))
+	}
+	if fills := e.fills[t.ID]; len(fills) > 0 {
+		words = append(words, "fills "+strings.Join(fills, ", "))
+	}
+	return words
+}
+
+// after names the tasks that one waits for, in the order of the document.
+func (e EntityTypeExplanation) after(i int) []string {
+	var names []string
+	for _, need := range slices.Sorted(slices.Values(e.g.needs[i])) {
+		names = append(names, e.spec.Tasks[need].ID)
+	}
+	return names
+}
+
+func taskAction(t *jig.Task) string {
+	switch t.Kind {
+	case jig.TaskCompute:
+		return "compute " + t.Compute
+	case jig.TaskTool:
+		return "call " + t.Use
+	case jig.TaskPrompt:
+		return "ask " + t.Use
+	case jig.TaskComposition:
+		return "run " + t.Use
+	case jig.TaskAgent:
+		return "start the agent " + t.Use
+	case jig.TaskCitations:
+		return "check the claims of " + t.Claims
+	}
+	return "do nothing"
+}
+
+func (o *outline) fields(depth int, fields []jig.Field) {
+	for i := range fields {
+		f := &fields[i]
+		o.line(depth, "%s: %s", f.Name, strings.Join(fieldWords(f), ", "))
+		o.inner(depth+1, f)
+	}
+}
+
+// inner writes the fields within a field, also those of what a list holds.
+func (o *outline) inner(depth int, f *jig.Field) {
+	o.fields(depth, f.Fields)
+	if f.Items != nil {
+		o.inner(depth, f.Items)
+	}
+}
+
+// fieldWords describe a field.
+func fieldWords(f *jig.Field) []string {
+	words := []string{typeWords(f)}
+	if f.Required {
+		words = append(words, "required")
+	}
+	if len(f.Default) > 0 {
+		words = append(words, "default "+string(f.Default))
+	}
+	if f.Task != "" {
+		words = append(words, "filled by "+f.Task)
+	}
+	return words
+}
+
+func typeWords(f *jig.Field) string {
+	switch {
+	case f.Type == jig.FieldEnum:
+		const shown = 10
+		if n := len(f.Options); n > shown {
+			return fmt.Sprintf("%s and %d more", strings.Join(f.Options[:shown], " | "), n-shown)
+		}
+		return strings.Join(f.Options, " | ")
+	case f.Type == jig.FieldRelation && f.Many:
+		return "relations to " + f.Target
+	case f.Type == jig.FieldRelation:
+		return "relation to " + f.Target
+	case f.Type == jig.FieldArray && f.Items != nil:
+		return "list of " + typeWords(f.Items)
+	case f.Type == jig.FieldNumber && f.Integer:
+		return "whole number"
+	case f.Type == jig.FieldDate && f.Time:
+		return "date and time"
+	}
+	return string(f.Type)
+}
+
+// Mermaid draws the tasks as a flowchart, top down: an arrow from each task to those that wait for it, and to the field that it
+// fills. The frames are layers, for reading alone.
+func (e EntityTypeExplanation) Mermaid() string {
+	d := &drawing{tools: e.tools, depth: 1}
+	start := d.node(roundEnds, "entity type "+e.spec.Name)
+	nodes := make([]string, len(e.spec.Tasks))
+	for n, layer := range e.layers() {
+		d.frame(fmt.Sprintf("layer %d", n+1), func() {
+			for _, i := range layer {
+				t := &e.spec.Tasks[i]
+				nodes[i] = d.node(taskShape(t.Kind), t.ID, taskAction(t))
+			}
+		})
+	}
+	for i := range e.spec.Tasks {
+		var from []exit
+		for _, need := range e.g.needs[i] {
+			from = append(from, exit{from: nodes[need], label: conditionLabel(e.spec.Tasks[i].When)})
+		}
+		if len(from) == 0 {
+			from = []exit{{from: start, label: conditionLabel(e.spec.Tasks[i].When)}}
+		}
+		d.link(from, nodes[i])
+		for _, field := range e.fills[e.spec.Tasks[i].ID] {
+			d.link([]exit{{from: nodes[i], dashed: true}}, d.node(slanted, field))
+		}
+	}
+	return "flowchart TD\n" + d.nodes.String() + strings.Join(d.edges, "")
+}
+
+func conditionLabel(when string) string {
+	if when == "" {
+		return ""
+	}
+	return "when " + when
+}
+
+func taskShape(k jig.TaskKind) shape {
+	switch k {
+	case jig.TaskCompute:
+		return roundEnds
+	case jig.TaskCitations:
+		return hexagon
+	case jig.TaskTool, jig.TaskPrompt, jig.TaskComposition, jig.TaskAgent:
+	}
+	return box
+}

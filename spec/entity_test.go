@@ -1,0 +1,347 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+)
+
+const moduleType = "testdata/entity/module.yaml"
+
+func TestEntityType(t *testing.T) {
+	t.Parallel()
+	got := entityTypeOf(t, moduleType)
+	body, err := os.ReadFile(moduleType)
+	require.NoError(t, err)
+	require.Equal(t, "module", got.Name)
+	require.Equal(t, "Module", got.Title)
+	require.Equal(t, 5, got.MaxParallel)
+	require.Len(t, got.Version, 16)
+	one, high := 1, 20
+	require.Equal(t, jig.Field{
+		Name: "licences", Type: jig.FieldArray, Task: "licence", Items: &jig.Field{Type: jig.FieldText}, MaxLength: &high,
+	}, got.Fields[3])
+	require.Equal(t, jig.Field{Name: "direct", Type: jig.FieldBoolean, Default: json.RawMessage("true")}, got.Fields[6])
+	require.Equal(t, jig.Field{
+		Name: "source_entity_ids", Type: jig.FieldRelation, Target: "module", Many: true, Required: true, MinLength: &one,
+	}, got.Fields[8].Items.Fields[1])
+	require.Equal(t, []jig.Task{
+		{
+			ID: "licence", Kind: jig.TaskTool, Use: "deps.license", Attempts: 3, Backoff: 2 * time.Second,
+			Input: json.RawMessage(`{"module":"${entity.content.path}","version":"${entity.content.version}"}`),
+			Value: "result.licenses.map(l, l.spdx)", Sources: "[entity.id]",
+		},
+		{ID: "risk", Kind: jig.TaskCompute, DependsOn: []string{"licence"}, Compute: "size(tasks.licence) == 0 ? 'unknown' : 'low'", Attempts: 1},
+		{
+			ID: "text", Kind: jig.TaskAgent, Use: "module-writer", DependsOn: []string{"licence", "risk"}, When: "tasks.risk != 'unknown'", Attempts: 1,
+			Input:        json.RawMessage(`{"licences":"${tasks.licence}","risk":"${tasks.risk}"}`),
+			OutputSchema: json.RawMessage(`{"type":"object","required":["summary","claims"],"properties":{"summary":{"type":"string"},"claims":{"type":"array"}}}`),
+		},
+		{ID: "summary", Kind: jig.TaskCompute, DependsOn: []string{"text"}, Compute: "tasks.text.summary", Attempts: 1},
+		{ID: "claims", Kind: jig.TaskCompute, DependsOn: []string{"text"}, Compute: "tasks.text.claims", Attempts: 1},
+		{ID: "check", Kind: jig.TaskCitations, DependsOn: []string{"claims"}, Claims: "claims", Attempts: 1},
+	}, got.Tasks)
+
+	var value any
+	require.NoError(t, yaml.Load(body, &value))
+	asJSON, err := json.Marshal(value)
+	require.NoError(t, err)
+	for file, text := range map[string][]byte{"module.yaml": body, "module.json": asJSON} {
+		doc, problems := spec.Load(file, text)
+		require.Empty(t, problems)
+		require.Equal(t, spec.KindEntityType, doc.Kind)
+		require.Equal(t, "module", doc.Name)
+		same := *doc.EntityType
+		same.Version = got.Version
+		want, err := json.Marshal(got)
+		require.NoError(t, err)
+		read, err := json.Marshal(same)
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(read))
+		line, _ := doc.Position("tasks[2].when")
+		require.Positive(t, line)
+		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{Tools: []jig.Tool{}}))
+	}
+}
+
+func TestDefaultsOfEntityTypes(t *testing.T) {
+	t.Parallel()
+	got, err := spec.LoadEntityType("a.yaml", []byte("{kind: entity_type, name: a, fields: [{name: a, type: text, task: a}], tasks: [{id: a, tool: a.b, attempts: 2}]}"))
+	require.NoError(t, err)
+	require.Equal(t, spec.DefaultMaxParallel, got.MaxParallel)
+	require.Equal(t, spec.DefaultBackoff, got.Tasks[0].Backoff)
+	_, err = spec.LoadEntityType("a.yaml", []byte("{kind: tenant, name: a, fields: [{name: a, type: text}]}"))
+	require.ErrorContains(t, err, "kind: entity_type")
+	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+}
+
+func TestPublishedSchemaOfEntityTypesAgreesWithTheReader(t *testing.T) {
+	t.Parallel()
+	schema := compiled(t, spec.KindEntityType)
+	body, err := os.ReadFile(moduleType)
+	require.NoError(t, err)
+	field := func(rest string) string { return "{kind: entity_type, name: a, fields: [{name: a, " + rest + "}]}" }
+	task := func(rest string) string {
+		return "{kind: entity_type, name: a, fields: [{name: a, type: number, task: a}], tasks: [{id: a, " + rest + "}]}"
+	}
+	for text, ok := range map[string]bool{
+		string(body):                               true,
+		"{kind: entity_type, name: a}":             false,
+		"{kind: entity_type, name: a, fields: []}": false,
+		"{kind: entity_type, name: a.b, fields: [{name: a, type: x}]}":   false,
+		"{kind: entity_types, name: a, fields: [{name: a, type: text}]}": false,
+		field("type: text"):                                                       true,
+		field("type: text, label: A, display: code"):                              true,
+		field("type: text, display: toggle"):                                      false,
+		field("type: texts"):                                                      false,
+		field("label: A"):                                                         false,
+		field("type: text, options: [a]"):                                         false,
+		field("type: text, min_length: 1.5"):                                      false,
+		field("type: text, min_length: -1"):                                       false,
+		field("type: text, default: x"):                                           true,
+		field("type: number, minimum: 1, maximum: 2.5"):                           true,
+		field("type: number, minimum: low"):                                       false,
+		field("type: number, integer: true, default: 1"):                          true,
+		field("type: number, pattern: a"):                                         false,
+		field("type: enum"):                                                       false,
+		field("type: enum, options: [a, b]"):                                      true,
+		field("type: enum, options: []"):                                          false,
+		field("type: enum, options: [1]"):                                         false,
+		field("type: date, time: true"):                                           true,
+		field("type: email, time: true"):                                          false,
+		field("type: relation"):                                                   false,
+		field("type: relation, target: b, many: true"):                            true,
+		field("type: relation, target: B"):                                        false,
+		field("type: object"):                                                     false,
+		field("type: object, fields: [{name: b, type: url, required: true}]"):     true,
+		field("type: object, fields: [{type: url}]"):                              false,
+		field("type: array"):                                                      false,
+		field("type: array, items: {type: media, display: image}, max_length: 3"): true,
+		field("type: array, items: {type: array, items: {type: phone}}"):          true,
+		field("type: array, items: {type: text, name: b}"):                        false,
+		field("type: array, items: {type: text, required: true}"):                 false,
+		field("type: array, items: [{type: text}]"):                               false,
+		task("compute: 1"):                                                        true,
+		task("compute: [1]"):                                                      false,
+		task("compute: 1, tool: a.b"):                                             false,
+		task("when: true"):                                                        false,
+		task("compute: 1, input: {}"):                                             false,
+		task("compute: 1, sources: '[]'"):                                         true,
+		task("tool: a.b, input: {a: 1}, value: result.x, sources: '[result.y]'"):  true,
+		task("tool: a.b, input: '${input}'"):                                      true,
+		task("tool: a.b, input: 3"):                                               false,
+		task("tool: read"):                                                        false,
+		task("prompt: summarise, attempts: 2, backoff: 3s"):                       true,
+		task("prompt: summarise, backoff: 3s"):                                    false,
+		task("prompt: summarise, attempts: 0"):                                    false,
+		task("composition: a.b, output_schema: {type: array}"):                    true,
+		task("composition: a.b, output_schema: true"):                             true,
+		task("composition: a.b, output_schema: text"):                             false,
+		task("agent: writer, depends_on: a"):                                      false,
+		task("agent: writer, retry: {}"):                                          false,
+	} {
+		_, err := spec.LoadEntityType("a.yaml", []byte(text))
+		if ok {
+			require.NoError(t, err, text)
+			require.NoError(t, schema.Validate(valueOf(t, text)), text)
+		} else {
+			require.Error(t, err, text)
+			require.Error(t, schema.Validate(valueOf(t, text)), text)
+		}
+	}
+}
+
+func TestExplainEntityTypeGolden(t *testing.T) {
+	t.Parallel()
+	doc := entityTypeOf(t, moduleType)
+	doc.Version = "VERSION"
+	e := spec.ExplainEntityType(doc, jig.Tool{Name: "deps.license", Approval: jig.ApprovalAlwaysAsk}.Seal())
+	golden(t, "testdata/entity/module.txt", e.Text())
+	golden(t, "testdata/entity/module.mmd", e.Mermaid())
+	requireMermaid(t, e.Mermaid())
+	requirePlain(t, e.Text())
+	require.Contains(t, e.Text(), "licence: call deps.license; asks")
+	require.NotContains(t, spec.ExplainEntityType(doc).Text(), "asks a person")
+	bare := spec.ExplainEntityType(jig.EntityType{Name: "a\x1b[2J", Fields: []jig.Field{{Name: "a", Type: jig.FieldText}}})
+	requirePlain(t, bare.Text())
+	require.NotContains(t, bare.Text(), "tasks")
+	requireMermaid(t, bare.Mermaid())
+	loop := spec.ExplainEntityType(jig.EntityType{Tasks: []jig.Task{{ID: "a", DependsOn: []string{"b"}}, {ID: "b", DependsOn: []string{"a"}}}})
+	require.Contains(t, loop.Text(), "after a")
+}
+
+// randomTasks writes an entity type with a random graph of tasks: each may depend on those before it, none on a later one.
+// It returns what each one depends on, directly or not.
+func randomTasks(d fieldDice, n int) (tasks [][]int, all []map[int]bool) {
+	for i := range n {
+		needs, reach := map[int]bool{}, map[int]bool{}
+		for range d.IntN(4) {
+			if i > 0 {
+				needs[i-1-d.IntN(min(i, 20))] = true
+			}
+		}
+		tasks = append(tasks, nil)
+		for j := range i {
+			if !needs[j] {
+				continue
+			}
+			tasks[i] = append(tasks[i], j)
+			reach[j] = true
+			for k := range all[j] {
+				reach[k] = true
+			}
+		}
+		all = append(all, reach)
+	}
+	return tasks, all
+}
+
+// writeTasks writes the type, the tasks in a random order. reads says what a task reads beside.
+func writeTasks(d fieldDice, needs [][]int, reads map[int]int) string {
+	var b strings.Builder
+	b.WriteString("kind: entity_type\nname: a\nfields: [{name: a, type: text}]\ntasks:\n")
+	for _, i := range d.Perm(len(needs)) {
+		names := make([]string, 0, len(needs[i]))
+		for _, j := range needs[i] {
+			names = append(names, fmt.Sprintf("t%d", j))
+		}
+		source := fmt.Sprint(i)
+		if j, ok := reads[i]; ok {
+			source = fmt.Sprintf("tasks.t%d", j)
+		}
+		fmt.Fprintf(&b, "  - {id: t%d, depends_on: [%s], compute: %s}\n", i, strings.Join(names, ", "), source)
+	}
+	return b.String()
+}
+
+func errorsOf(problems spec.Problems) []string {
+	var all []string
+	for _, p := range problems.Errors() {
+		all = append(all, string(p.Code))
+	}
+	return all
+}
+
+// Whatever the graph of tasks, in whatever order they are written: it is taken when it has no cycle, a task may read what it
+// depends on and nothing else, and an arrow back from a task to one that needs it is a cycle.
+func TestRandomGraphsOfTasks(t *testing.T) {
+	t.Parallel()
+	cycles, strangers := 0, 0
+	for seed := range uint64(60) {
+		d := fieldDice{rand.New(rand.NewPCG(seed, 3))}
+		n := pick(d, 2, 5, 20, 60)
+		needs, all := randomTasks(d, n)
+		reads := map[int]int{}
+		for i := range n {
+			for j := range all[i] {
+				reads[i] = j
+			}
+		}
+		_, problems := spec.Load("a.yaml", []byte(writeTasks(d, needs, reads)))
+		require.Empty(t, errorsOf(problems), "seed %d: %s", seed, problems)
+
+		reader, other := d.IntN(n), d.IntN(n)
+		if !all[reader][other] {
+			strangers++
+			reads[reader] = other
+			_, problems = spec.Load("a.yaml", []byte(writeTasks(d, needs, reads)))
+			require.Equal(t, []string{"STEP_ORDER"}, errorsOf(problems), "seed %d", seed)
+			delete(reads, reader)
+		}
+		tried := 0
+		for i := range n {
+			for j := range all[i] {
+				needs[j] = append(needs[j], i)
+				_, problems = spec.Load("a.yaml", []byte(writeTasks(d, needs, nil)))
+				require.Equal(t, []string{"CYCLE"}, errorsOf(problems), "seed %d", seed)
+				require.Contains(t, problems.Errors().Error(), " -> ")
+				needs[j] = needs[j][:len(needs[j])-1]
+				cycles, tried = cycles+1, tried+1
+				break
+			}
+			if tried == 3 {
+				break
+			}
+		}
+	}
+	require.Greater(t, cycles, 50)
+	require.Greater(t, strangers, 20)
+}
+
+// chainOf is a type whose tasks follow one another.
+func chainOf(n int) string {
+	var b strings.Builder
+	b.WriteString("kind: entity_type\nname: a\nfields: [{name: a, type: number, task: t0}]\ntasks:\n")
+	for i := range n {
+		if i < n-1 {
+			fmt.Fprintf(&b, "  - {id: t%d, depends_on: [t%d], compute: tasks.t%d}\n", i, i+1, i+1)
+			continue
+		}
+		fmt.Fprintf(&b, "  - {id: t%d, compute: 1}\n", i)
+	}
+	return b.String()
+}
+
+func TestLimitsOfEntityTypes(t *testing.T) {
+	t.Parallel()
+	codes := func(text string) []string {
+		_, problems := spec.Load("a.yaml", []byte(text))
+		return errorsOf(problems)
+	}
+	require.Empty(t, codes(chainOf(spec.MaxTaskDepth)))
+	require.Equal(t, []string{"TOO_DEEP"}, codes(chainOf(spec.MaxTaskDepth+1)))
+
+	wide := func(n int) string {
+		return writeTasks(fieldDice{rand.New(rand.NewPCG(1, 1))}, make([][]int, n), nil)
+	}
+	require.Empty(t, codes(wide(spec.MaxTasks)))
+	require.Equal(t, []string{"OUT_OF_RANGE"}, codes(wide(spec.MaxTasks+1)))
+
+	fields := func(n int) string {
+		var b strings.Builder
+		b.WriteString("kind: entity_type\nname: a\nfields:\n  - {name: o, type: array, items: {type: object, fields: [")
+		for i := range n - 2 {
+			fmt.Fprintf(&b, "{name: f%d, type: text},", i)
+		}
+		return b.String() + "]}}\n"
+	}
+	require.Empty(t, codes(fields(spec.MaxFields)))
+	require.Equal(t, []string{"TOO_MANY_VALUES"}, codes(fields(spec.MaxFields+1)))
+}
+
+// What it takes to read a large type, and to refuse a hostile one.
+func TestLargeEntityTypesAreReadQuickly(t *testing.T) {
+	t.Parallel()
+	d := fieldDice{rand.New(rand.NewPCG(5, 5))}
+	needs, all := randomTasks(d, 900)
+	reads := map[int]int{}
+	for i := range needs {
+		for j := range all[i] {
+			reads[i] = j
+		}
+	}
+	head := "kind: entity_type\nname: a\nfields: [{name: a, type: text, task: t}]\ntasks:\n"
+	for name, text := range map[string]string{
+		"900 tasks":               writeTasks(d, needs, reads),
+		"expressions in loops":    head + strings.Repeat("  - {id: t, compute: \""+strings.Repeat("[1].map(x,", 30)+"x"+strings.Repeat(")", 30)+"\"}\n", 200),
+		"1,000 wrong expressions": head + strings.Repeat("  - {id: t, compute: tasks.tt}\n", 1_000),
+		"long dependencies":       head + "  - {id: t, depends_on: [" + strings.Repeat("t,", 900) + "], compute: '1'}\n",
+		"an item that is itself":  "kind: entity_type\nname: a\nfields:\n  - {name: a, type: array, items: &i {type: array, items: *i}}\n",
+		"fields by alias":         "kind: entity_type\nname: a\nfields: &f\n  - {name: a, type: object, fields: *f}\n  - {name: b, type: object, fields: *f}\n",
+	} {
+		started := time.Now()
+		_, problems := spec.Load("a.yaml", []byte(text))
+		require.Less(t, time.Since(started), slack*2*time.Second, name)
+		require.Equal(t, name == "900 tasks", problems.OrNil() == nil, "%s: %s", name, problems)
+	}
+}

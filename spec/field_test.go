@@ -1,0 +1,312 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools/schema"
+)
+
+// fieldCase is an entry of testdata/fields.yaml.
+type fieldCase struct {
+	name      string
+	field     jig.Field
+	good, bad []string
+}
+
+func fieldCases(t *testing.T) []fieldCase {
+	t.Helper()
+	body, err := os.ReadFile("testdata/fields.yaml")
+	require.NoError(t, err)
+	var read []struct {
+		Name  string
+		Field map[string]any
+		Good  []string
+		Bad   []string
+	}
+	require.NoError(t, yaml.Load(body, &read))
+	cases := make([]fieldCase, 0, len(read))
+	for _, r := range read {
+		raw, err := json.Marshal(r.Field)
+		require.NoError(t, err)
+		c := fieldCase{name: r.Name, good: r.Good, bad: r.Bad}
+		require.NoError(t, json.Unmarshal(raw, &c.field))
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// judges are the ways to ask whether a value fits a field: by the field, by its schema with formats as notes and asserted, and
+// by the field that is made of the schema again.
+func judges(t *testing.T, f jig.Field) map[string]func(value string) error {
+	t.Helper()
+	raw := spec.FieldSchema(f)
+	notes, err := schema.NewCompiler(schema.Options{}).Compile(raw)
+	require.NoError(t, err, "%s", raw)
+	formats, err := schema.NewCompiler(schema.Options{AssertFormats: true}).Compile(raw)
+	require.NoError(t, err)
+	again, err := spec.FieldFromSchema(f.Name, raw)
+	require.NoError(t, err, "%s", raw)
+	return map[string]func(value string) error{
+		"the field":                      func(v string) error { return spec.CheckField(f, json.RawMessage(v)) },
+		"the schema":                     func(v string) error { return notes.Validate([]byte(v)) },
+		"the schema with formats":        func(v string) error { return formats.Validate([]byte(v)) },
+		"the field made from the schema": func(v string) error { return spec.CheckField(again, json.RawMessage(v)) },
+	}
+}
+
+// unkept reports a value that JSON allows and PostgreSQL cannot keep: the one thing that the schema does not say.
+func unkept(value string) bool { return strings.Contains(value, `"\u0000"`) }
+
+func TestValuesOfFields(t *testing.T) {
+	t.Parallel()
+	values, types := 0, map[jig.FieldType]int{}
+	for _, c := range fieldCases(t) {
+		ask := judges(t, c.field)
+		values += len(c.good) + len(c.bad)
+		types[c.field.Type] += len(c.bad)
+		require.NotEmpty(t, c.good, c.name)
+		for _, v := range c.good {
+			for who, judge := range ask {
+				require.NoError(t, judge(v), "%s: %s refuses %s", c.name, who, v)
+			}
+		}
+		for _, v := range c.bad {
+			for who, judge := range ask {
+				err := judge(v)
+				if unkept(v) && strings.HasPrefix(who, "the schema") {
+					continue
+				}
+				require.Error(t, err, "%s: %s takes %s", c.name, who, v)
+				require.True(t, jig.CodeOf(err) == jig.CodeInvalidInput || strings.HasPrefix(who, "the schema"), "%v", err)
+			}
+		}
+	}
+	require.GreaterOrEqual(t, values, 200)
+	for _, kind := range jig.FieldTypes() {
+		require.GreaterOrEqual(t, types[kind], 8, "%s has few bad values", kind)
+	}
+}
+
+func TestCheckFieldSaysWhere(t *testing.T) {
+	t.Parallel()
+	f := jig.Field{Name: "offices", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldObject, Fields: []jig.Field{
+		{Name: "city", Type: jig.FieldText, Required: true}, {Name: "mail", Type: jig.FieldEmail},
+	}}}
+	err := spec.CheckField(f, json.RawMessage(`[{"city": "a"}, {"mail": "x", "a/b": 1}, 3]`))
+	e := jig.AsError(err)
+	require.Equal(t, jig.CodeInvalidInput, e.Code)
+	require.Equal(t, "/offices/1/mail", e.Field)
+	var pointers []string
+	for _, v := range e.Violations {
+		pointers = append(pointers, v.Pointer)
+	}
+	require.Equal(t, []string{"/offices/1/mail", "/offices/1/a~1b", "/offices/1/city", "/offices/2"}, pointers)
+	require.ErrorContains(t, err, "and 3 more problems")
+
+	for value, message := range map[string]string{
+		`null`: "not null; leave the key out", `"hig"`: `did you mean "high"?`, `7`: "this must be text, not a number", `"x`: "not JSON",
+	} {
+		err := spec.CheckField(jig.Field{Name: "risk", Type: jig.FieldEnum, Options: []string{"high", "low"}}, json.RawMessage(value))
+		require.ErrorContains(t, err, message)
+		require.Equal(t, "/risk", jig.AsError(err).Field)
+	}
+	require.ErrorContains(t, spec.CheckField(jig.Field{Type: "colour"}, json.RawMessage(`1`)), `"colour"`)
+	require.ErrorContains(t, spec.CheckField(jig.Field{Type: jig.FieldText, Pattern: "("}, json.RawMessage(`"a"`)), "does not compile")
+
+	many := spec.CheckField(jig.Field{Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldText}}, json.RawMessage("["+strings.Repeat("1,", 10_000)+"1]"))
+	require.Len(t, jig.AsError(many).Violations, 50)
+}
+
+func TestCheckContent(t *testing.T) {
+	t.Parallel()
+	doc := entityTypeOf(t, "testdata/entity/module.yaml")
+	validator, err := schema.NewCompiler(schema.Options{AssertFormats: true}).Compile(spec.ContentSchema(doc))
+	require.NoError(t, err)
+	for content, want := range map[string]struct {
+		whole, partial string
+	}{
+		`{"path": "a", "version": "v1"}`: {},
+		`{"path": "a", "version": "v1", "risk": "low", "claims": [], "released": "2026-01-01"}`: {},
+		`{}`:                              {whole: "/path"},
+		`{"path": "a"}`:                   {whole: "/version"},
+		`{"path": null, "version": "v1"}`: {whole: "/path", partial: "/path"},
+		`{"path": "a", "version": "v1", "name": "x"}`:          {whole: "/name", partial: "/name"},
+		`{"path": "a", "version": "v1", "risk": "none"}`:       {whole: "/risk", partial: "/risk"},
+		`{"claims": [{"text": "a", "source_entity_ids": []}]}`: {whole: "/claims/0/source_entity_ids", partial: "/claims/0/source_entity_ids"},
+		`{"claims": [{"text": "a"}], "path": "a", "version": "v1"}`: {
+			whole: "/claims/0/source_entity_ids", partial: "/claims/0/source_entity_ids",
+		},
+		`[]`: {whole: "-", partial: "-"},
+	} {
+		for partial, pointer := range map[bool]string{false: want.whole, true: want.partial} {
+			err := spec.CheckContent(doc, json.RawMessage(content), partial)
+			if pointer == "" {
+				require.NoError(t, err, content)
+				continue
+			}
+			require.Error(t, err, content)
+			require.Equal(t, strings.TrimPrefix(pointer, "-"), jig.AsError(err).Field, content)
+		}
+		require.Equal(t, want.whole == "", validator.Validate([]byte(content)) == nil, content)
+	}
+	require.ErrorContains(t, spec.CheckContent(doc, json.RawMessage(`{"path": "a", "path": "b"}`), true), "twice")
+	require.ErrorContains(t, spec.CheckContent(doc, json.RawMessage(strings.Repeat("[", 20_000)), true), "cannot be read")
+}
+
+func TestFieldsFromSchemasByHand(t *testing.T) {
+	t.Parallel()
+	one := 1
+	ten, zero := 10.0, 0.0
+	for text, want := range map[string]jig.Field{
+		`{"type": "string", "title": "T", "description": "D", "default": "a", "examples": ["b"]}`: {
+			Type: jig.FieldText, Label: "T", Description: "D", Default: json.RawMessage(`"a"`),
+		},
+		`{"type": ["string"], "minLength": 1, "maxLength": 1, "pattern": "a"}`: {Type: jig.FieldText, MinLength: &one, MaxLength: &one, Pattern: "a"},
+		`{"type": "integer", "minimum": 0, "maximum": 10.0}`:                   {Type: jig.FieldNumber, Integer: true, Minimum: &zero, Maximum: &ten},
+		`{"type": "number", "multipleOf": 1}`:                                  {Type: jig.FieldNumber, Integer: true},
+		`{"type": "boolean", "$comment": "x", "x-widget": "y"}`:                {Type: jig.FieldBoolean},
+		`{"enum": ["a", "b"]}`:                                                 {Type: jig.FieldEnum, Options: []string{"a", "b"}},
+		`{"const": "a"}`:                                                       {Type: jig.FieldEnum, Options: []string{"a"}},
+		`{"type": "string", "enum": ["a"]}`:                                    {Type: jig.FieldEnum, Options: []string{"a"}},
+		`{"type": "string", "format": "date"}`:                                 {Type: jig.FieldDate},
+		`{"type": "string", "format": "date-time"}`:                            {Type: jig.FieldDate, Time: true},
+		`{"type": "string", "format": "email"}`:                                {Type: jig.FieldEmail},
+		`{"type": "string", "format": "uri"}`:                                  {Type: jig.FieldURL},
+		`{"type": "string", "format": "url"}`:                                  {Type: jig.FieldURL},
+		`{"type": "array", "items": {"type": "string"}}`:                       {Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldText}},
+		`{"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "boolean"}}, "required": ["a"]}`: {
+			Type: jig.FieldObject, Fields: []jig.Field{{Name: "b", Type: jig.FieldText}, {Name: "a", Type: jig.FieldBoolean, Required: true}},
+		},
+	} {
+		want.Name = "x"
+		got, err := spec.FieldFromSchema("x", json.RawMessage(text))
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+}
+
+func TestSchemasThatAreNoFields(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat(`{"type": "array", "items": `, 5) + `{"type": "string"}` + strings.Repeat("}", 5)
+	for text, want := range map[string][2]string{
+		`{"type": ["string", "null"]}`:         {"/type", `["string","null"]`},
+		`{"type": "null"}`:                     {"/type", "null"},
+		`{}`:                                   {"/type", "without a type"},
+		`true`:                                 {"", "true or false"},
+		`{"$ref": "#/$defs/a"}`:                {"/$ref", "$ref"},
+		`{"type": "string", "anyOf": [{}]}`:    {"/anyOf", "anyOf"},
+		`{"type": "string", "format": "uuid"}`: {"/format", "uuid"},
+		`{"type": "string", "format": "email", "maxLength": 9}`:               {"/maxLength", "maxLength"},
+		`{"type": "string", "pattern": "(?=a)"}`:                              {"/pattern", "(?=a)"},
+		`{"type": "string", "minLength": -1}`:                                 {"/minLength", "whole number"},
+		`{"enum": ["a", 1]}`:                                                  {"/enum", "a number"},
+		`{"enum": ["a", "a"]}`:                                                {"/enum", "twice"},
+		`{"type": "number", "exclusiveMinimum": 0}`:                           {"/exclusiveMinimum", "exclusiveMinimum"},
+		`{"type": "number", "multipleOf": 0.5}`:                               {"/multipleOf", "multipleOf"},
+		`{"type": "number", "minimum": 0.1234567890123456789}`:                {"/minimum", "digits"},
+		`{"type": "array"}`:                                                   {"/items", "anything"},
+		`{"type": "array", "items": {"type": "string"}, "uniqueItems": true}`: {"/uniqueItems", "uniqueItems"},
+		`{"type": "array", "items": {"type": "string", "not": {}}}`:           {"/items/not", "not"},
+		`{"type": "object"}`:                                                  {"/properties", "without properties"},
+		`{"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": true}`: {
+			"/additionalProperties", "further members",
+		},
+		`{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b"]}`: {"/required", `"b"`},
+		`{"type": "object", "properties": {"a b": {"type": "string"}}}`:                  {"/properties/a b", `"a b"`},
+		`{"type": "object", "properties": {"a": {"type": "null"}}}`:                      {"/properties/a/type", "null"},
+		`{"type": "string", "default": 3}`:                                               {"/default", "does not fit"},
+		`{"type": "string", "x-field": {"display": "toggle"}}`:                           {"/x-field", "toggle"},
+		`{"type": "string", "x-field": {"target": "module"}}`:                            {"/x-field", "target"},
+		`{"type": 3}`:       {"/type", "a number"},
+		`{"type": "string"`: {"", "not JSON"},
+		`{"a": 1, "a": 2}`:  {"", "twice"},
+		deep:                {"/items/items/items/items/items", "deeper than 5"},
+	} {
+		_, err := spec.FieldFromSchema("x", json.RawMessage(text))
+		require.Error(t, err, text)
+		require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+		require.Equal(t, want[0], jig.AsError(err).Field, text)
+		require.ErrorContains(t, err, want[1], text)
+	}
+	_, err := spec.FieldFromSchema("Not A Name", json.RawMessage(`{"type": "string"}`))
+	require.ErrorContains(t, err, "Not A Name")
+}
+
+func TestSchemasKeepWhatIsNotAboutValues(t *testing.T) {
+	t.Parallel()
+	for _, f := range entityTypeOf(t, "testdata/entity/module.yaml").Fields {
+		again, err := spec.FieldFromSchema(f.Name, spec.FieldSchema(f))
+		require.NoError(t, err)
+		again.Required = f.Required // said by the object around it
+		require.Equal(t, f, again)
+	}
+}
+
+func TestDisplays(t *testing.T) {
+	t.Parallel()
+	all := 0
+	for _, kind := range jig.FieldTypes() {
+		require.NotEmpty(t, spec.Displays(kind))
+		all += len(spec.Displays(kind))
+	}
+	require.GreaterOrEqual(t, all, 24)
+	require.Empty(t, spec.Displays("colour"))
+}
+
+func TestFilterFields(t *testing.T) {
+	t.Parallel()
+	var head strings.Builder
+	head.WriteString("kind: entity_type\nname: a\nfields:\n")
+	for _, line := range []string{
+		"{name: name, type: text}", "{name: first_name, type: text, label: Given name}",
+		"{name: few, type: enum, options: [a, b, c, d, e, f]}", "{name: lots, type: enum, options: [a, b, c, d, e, f, g]}",
+		"{name: size, type: number}", "{name: score, type: number, minimum: 0, maximum: 5}", "{name: least, type: number, minimum: 0}",
+		"{name: done, type: boolean}", "{name: born, type: date}", "{name: at, type: date, time: true}",
+		"{name: site, type: url}", "{name: mail, type: email}", "{name: call, type: phone}", "{name: logo, type: media}",
+		"{name: owner, type: relation, target: a}", "{name: parts, type: relation, target: a, many: true}",
+		"{name: tags, type: array, items: {type: text}}", "{name: kinds, type: array, items: {type: enum, options: [x]}}",
+		"{name: sizes, type: array, items: {type: number}}",
+		"{name: home, type: object, fields: [{name: city, type: text}, {name: geo, type: object, fields: [{name: lat, type: number}]}]}",
+		"{name: rows, type: array, items: {type: object, fields: [{name: a, type: text}]}}",
+		"{name: grid, type: array, items: {type: array, items: {type: number}}}",
+	} {
+		head.WriteString("  - " + line + "\n")
+	}
+	doc, err := spec.LoadEntityType("a.yaml", []byte(head.String()))
+	require.NoError(t, err)
+	var got []string
+	for _, f := range spec.FilterFields(doc) {
+		got = append(got, fmt.Sprintf("%s|%s|%s|%t|%s|%v", f.Field, f.Label, f.Type, f.List, f.Control, f.Operators))
+	}
+	const texts, ordered, some = "[eq neq in contains]", "[eq neq gt lt gte lte in]", "[eq neq in]"
+	require.Equal(t, []string{
+		"name|Name|text|false|text|" + texts, "first_name|Given name|text|false|text|" + texts,
+		"few|Few|enum|false|select|" + some, "lots|Lots|enum|false|multi_select|" + some,
+		"size|Size|number|false|number|" + ordered, "score|Score|number|false|range|" + ordered, "least|Least|number|false|number|" + ordered,
+		"done|Done|boolean|false|toggle|[eq neq]", "born|Born|date|false|date|" + ordered, "at|At|date|false|date|" + ordered,
+		"site|Site|url|false|text|" + texts, "mail|Mail|email|false|text|" + texts, "call|Call|phone|false|text|" + texts,
+		"logo|Logo|media|false|text|" + texts,
+		"owner|Owner|relation|false|entity|" + some, "parts|Parts|relation|true|entity|[contains]",
+		"tags|Tags|text|true|text|[contains]", "kinds|Kinds|enum|true|multi_select|[contains]", "sizes|Sizes|number|true|text|[contains]",
+		"home.city|Home: City|text|false|text|" + texts, "home.geo.lat|Home: Geo: Lat|number|false|number|" + ordered,
+	}, got)
+	require.Len(t, spec.FilterFields(doc, "home", "name"), 3)
+}
+
+func entityTypeOf(t *testing.T, file string) jig.EntityType {
+	t.Helper()
+	body, err := os.ReadFile(file)
+	require.NoError(t, err)
+	doc, err := spec.LoadEntityType(file, body)
+	require.NoError(t, err)
+	return doc
+}
