@@ -103,7 +103,7 @@ cursor that was given. For programs: {"approvals": […], "next"?}.`,
 	cmd.Flags().BoolVar(&mine, "mine", false, "only what you (--as, or the signing key's principal) may decide and have not yet")
 	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most (default all)")
 	cmd.Flags().StringVar(&after, "after", "", "go on after this cursor")
-	cmd.AddCommand(a.figuresCommand())
+	cmd.AddCommand(a.showCommand(), a.figuresCommand())
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -45,6 +46,7 @@ type operations interface {
 
 // reviews looks over approvals and recorded calls.
 type reviews interface {
+	Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error)
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error)
 	Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error)
 	Backtest(ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(client.BacktestPage) error) error

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -50,6 +51,8 @@ type fake struct {
 	pauses  client.PauseResult
 	// onDecide changes what the fake answers afterwards.
 	onDecide func(f *fake)
+	// arguments are all of what a pending call has.
+	arguments json.RawMessage
 }
 
 func (f *fake) Start(_ context.Context, o client.StartOptions) (client.Started, error) {
@@ -104,6 +107,15 @@ func (f *fake) WaitCall(context.Context, string, string) (client.CallResult, err
 
 func (f *fake) Approvals(context.Context, string, string) ([]jig.Pending, error) {
 	return f.pending, f.err
+}
+
+func (f *fake) Show(_ context.Context, _, _, call string) (jig.Pending, json.RawMessage, error) {
+	for _, p := range f.pending {
+		if p.Call == call {
+			return p, f.arguments, f.err
+		}
+	}
+	return jig.Pending{}, nil, jig.Errorf(jig.CodeNotFound, "call %s waits for nobody", call)
 }
 
 func (f *fake) Decide(_ context.Context, id string, decisions []jig.Decision) (client.DecideResult, error) {

@@ -18,7 +18,7 @@ func inputText(p jig.Pending) string {
 		text = fieldsText(p.Input)
 	}
 	if p.Truncated {
-		text = strings.TrimSuffix(text, "…") + "… (cut here; the digest covers the whole)"
+		text = strings.TrimSuffix(text, "…") + "… (cut here; `jig approvals show` has the whole, and the digest covers it)"
 	}
 	return safeText(text)
 }

@@ -90,6 +90,7 @@ func (a *app) printKey(made madeKey) error {
 		return err
 	}
 	a.say("%s holds the private key; add the lines to the tenant's document and register it with `%s catalog add`", made.File, a.program)
+	a.say("for the key of an operator, whom every tenant accepts, start workers with JIG_OPERATOR_KEY=%s:%s", made.Principal, made.PublicKey)
 	return nil
 }
 

@@ -48,6 +48,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named(ReadPauses, a.ListPauses)
 	named(ReadAudit, a.ReadAudit)
 	named(ReadPending, a.ListPending)
+	named(ReadCall, a.Show)
 	named(ReadFigures, a.Figures)
 	named(ReadBacktest, a.Backtest)
 	named(WritePause, a.Pause)

@@ -173,7 +173,7 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\n%s\n\n", ref.ID, ref.Tool, article(ask.Kind), ask.Summary)
 	fmt.Fprintf(b, "```json\n%s\n```\n", pretty(ask.Input))
 	if ask.Truncated {
-		b.WriteString("(cut down; the whole input is shown by `jig approvals`)\n")
+		b.WriteString("(cut down; the whole input is shown by `jig approvals show`)\n")
 	}
 	for _, reason := range ask.Reasons {
 		fmt.Fprintf(b, "- %s\n", reason)

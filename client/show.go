@@ -1,0 +1,34 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Show returns what waits under a call with all of its arguments: in a list, an approval shows the first 2 KiB. NOT_FOUND when
+// nothing waits there, CONFLICT when it changes while it is read.
+func (c *Client) Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error) {
+	var input []byte
+	var first jig.Pending
+	request := workflows.ShowRequest{Tenant: tenant, SessionID: session, Call: call}
+	for {
+		var page workflows.ShowPage
+		if err := c.ask(ctx, workflows.ReadCall, 0, request, &page); err != nil {
+			return jig.Pending{}, nil, err
+		}
+		if request.Offset == 0 {
+			first = page.Pending
+		}
+		if page.Pending.Digest != first.Digest {
+			return jig.Pending{}, nil, jig.Errorf(jig.CodeConflict, "call %s changed while it was read", call).WithField("call").WithHint("look again")
+		}
+		input = append(input, page.Input...)
+		if len(input) >= page.Size || len(page.Input) == 0 {
+			return first, input, nil
+		}
+		request.Offset = len(input)
+	}
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+)
+
+// shownCall is what `approvals show` prints for programs.
+type shownCall struct {
+	Pending jig.Pending `json:"pending"`
+	// Input is all of the call's arguments; Pending has the first 2 KiB.
+	Input json.RawMessage `json:"input"`
+}
+
+func (a *app) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show SESSION CALL",
+		Short: "Show one call that waits, with all of its arguments",
+		Long: `Show one call that waits, with all of its arguments: lists and events show the first 2 KiB. The digest is that of exactly these
+arguments; an approval with --digest is refused when anything has changed since.
+For programs: {"pending": …, "input": …}.`,
+		Example: `  jig approvals show ses_… 3.1
+  jig approvals show ses_… 1.1 --output json | jq -r '.input.documents[].body'`,
+		Args: sessionArgs(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				pending, input, err := e.Show(cmd.Context(), a.flags.tenant, args[0], args[1])
+				if err != nil {
+					return err
+				}
+				pending.SessionID = firstOf(pending.SessionID, args[0])
+				if a.json() {
+					return a.printJSON(shownCall{Pending: pending, Input: input})
+				}
+				pending.Input, pending.Truncated = input, false
+				if err := a.print("%s %s", pending.SessionID, a.pendingText(a.out, pending)); err != nil {
+					return err
+				}
+				if err := a.print("  digest %s", pending.Digest); err != nil {
+					return err
+				}
+				a.showCommands(pending)
+				return nil
+			})
+		},
+	}
+}
