@@ -174,6 +174,9 @@ func (p *play) checkAnswers(r record) {
 
 // unopened reports whether the session was canceled before it began.
 func (p *play) unopened(r record) bool {
+	if p.resumed && temporal.IsCanceledError(p.ended) { // or before what was to take it further began
+		return true
+	}
 	return p.ended != nil && !slices.ContainsFunc(r.events, func(e jig.Event) bool { return e.Type == jig.EventPassStarted })
 }
 

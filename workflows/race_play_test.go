@@ -89,6 +89,8 @@ type play struct {
 	runs, length, longest int
 	ended                 error
 	kind                  string
+	// resumed says that a message began a pass of a session that had ended.
+	resumed bool
 }
 
 func (a *arena) play(t *testing.T, rules policy.Set) *play {
@@ -180,7 +182,7 @@ func (p *play) run(name string, in any) {
 		if at := p.began.Add(spoken.at); at.After(now) {
 			now = at
 		}
-		in = workflows.PassInput{Tenant: p.tenant}
+		in, p.resumed = workflows.PassInput{Tenant: p.tenant}, true
 	}
 }
 

@@ -451,6 +451,9 @@ func (s *schedule) checkEnd() {
 	case s.ended != nil:
 		want = jig.StatusFailed
 	}
+	if want == jig.StatusCanceled && s.resumed && session.Status.Final() {
+		return // it had ended, and what was to take it further was canceled before it began
+	}
 	if s.workflow == workflows.CallWorkflow && s.ended == nil && session.Status == jig.StatusFailed {
 		return // the workflow of a call gives its result, whatever that is
 	}
