@@ -52,7 +52,7 @@ func TestWhatExpressionsSee(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kind := kindOf(compute("base", "{'n': 4}"), compute("x", c.source, "base"), compute("other", "1"))
+			kind := kindOf(compute("other", "1"), compute("base", "{'n': 4}"), compute("x", c.source, "base"))
 			w := worldOf(compile(t, kind), extract.Input{
 				Entity: extract.Target{Title: "Toml", Content: json.RawMessage(`{"path":"a/b","x":"stale","other":"stale"}`)},
 				Input:  json.RawMessage(`{"level":2,"more":true}`),
@@ -250,6 +250,19 @@ func TestCancel(t *testing.T) {
 	require.JSONEq(t, "1", string(result.Values["done"]))
 }
 
+// Nobody asks a model again once the extraction is cancelled.
+func TestCancelBeforeRepair(t *testing.T) {
+	t.Parallel()
+	kind := kindOf(jig.Task{ID: "x", Kind: jig.TaskPrompt}, tool("y", `{}`))
+	w := worldOf(compile(t, kind), extract.Input{}, answers(map[string]string{"x": `{"text":"unfit"}`, "y": "1"}))
+	w.move(t)
+	w.finish(w.rows["x"], succeed(`{"text":"unfit"}`))
+	w.at.Canceled = true
+	result := w.run(t)
+	require.Equal(t, []string{"x", "y"}, w.asked)
+	require.Equal(t, extract.TaskFailed, result.Tasks["x"].Status)
+}
+
 // At most max_parallel are under way, in the order of the document; what is skipped or computed needs no turn.
 func TestMaxParallel(t *testing.T) {
 	t.Parallel()
@@ -286,8 +299,8 @@ func TestFields(t *testing.T) {
 // What counts for the input hash, and what does not.
 func TestRefreshOfOneTask(t *testing.T) {
 	t.Parallel()
-	task := tool("x", `{"of":"${entity.content.path} ${input.level} ${tasks.base} ${tenant} ${now}"}`, "base")
-	task.Sources, task.When = "['doc_1', 'doc_2']", "entity.content.wanted"
+	task := tool("x", `{"of":"${entity.content.path} ${input.level} ${entity.content.base} ${tenant} ${now}"}`, "base")
+	task.Sources, task.When = "['doc_1', 'doc_2', 'doc_1']", "entity.content.wanted"
 	kind := kindOf(compute("base", "entity.content.number % 2"), task)
 	before := extract.Input{
 		Entity:  extract.Target{Content: json.RawMessage(`{"path":"a","wanted":true,"number":4,"free":1}`)},
@@ -296,6 +309,7 @@ func TestRefreshOfOneTask(t *testing.T) {
 	}
 	first := worldOf(compile(t, kind), before, echo).run(t)
 	require.Equal(t, 2, first.Counts.Completed)
+	require.Equal(t, []string{"doc_1", "doc_2"}, first.Provenance["x"].Sources)
 	for name, c := range map[string]struct {
 		change func(*extract.Input, *jig.EntityType)
 		want   extract.TaskStatus
@@ -349,18 +363,24 @@ func TestRefreshOfOneTask(t *testing.T) {
 	}
 }
 
-// A refresh leaves a failed task as it is until its inputs change, and what follows it skipped.
+// A refresh leaves a failed task as it is until its inputs or its sources change, and what follows it skipped.
 func TestRefreshOfFailures(t *testing.T) {
 	t.Parallel()
-	kind := kindOf(tool("x", `{"of":"${input.n}"}`), compute("after", "tasks.x", "x"))
-	plan := compile(t, kind)
-	first := worldOf(plan, extract.Input{Input: json.RawMessage(`{"n":1}`)}, answers(nil)).run(t)
-	in := extract.Input{Input: json.RawMessage(`{"n":1}`), Mode: extract.ModeRefresh, Earlier: first.Earlier()}
+	task := tool("x", `{"of":"${input.n}"}`)
+	task.Sources = "['doc_1']"
+	plan := compile(t, kindOf(task, compute("after", "tasks.x", "x")))
+	in := extract.Input{Input: json.RawMessage(`{"n":1}`), Sources: map[string]extract.Source{"doc_1": {Hash: "1"}}}
+	first := worldOf(plan, in, answers(nil)).run(t)
+	in.Mode, in.Earlier = extract.ModeRefresh, first.Earlier()
 	w := worldOf(plan, in, echo)
 	second := w.run(t)
 	require.Empty(t, w.asked)
 	require.Equal(t, first.Tasks, second.Tasks)
-	in.Input, in.Earlier = json.RawMessage(`{"n":2}`), second.Earlier()
+	in.Earlier = second.Earlier()
+	other := in
+	other.Input = json.RawMessage(`{"n":2}`)
+	require.Equal(t, 2, worldOf(plan, other, echo).run(t).Counts.Completed)
+	in.Sources = map[string]extract.Source{"doc_1": {Hash: "2"}}
 	require.Equal(t, 2, worldOf(plan, in, echo).run(t).Counts.Completed)
 }
 
@@ -378,6 +398,14 @@ func TestMovesAreBounded(t *testing.T) {
 	require.Equal(t, 600, most, "200 tasks: started, completed, entity updated")
 	require.Equal(t, 5, w.moves)
 	require.Less(t, w.biggest, 2000)
+
+	tasks = nil
+	for i := range 10 {
+		tasks = append(tasks, compute(fmt.Sprintf("t%d", i), "input.big"))
+	}
+	w = worldOf(compile(t, kindOf(tasks...)), extract.Input{Input: json.RawMessage(`{"big":"` + strings.Repeat("x", 1_000_000) + `"}`)}, echo)
+	require.Equal(t, 10, w.run(t).Counts.Completed)
+	require.Equal(t, 2, w.moves, "4 MiB, then the rest")
 }
 
 func TestBadInputsAndStates(t *testing.T) {
