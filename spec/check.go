@@ -43,7 +43,7 @@ const maxHints = 64
 
 // Check holds documents against the catalogue and each other: names that nothing has, cycles, inputs and outputs that
 // cannot fit their schemas, expressions that read what a tool does not give back. It reports all problems at once, in the order of documents and lines. What reading
-// has reported of a document is not said again; documents of other kinds than agents and execution specs are passed over.
+// has reported of a document is not said again; documents of other kinds than agents, execution specs and entity types are passed over.
 func Check(docs []Document, c Catalogue) Problems {
 	k := newChecker(docs, c)
 	for i := range docs {
@@ -52,6 +52,8 @@ func Check(docs []Document, c Catalogue) Problems {
 			k.checkExecution(doc)
 		case doc.Agent != nil:
 			k.checkWhitelist(doc)
+		case doc.EntityType != nil:
+			k.checkEntityType(doc)
 		}
 	}
 	k.checkCycles()

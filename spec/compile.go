@@ -69,14 +69,17 @@ func (c compiler) report(path string, err error) {
 	if slices.ContainsFunc(c.problems, func(p Problem) bool { return p.Path == path }) {
 		return // its form was refused already
 	}
-	failure := jig.AsError(err)
-	message := failure.Message
+	c.at(path, ProblemBadCEL, jig.AsError(err).Hint, "%s", expressionMessage(err))
+}
+
+// expressionMessage is what is wrong with an expression, in one line.
+func expressionMessage(err error) string {
 	var issue *expr.IssueError
 	if errors.As(err, &issue) {
 		line, column := issue.Position()
-		message = fmt.Sprintf("%s (line %d, column %d of the expression)", issue.Message, line, column)
+		return fmt.Sprintf("%s (line %d, column %d of the expression)", issue.Message, line, column)
 	}
-	c.at(path, ProblemBadCEL, failure.Hint, "%s", message)
+	return jig.AsError(err).Message
 }
 
 // joinPath appends a path that begins with a key or with an index.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func TestEntityType(t *testing.T) {
 		require.JSONEq(t, string(want), string(read))
 		line, _ := doc.Position("tasks[2].when")
 		require.Positive(t, line)
-		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{Tools: []jig.Tool{}}))
+		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{Tools: []jig.Tool{{Name: "deps.license"}}}))
 	}
 }
 
@@ -343,5 +344,34 @@ func TestLargeEntityTypesAreReadQuickly(t *testing.T) {
 		_, problems := spec.Load("a.yaml", []byte(text))
 		require.Less(t, time.Since(started), slack*2*time.Second, name)
 		require.Equal(t, name == "900 tasks", problems.OrNil() == nil, "%s: %s", name, problems)
+	}
+}
+
+// The page's table of types has each type's keys and displays, in order, and nothing else in these columns.
+func TestTableOfFieldTypes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(text), "\n| type | a value is |")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n\n")
+	rows := strings.Split(section, "\n")[2:]
+	require.Len(t, rows, len(jig.FieldTypes()))
+	word := regexp.MustCompile("`([a-z_]+)`")
+	words := func(cell string) []string {
+		var all []string
+		for _, m := range word.FindAllStringSubmatch(cell, -1) {
+			all = append(all, m[1])
+		}
+		return all
+	}
+	for i, kind := range jig.FieldTypes() {
+		cells := strings.Split(rows[i], "|")
+		require.Equal(t, []string{string(kind)}, words(cells[1]))
+		require.Equal(t, spec.Displays(kind), words(cells[4]), "%s", kind)
+		for _, key := range words(cells[3]) {
+			_, err := spec.LoadEntityType("a.yaml", []byte(fmt.Sprintf("{kind: entity_type, name: a, fields: [{name: a, type: %s, %s: {}}]}", kind, key)))
+			require.NotContains(t, err.Error(), "has no "+key, "the page says that %s has %s", kind, key)
+		}
 	}
 }

@@ -1,0 +1,77 @@
+package spec
+
+import (
+	"maps"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+)
+
+// checkEntityType checks the names that an entity type's tasks call, what they give them, and what they read of the result.
+func (k *checker) checkEntityType(doc *Document) {
+	if doc.broken {
+		return
+	}
+	tasks, shapes := (*place)(nil).key("tasks"), TaskShapes(*doc.EntityType)
+	for i := range doc.EntityType.Tasks {
+		t := &doc.EntityType.Tasks[i]
+		c := call{name: t.Use, within: tasks.item(i), key: string(t.Kind), inputKey: "input", input: t.Input}
+		switch t.Kind {
+		case jig.TaskTool:
+			c.kind = callTool
+		case jig.TaskComposition, jig.TaskPrompt:
+			c.kind = callComposition
+		case jig.TaskAgent:
+			c.kind = callAgent
+		case jig.TaskCompute, jig.TaskCitations:
+			continue
+		}
+		if !k.checkPromptName(doc, t, c) || !k.checkName(doc, c) {
+			continue
+		}
+		if target := k.target(c); target != nil {
+			k.checkInput(doc, target, c)
+		}
+		if result, known := k.shape(t.Use); known && c.kind != callAgent {
+			with := maps.Clone(shapes)
+			with["result"] = result
+			k.checkResult(doc, t, tasks.item(i), with)
+		}
+	}
+}
+
+// checkPromptName reports a prompt that is a composition, and one that is not there; false when there is nothing more to say.
+func (k *checker) checkPromptName(doc *Document, t *jig.Task, c call) bool {
+	if t.Kind != jig.TaskPrompt {
+		return true
+	}
+	x, known := k.specs.all[t.Use]
+	switch {
+	case known && x != nil && x.Kind != KindPrompt:
+		k.report(doc, c.at(), ProblemUnknownComposition, "write composition: "+t.Use, "%s is a %s, not a prompt", t.Use, x.Kind)
+	case !known && k.specs.missing(t.Use) && !k.specTools[t.Use]:
+		k.report(doc, c.at(), ProblemUnknownComposition, k.suggest("prompt", t.Use, k.specs.sorted), "there is no prompt %q", t.Use)
+	default:
+		return true
+	}
+	return false
+}
+
+// checkResult checks what a task reads of its result, once it is known what the call gives back.
+func (k *checker) checkResult(doc *Document, t *jig.Task, at *place, shapes expr.Shapes) {
+	env, err := expr.TaskEnv()
+	if err != nil {
+		return // reading has said so
+	}
+	for _, one := range []struct {
+		key, source string
+		want        expr.Type
+	}{{"value", t.Value, expr.Any}, {"sources", t.Sources, expr.List}} {
+		if one.source == "" {
+			continue
+		}
+		if err := env.Check(one.source, one.want, shapes); err != nil {
+			k.report(doc, at.key(one.key), ProblemBadCEL, jig.AsError(err).Hint, "%s", expressionMessage(err))
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/spec"
+)
+
+// Whatever a document of an entity type says, it is read or refused; what is read can be drawn, and its schema compiles.
+func FuzzEntityType(f *testing.F) {
+	body, err := os.ReadFile(moduleType)
+	require.NoError(f, err)
+	f.Add(string(body), `{"path": "a", "version": "v1"}`)
+	f.Add("{kind: entity_type, name: a, fields: [{name: a, type: enum, options: [x]}], tasks: [{id: a, compute: entity.content.a}]}", `{"a": "x"}`)
+	f.Add("{kind: entity_type, name: a, fields: [{name: a, type: array, items: {type: date}}], tasks: [{id: a, citations: a}]}", `{"a": []}`)
+	f.Fuzz(func(t *testing.T, document, content string) {
+		doc, problems := spec.Load("a.yaml", []byte(document))
+		if doc.EntityType == nil || problems.OrNil() != nil {
+			return
+		}
+		e := spec.ExplainEntityType(*doc.EntityType)
+		requirePlain(t, e.Text())
+		requireMermaid(t, e.Mermaid())
+		require.True(t, json.Valid(spec.ContentSchema(*doc.EntityType)))
+		spec.FilterFields(*doc.EntityType)
+		whole, partial := spec.CheckContent(*doc.EntityType, []byte(content), false), spec.CheckContent(*doc.EntityType, []byte(content), true)
+		require.True(t, whole != nil || partial == nil, "what fits as a whole fits as a part")
+		for _, field := range doc.EntityType.Fields {
+			_, err := spec.FieldFromSchema(field.Name, spec.FieldSchema(field))
+			require.NoError(t, err)
+		}
+	})
+}
