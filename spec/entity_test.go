@@ -181,6 +181,43 @@ func TestExplainEntityTypeGolden(t *testing.T) {
 	require.Contains(t, loop.Text(), "after a")
 }
 
+func TestExplainEveryTypeAndTask(t *testing.T) {
+	t.Parallel()
+	text := spec.ExplainEntityType(jig.EntityType{
+		Name: "a", Fields: []jig.Field{
+			{Name: "a", Type: jig.FieldEnum, Options: strings.Split("a,b,c,d,e,f,g,h,i,j,k,l", ",")},
+			{Name: "b", Type: jig.FieldRelation, Target: "x"}, {Name: "c", Type: jig.FieldNumber, Integer: true}, {Name: "d", Type: jig.FieldDate, Time: true},
+		},
+		Tasks: []jig.Task{{ID: "p", Kind: jig.TaskPrompt, Use: "why"}, {ID: "q", Kind: jig.TaskComposition, Use: "do"}},
+	}).Text()
+	for _, part := range []string{"a: a | b", "and 2 more", "b: relation to x", "c: whole number", "d: date and time", "p: ask why", "q: run do"} {
+		require.Contains(t, text, part)
+	}
+}
+
+// What an expression gives must be of the type that its field stores, as far as CEL has one.
+func TestExpressionsFitTheirFields(t *testing.T) {
+	t.Parallel()
+	for field, gives := range map[string]string{
+		"type: text": "'a'", "type: number": "1", "type: boolean": "true", "type: date": "'2026-01-01'", "type: enum, options: [a]": "'a'",
+		"type: url": "'https://a'", "type: email": "'a@b'", "type: phone": "'+49'", "type: media": "'art_'", "type: relation, target: a": "'a'",
+		"type: relation, target: a, many: true": "['a']", "type: object, fields: [{name: a, type: text}]": "{'a': 'b'}", "type: array, items: {type: text}": "['a']",
+	} {
+		document := func(source string) []byte {
+			return []byte("kind: entity_type\nname: a\nfields: [{name: a, task: t, " + field + "}]\ntasks: [{id: t, compute: \"" + source + "\"}]\n")
+		}
+		_, err := spec.LoadEntityType("a.yaml", document(gives))
+		require.NoError(t, err, field)
+		_, err = spec.LoadEntityType("a.yaml", document("input.x"))
+		require.NoError(t, err, field)
+		for _, other := range []string{"'a'", "true", "['a']", "{'a': 'b'}"} {
+			_, err := spec.LoadEntityType("a.yaml", document(other))
+			loose := strings.HasPrefix(field, "type: number") || strings.HasPrefix(field, "type: date")
+			require.Equal(t, loose || other[:1] == gives[:1], err == nil, "%s: %s: %v", field, other, err)
+		}
+	}
+}
+
 // randomTasks writes an entity type with a random graph of tasks: each may depend on those before it, none on a later one.
 // It returns what each one depends on, directly or not.
 func randomTasks(d fieldDice, n int) (tasks [][]int, all []map[int]bool) {

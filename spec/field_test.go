@@ -119,6 +119,15 @@ func TestCheckFieldSaysWhere(t *testing.T) {
 		require.ErrorContains(t, err, message)
 		require.Equal(t, "/risk", jig.AsError(err).Field)
 	}
+	options := strings.Split("ab,bc,cd,de,ef,fg,gh,hi,ij,jk,kl,lm", ",")
+	for n, message := range map[int]string{3: "known are ab, bc, cd", 12: "known are", 1: "known are ab"} {
+		err := spec.CheckField(jig.Field{Type: jig.FieldEnum, Options: options[:n]}, json.RawMessage(`"something else"`))
+		require.ErrorContains(t, err, message)
+	}
+	for range 20 {
+		options = append(options, fmt.Sprintf("an option, number %d", len(options)))
+	}
+	require.ErrorContains(t, spec.CheckField(jig.Field{Type: jig.FieldEnum, Options: options}, json.RawMessage(`"zzzzzzzzzz"`)), "jk and 22 more")
 	require.ErrorContains(t, spec.CheckField(jig.Field{Type: "colour"}, json.RawMessage(`1`)), `"colour"`)
 	require.ErrorContains(t, spec.CheckField(jig.Field{Type: jig.FieldText, Pattern: "("}, json.RawMessage(`"a"`)), "does not compile")
 
