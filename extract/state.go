@@ -186,7 +186,7 @@ func brief(err *jig.Error) *jig.Error {
 	}
 	e := *err
 	e.Message, e.Hint = cut(e.Message, maxMessage), cut(e.Hint, maxMessage)
-	e.Field, e.Reason = cut(e.Field, maxMessage), cut(e.Reason, maxMessage)
+	e.Field, e.Reason = cut(e.Field, maxMessage/8), cut(e.Reason, maxMessage/8)
 	e.Cause, e.Violations = nil, append([]jig.Violation(nil), e.Violations[:min(len(e.Violations), maxViolations)]...)
 	for i, v := range e.Violations {
 		e.Violations[i] = jig.Violation{Pointer: cut(v.Pointer, maxMessage/8), Message: cut(v.Message, maxMessage/8)}
