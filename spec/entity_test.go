@@ -186,7 +186,9 @@ func TestExplainEveryTypeAndTask(t *testing.T) {
 	text := spec.ExplainEntityType(jig.EntityType{
 		Name: "a", Fields: []jig.Field{
 			{Name: "a", Type: jig.FieldEnum, Options: strings.Split("a,b,c,d,e,f,g,h,i,j,k,l", ",")},
-			{Name: "b", Type: jig.FieldRelation, Target: "x"}, {Name: "c", Type: jig.FieldNumber, Integer: true}, {Name: "d", Type: jig.FieldDate, Time: true},
+			{Name: "b", Type: jig.FieldRelation, Target: "x"},
+			{Name: "c", Type: jig.FieldNumber, Integer: true},
+			{Name: "d", Type: jig.FieldDate, Time: true},
 		},
 		Tasks: []jig.Task{{ID: "p", Kind: jig.TaskPrompt, Use: "why"}, {ID: "q", Kind: jig.TaskComposition, Use: "do"}},
 	}).Text()
