@@ -187,9 +187,10 @@ func (o office) requireEffects(r *receiver, all []cutCall) {
 		require.NoError(o.t, err)
 		unknown, reconciled := 0, 0
 		for _, e := range told {
-			if e.Type == jig.EventToolOutcomeUnknown {
+			switch e.Type { //nolint:exhaustive // the others say nothing of it
+			case jig.EventToolOutcomeUnknown:
 				unknown++
-			} else if e.Type == jig.EventToolReconciled {
+			case jig.EventToolReconciled:
 				reconciled++
 			}
 		}
