@@ -33,6 +33,11 @@ var exports = [...]struct{ query, name string }{
 	{"ExportArtifacts", "artifact"},
 	{"ExportArtifactChunks", "artifact_chunk"},
 	{"ExportDocuments", "document"},
+	{"ExportEntities", "entity"},
+	{"ExportRelations", "relation"},
+	{"ExportWorkspaces", "workspace"},
+	{"ExportTexts", "text"},
+	{"ExportTextChunks", "text_chunk"},
 }
 
 // ExportTenant writes everything that a tenant has as JSON lines, {"kind": …, "row": {…}}, as it stood at one moment. Bytes

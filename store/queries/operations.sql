@@ -81,3 +81,18 @@ select to_json(t)::text from artifact_chunks t where t.tenant_id = $1 order by t
 
 -- name: ExportDocuments
 select to_json(t)::text from documents t where t.tenant_id = $1 order by t.kind, t.name, t.created_at
+
+-- name: ExportEntities
+select (to_jsonb(t) - 'words')::text from entities t where t.tenant_id = $1 order by t.entity_id
+
+-- name: ExportRelations
+select to_json(t)::text from relations t where t.tenant_id = $1 order by t.from_id, t.name, t.to_id
+
+-- name: ExportWorkspaces
+select to_json(t)::text from workspaces t where t.tenant_id = $1 order by t.workspace, t.entity_id
+
+-- name: ExportTexts
+select to_json(t)::text from texts t where t.tenant_id = $1 order by t.document_id
+
+-- name: ExportTextChunks
+select (to_jsonb(t) - 'words')::text from text_chunks t where t.tenant_id = $1 order by t.document_id, t.n

@@ -1,0 +1,404 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// entityRow is a row of entities, as far as it is read.
+type entityRow struct {
+	TenantID    string
+	EntityID    string
+	Type        string
+	TypeVersion string
+	Title       string
+	Content     []byte
+	Provenance  []byte
+	Revision    int64
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+func (r *entityRow) entity() (jig.Entity, error) {
+	e := jig.Entity{
+		Tenant: r.TenantID, ID: r.EntityID, Type: r.Type, TypeVersion: r.TypeVersion, Title: r.Title, Content: r.Content,
+		Revision: r.Revision, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+	}
+	err := decode(r.Provenance, &e.Provenance)
+	if len(e.Provenance) == 0 {
+		e.Provenance = nil
+	}
+	return e, err
+}
+
+func entities(rows []entityRow) ([]jig.Entity, error) {
+	list := make([]jig.Entity, len(rows))
+	for i := range rows {
+		var err error
+		if list[i], err = rows[i].entity(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func noEntity(id string) *jig.Error {
+	return jig.Errorf(jig.CodeNotFound, "there is no entity %q", text(id)).WithField("entity_id")
+}
+
+// CreateEntity stores an entity under an id of the store's choice, with its relations and workspaces. With a key that was
+// used before it changes nothing and returns what was made then (created is false), CONFLICT when that is of another type.
+// NOT_FOUND names a relation's end that is not there.
+func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, created bool, err error) {
+	if err := jig.CheckTenant(n.Tenant); err != nil {
+		return jig.Entity{}, false, err
+	}
+	if n.Type == "" {
+		return jig.Entity{}, false, jig.Errorf(jig.CodeInvalidInput, "an entity needs a type").WithField("type")
+	}
+	content, err := contentOf(n.Content)
+	if err != nil {
+		return jig.Entity{}, false, err
+	}
+	provenance, err := provenanceOf(n.Provenance)
+	if err != nil {
+		return jig.Entity{}, false, err
+	}
+	names, ends := relationColumns(n.Relations)
+	var row, have *entityRow
+	err = db.transact(ctx, n.Tenant, func(t *tx) error {
+		var related int64
+		id := jig.NewEntityID()
+		t.queue("TenantEnsure", n.Tenant)
+		first(t.queue("EntityInsert", n.Tenant, id, text(n.Type), text(n.TypeVersion), text(n.Title), content, provenance,
+			text(n.Bundle), text(n.Key)), &row)
+		first(t.queue("EntityByKey", n.Tenant, text(n.Key)), &have)
+		affected(t.queue("RelationsPut", n.Tenant, id, names, ends), &related)
+		t.queue("WorkspaceAdd", n.Tenant, texts(n.Workspaces), []string{id})
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		switch {
+		case row == nil && have == nil:
+			return jig.Errorf(jig.CodeConflict, "the entity was created by another request at the same time")
+		case row == nil && have.Type != n.Type:
+			return jig.Errorf(jig.CodeConflict, "an entity of type %q was created under the same key", have.Type).WithField("key")
+		case row == nil:
+			return nil
+		case related < int64(len(ends)):
+			return t.missing(ctx, ends)
+		}
+		return t.commit(ctx)
+	})
+	if err != nil {
+		return jig.Entity{}, false, err
+	}
+	if created = row != nil; !created {
+		row = have
+	}
+	e, err = row.entity()
+	return e, created, err
+}
+
+// missing names the first of some entities that is not there.
+func (t *tx) missing(ctx context.Context, ids []string) error {
+	var rows []entityRow
+	list(t.queue("EntitiesGet", t.tenant, ids), &rows)
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(rows, func(r entityRow) bool { return r.EntityID == id }) {
+			return noEntity(id)
+		}
+	}
+	return jig.Errorf(jig.CodeConflict, "an entity was deleted or came back at the same time")
+}
+
+// Entity returns an entity; NOT_FOUND when there is none, or not any more.
+func (db *DB) Entity(ctx context.Context, tenant, id string) (jig.Entity, error) {
+	found, err := db.Entities(ctx, tenant, []string{id})
+	if err != nil {
+		return jig.Entity{}, err
+	}
+	if len(found) == 0 {
+		return jig.Entity{}, noEntity(id)
+	}
+	return found[0], nil
+}
+
+// Entities returns those of some entities that are there, in the order of the ids.
+func (db *DB) Entities(ctx context.Context, tenant string, ids []string) ([]jig.Entity, error) {
+	ids = texts(ids)
+	var rows []entityRow
+	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EntitiesGet", tenant, ids), &rows) }); err != nil {
+		return nil, err
+	}
+	place := make(map[string]int, len(ids))
+	for i, id := range slices.Backward(ids) {
+		place[id] = i
+	}
+	slices.SortFunc(rows, func(a, b entityRow) int { return place[a.EntityID] - place[b.EntityID] })
+	return entities(rows)
+}
+
+// EntityTypeOf returns the type of an entity, also of one that was deleted; NOT_FOUND when there never was one.
+func (db *DB) EntityTypeOf(ctx context.Context, tenant, id string) (string, error) {
+	var name *string
+	if err := db.once(ctx, tenant, func(t *tx) { value(t.queue("EntityTypeOf", tenant, text(id)), &name) }); err != nil {
+		return "", err
+	}
+	if name == nil {
+		return "", noEntity(id)
+	}
+	return *name, nil
+}
+
+// UpdateEntity changes some fields of an entity that is at a revision (at any when it is 0) and returns it as it is then.
+// CONFLICT when it is at another, NOT_FOUND when it is not there, or one that a relation points at is not.
+func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch jig.EntityPatch) (jig.Entity, error) {
+	args, err := patchColumns(patch)
+	if err != nil {
+		return jig.Entity{}, err
+	}
+	id = text(id)
+	names, ends := relationColumns(patch.Relations)
+	var row *entityRow
+	err = db.transact(ctx, tenant, func(t *tx) error {
+		var now []entityRow
+		var key *string
+		var related int64
+		first(t.queue("EntityUpdate", append(append([]any{tenant, id}, args...), revision)...), &row)
+		list(t.queue("EntitiesGet", tenant, []string{id}), &now)
+		value(t.queue("EntityPatchKey", tenant, id), &key)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		switch {
+		case len(now) == 0:
+			return noEntity(id)
+		case row == nil && patch.Key != "" && key != nil && *key == text(patch.Key):
+			row = &now[0]
+			return nil
+		case row == nil:
+			return stale(id, now[0].Revision, revision)
+		case len(row.Content) > jig.MaxEntityBytes:
+			return tooLarge()
+		}
+		if len(patch.Relations) > 0 {
+			t.queue("RelationsDrop", tenant, id, relationNames(patch.Relations), names, ends)
+			affected(t.queue("RelationsPut", tenant, id, names, ends), &related)
+			if err := t.flush(ctx); err != nil {
+				return err
+			}
+			if related < int64(len(ends)) {
+				return t.missing(ctx, ends)
+			}
+		}
+		return t.commit(ctx)
+	})
+	if err != nil {
+		return jig.Entity{}, err
+	}
+	return row.entity()
+}
+
+func stale(id string, now, revision int64) *jig.Error {
+	return jig.Errorf(jig.CodeConflict, "the entity %q is at revision %d, not at %d", id, now, revision).WithField("revision").
+		WithReason("stale_revision").WithHint("read it again, and change what you find then")
+}
+
+// patchColumns are the arguments of EntityUpdate between the id and the revision.
+func patchColumns(patch jig.EntityPatch) ([]any, error) {
+	set, gone, touched := map[string]json.RawMessage{}, []string{}, []string{}
+	for name, v := range patch.Fields {
+		if name == "" {
+			return nil, jig.Errorf(jig.CodeInvalidInput, "a field of the change has no name").WithField("fields")
+		}
+		touched = append(touched, text(name))
+		if len(v) == 0 || bytes.Equal(bytes.TrimSpace(v), []byte("null")) {
+			gone = append(gone, text(name))
+			continue
+		}
+		set[name] = v
+	}
+	for name := range patch.Provenance {
+		touched = append(touched, text(name))
+	}
+	whole, err := json.Marshal(set)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the change cannot be written as JSON: %w", err).WithField("fields")
+	}
+	content, err := contentOf(whole)
+	if err != nil {
+		return nil, err
+	}
+	provenance, err := provenanceOf(patch.Provenance)
+	if err != nil {
+		return nil, err
+	}
+	title := patch.Title
+	if title != nil {
+		clean := text(*title)
+		title = &clean
+	}
+	return []any{content, gone, touched, provenance, title, text(patch.TypeVersion), text(patch.Key)}, nil
+}
+
+// entityState is the row of the query EntityState.
+type entityState struct {
+	Deleted  bool
+	Revision int64
+}
+
+// DeleteEntity takes an entity out of sight, with its texts, its relations and its places in workspaces; its row stays. One that
+// is deleted already stays so, without an error. CONFLICT when it is at another revision than the one given, unless that is 0.
+func (db *DB) DeleteEntity(ctx context.Context, tenant, id string, revision int64) error {
+	id = text(id)
+	var done int64
+	var now *entityState
+	err := db.once(ctx, tenant, func(t *tx) {
+		affected(t.queue("EntityDelete", tenant, id, revision), &done)
+		first(t.queue("EntityState", tenant, id), &now)
+	})
+	switch {
+	case err != nil:
+		return err
+	case now == nil:
+		return noEntity(id)
+	case done == 0 && !now.Deleted:
+		return stale(id, now.Revision, revision)
+	}
+	return nil
+}
+
+// EntityCounts says how many entities of each type there are, sorted by type.
+func (db *DB) EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error) {
+	var counts []jig.EntityCount
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EntityCounts", tenant), &counts) })
+	for i := range counts {
+		counts[i].UpdatedAt = counts[i].UpdatedAt.UTC()
+	}
+	return counts, err
+}
+
+// EntityElsewhere reports whether an id is that of an entity of another tenant. It is for the audit: nobody else is told.
+func (db *DB) EntityElsewhere(ctx context.Context, tenant, id string) (bool, error) {
+	var yes *bool
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("EntityElsewhere", text(id)), &yes) })
+	return yes != nil && *yes, err
+}
+
+// SearchEntities finds entities of some types by words: their own (title and content) or those of their texts, the best first.
+// The query is what people type into search engines: all words, "a phrase", or, -not.
+func (db *DB) SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]jig.EntityHit, error) {
+	if err := db.checkWorkspace(ctx, tenant, workspace); err != nil {
+		return nil, err
+	}
+	var hits []jig.EntityHit
+	err := db.once(ctx, tenant, func(t *tx) {
+		list(t.queue("EntitiesSearched", tenant, texts(types), text(query), text(workspace), page(limit)), &hits)
+	})
+	return hits, err
+}
+
+// contentOf is a content as the column takes it: an object, its texts without what PostgreSQL refuses.
+func contentOf(raw json.RawMessage) ([]byte, error) {
+	if len(raw) == 0 {
+		return []byte("{}"), nil
+	}
+	if len(raw) > jig.MaxEntityBytes {
+		return nil, tooLarge()
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var content map[string]any
+	if err := d.Decode(&content); err != nil || content == nil || d.More() {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the content is no JSON object").WithField("content")
+	}
+	b, err := encode(content)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Contains(b, []byte(`\u0000`)) && hasNUL(content) {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the content has a text with a NUL character").WithField("content").WithHint("leave it out")
+	}
+	if field := extreme(content); field != "" {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "a number in %q is out of range", field).WithField(field).WithHint("use an exponent of at most 400")
+	}
+	return b, nil
+}
+
+func tooLarge() *jig.Error {
+	return jig.Errorf(jig.CodeInvalidInput, "the content has more than %d KiB", jig.MaxEntityBytes>>10).WithField("content").
+		WithHint("keep long texts as texts of the entity, which can be searched, or as artifacts")
+}
+
+// hasNUL reports whether a text in a value, or a name, has a NUL character.
+func hasNUL(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, "\x00")
+	case []any:
+		return slices.ContainsFunc(v, hasNUL)
+	case map[string]any:
+		for name, part := range v {
+			if strings.Contains(name, "\x00") || hasNUL(part) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// extreme names the field of a content that holds a number which PostgreSQL would not take.
+func extreme(content map[string]any) string {
+	var outside func(v any) bool
+	outside = func(v any) bool {
+		switch v := v.(type) {
+		case json.Number:
+			return !plainNumber(v.String())
+		case []any:
+			return slices.ContainsFunc(v, outside)
+		case map[string]any:
+			for _, part := range v {
+				if outside(part) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for name, v := range content {
+		if outside(v) {
+			return name
+		}
+	}
+	return ""
+}
+
+func provenanceOf(p map[string]jig.Provenance) ([]byte, error) {
+	if len(p) == 0 {
+		return []byte("{}"), nil
+	}
+	b, err := encode(p)
+	if err == nil && bytes.Contains(b, []byte(`\u0000`)) {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the provenance has a text with a NUL character").WithField("provenance")
+	}
+	return b, err
+}
+
+// texts cleans strings as text does.
+func texts(list []string) []string {
+	clean := make([]string, len(list))
+	for i, s := range list {
+		clean[i] = text(s)
+	}
+	return clean
+}

@@ -1,0 +1,423 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+)
+
+// filterKind is how values of a field are compared.
+type filterKind string
+
+// The kinds.
+const (
+	kindText    filterKind = "text"
+	kindNumber  filterKind = "number"
+	kindBoolean filterKind = "boolean"
+	kindMoment  filterKind = "date"
+	kindList    filterKind = "list"
+	kindObject  filterKind = "object"
+)
+
+// idColumn sorts ids by their bytes, whatever the database's collation.
+const idColumn = `e.entity_id collate "C"`
+
+// maxOperand is the longest text of a filter, in bytes; maxNumber the longest number, in digits and signs.
+const (
+	maxOperand = 32 << 10
+	maxNumber  = 1000
+)
+
+// filterColumn is what a name in a filter stands for.
+type filterColumn struct {
+	// name is as the filter has it, field its definition and path its way into the content; nil of what is no field.
+	name  string
+	field *jig.Field
+	path  []string
+	kind  filterKind
+	// sql is the value, json the value as jsonb (lists and objects have this alone), missing whether there is none; always
+	// says that there is one.
+	sql, json, missing string
+	always             bool
+}
+
+// column finds what a name stands for.
+func (q *filterQuery) column(at, name string) (filterColumn, error) {
+	c := filterColumn{name: name, kind: kindText, always: true, missing: "false"}
+	switch name {
+	case jig.FilterID:
+		c.sql = idColumn
+		return c, nil
+	case jig.FilterTitle:
+		c.sql = `e.title collate "C"`
+		return c, nil
+	case jig.FilterCreatedAt, jig.FilterUpdatedAt:
+		c.sql, c.kind = "e."+name[1:], kindMoment
+		return c, nil
+	}
+	c.always, c.path = false, strings.Split(name, ".")
+	fields := q.t.Fields
+	for depth, part := range c.path {
+		i := slices.IndexFunc(fields, func(f jig.Field) bool { return f.Name == part })
+		if i < 0 || part == "" {
+			return c, noField(at, name, fields, c.path[:depth])
+		}
+		c.field, fields = &fields[i], nil
+		if c.field.Type == jig.FieldObject {
+			fields = c.field.Fields
+		}
+	}
+	path := q.arg(c.path) + "::text[]"
+	c.kind = kindOf(c.field)
+	function := map[filterKind]string{kindText: "jig_text", kindNumber: "jig_number", kindBoolean: "jig_boolean", kindMoment: "jig_moment"}[c.kind]
+	switch c.kind {
+	case kindList:
+		c.json = "(e.content #> " + path + ")"
+		c.missing = "jsonb_typeof" + c.json + " is distinct from 'array'"
+		return c, nil
+	case kindObject:
+		c.json = "(e.content #> " + path + ")"
+		c.missing = "jsonb_typeof" + c.json + " is distinct from 'object'"
+		return c, nil
+	case kindText, kindNumber, kindBoolean, kindMoment:
+	}
+	c.sql = function + "(e.content, " + path + ")"
+	if c.kind == kindText {
+		c.sql += ` collate "C"`
+	}
+	c.missing = c.sql + " is null"
+	return c, nil
+}
+
+func noField(at, name string, fields []jig.Field, in []string) *jig.Error {
+	missing := badFilter(at, "the type has no field %q", cut(text(name), 200))
+	var names []string
+	for _, f := range fields {
+		names = append(names, strings.Join(append(slices.Clone(in), f.Name), "."))
+	}
+	if len(names) == 0 {
+		return missing.WithHint("use a field of the type; parts of lists have no names")
+	}
+	return missing.WithHint("use " + oneOf(names[:min(len(names), 20)]))
+}
+
+func kindOf(f *jig.Field) filterKind {
+	switch f.Type {
+	case jig.FieldText, jig.FieldEnum, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+		return kindText
+	case jig.FieldNumber:
+		return kindNumber
+	case jig.FieldBoolean:
+		return kindBoolean
+	case jig.FieldDate:
+		return kindMoment
+	case jig.FieldRelation:
+		if f.Many {
+			return kindList
+		}
+		return kindText
+	case jig.FieldArray:
+		return kindList
+	case jig.FieldObject:
+		return kindObject
+	}
+	return kindText
+}
+
+// ops are the operators that a column takes.
+func (c filterColumn) ops() []jig.FilterOp {
+	equal := []jig.FilterOp{jig.FilterEq, jig.FilterNeq, jig.FilterIn}
+	ordered := slices.Concat(equal, []jig.FilterOp{jig.FilterGt, jig.FilterLt, jig.FilterGte, jig.FilterLte})
+	switch c.kind {
+	case kindText:
+		if c.field != nil && (c.field.Type == jig.FieldEnum || c.field.Type == jig.FieldRelation) {
+			return equal
+		}
+		return append(ordered, jig.FilterContains)
+	case kindNumber, kindMoment:
+		return ordered
+	case kindBoolean:
+		return equal
+	case kindList, kindObject:
+	}
+	return []jig.FilterOp{jig.FilterContains}
+}
+
+// what says what a column holds, for messages.
+func (c filterColumn) what() string {
+	if c.field != nil && c.kind == kindText {
+		return "of type " + string(c.field.Type)
+	}
+	return "of type " + string(c.kind)
+}
+
+// cast is the type of a column's values, as an argument takes it.
+func (c filterColumn) cast() string {
+	return map[filterKind]string{kindText: "::text", kindNumber: "::numeric", kindBoolean: "::boolean", kindMoment: "::timestamptz"}[c.kind]
+}
+
+// list is the type of a list of a column's values, as slice makes it.
+func (c filterColumn) list() string {
+	if c.kind == kindNumber {
+		return "::text[]::numeric[]"
+	}
+	return c.cast() + "[]"
+}
+
+// slice is a list of values as an argument takes it.
+func (c filterColumn) slice(values []any) any {
+	switch c.kind { //nolint:exhaustive // the others are texts
+	case kindBoolean:
+		return typed[bool](values)
+	case kindMoment:
+		return typed[time.Time](values)
+	}
+	return typed[string](values)
+}
+
+func typed[T any](values []any) []T {
+	list := make([]T, 0, len(values))
+	for _, v := range values {
+		if t, ok := v.(T); ok {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// operand reads a value that the column is compared with; why is empty when it fits.
+func (c filterColumn) operand(raw json.RawMessage) (v any, why string) {
+	switch c.kind {
+	case kindText:
+		s, why := textOperand(raw)
+		if why == "" && c.field != nil && c.field.Type == jig.FieldEnum && len(c.field.Options) > 0 && !slices.Contains(c.field.Options, s) {
+			why = fmt.Sprintf("%q is not one of the options %s", cut(s, 100), oneOf(c.field.Options[:min(len(c.field.Options), 20)]))
+		}
+		return s, why
+	case kindNumber:
+		var n json.Number
+		if err := json.Unmarshal(raw, &n); err != nil || jsonKind(raw) == "a text" {
+			return nil, "want a number, not " + jsonKind(raw)
+		}
+		if !plainNumber(n.String()) {
+			return nil, "the number is out of range"
+		}
+		return n.String(), ""
+	case kindBoolean:
+		var b bool
+		if err := json.Unmarshal(raw, &b); err != nil {
+			return nil, "want true or false, not " + jsonKind(raw)
+		}
+		return b, ""
+	case kindMoment:
+		s, why := textOperand(raw)
+		at, ok := momentOf(s)
+		if why != "" || !ok {
+			return nil, "want a date such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z (RFC 3339), not " + jsonKind(raw)
+		}
+		return at, ""
+	case kindList, kindObject:
+	}
+	return nil, "want null"
+}
+
+func textOperand(raw json.RawMessage) (s, why string) {
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", "want a text, not " + jsonKind(raw)
+	}
+	switch {
+	case len(s) > maxOperand:
+		return "", fmt.Sprintf("the text has more than %d bytes", maxOperand)
+	case strings.Contains(s, "\x00"):
+		return "", "the text has a NUL character"
+	case !utf8.ValidString(s):
+		return "", "the text is not UTF-8"
+	}
+	return s, ""
+}
+
+// part reads what a list or an object is asked to contain, as the JSON to look for.
+func (c filterColumn) part(raw json.RawMessage) (string, string) {
+	item := c
+	if c.kind == kindList {
+		item = filterColumn{name: c.name, field: &jig.Field{Type: jig.FieldRelation}, kind: kindText}
+		if c.field.Type == jig.FieldArray {
+			if c.field.Items == nil {
+				return "", "the list's items have no type"
+			}
+			item.field, item.kind = c.field.Items, kindOf(c.field.Items)
+		}
+	}
+	switch item.kind {
+	case kindList:
+		return "", "lists of lists cannot be looked into"
+	case kindObject:
+		if jsonKind(raw) != "an object" {
+			return "", "want an object, not " + jsonKind(raw)
+		}
+	case kindText, kindNumber, kindBoolean, kindMoment:
+		if _, why := item.operand(raw); why != "" {
+			return "", why
+		}
+	}
+	if len(raw) > maxOperand {
+		return "", fmt.Sprintf("the value has more than %d bytes", maxOperand)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil || hasNUL(v) || extreme(map[string]any{"value": v}) != "" {
+		return "", "the value has a NUL character or a number out of range"
+	}
+	if c.kind == kindList {
+		v = []any{v}
+	}
+	b, err := encode(v)
+	if err != nil {
+		return "", "the value cannot be written as JSON"
+	}
+	return string(b), ""
+}
+
+// keyOf is the value of an entity that it is sorted by, as text; nil when it has none.
+func (c filterColumn) keyOf(e jig.Entity, content map[string]any) *string {
+	at := func(t time.Time) *string { s := strconv.FormatInt(t.UnixMicro(), 10); return &s }
+	switch c.name {
+	case jig.FilterID:
+		return &e.ID
+	case jig.FilterTitle:
+		return &e.Title
+	case jig.FilterCreatedAt:
+		return at(e.CreatedAt)
+	case jig.FilterUpdatedAt:
+		return at(e.UpdatedAt)
+	}
+	var v any = content
+	for _, part := range c.path {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = object[part]
+	}
+	switch v := v.(type) {
+	case string:
+		if c.kind == kindMoment {
+			if t, ok := momentOf(v); ok {
+				return at(t)
+			}
+			return nil
+		}
+		if c.kind == kindText {
+			return &v
+		}
+	case json.Number:
+		if s := v.String(); c.kind == kindNumber {
+			return &s
+		}
+	case bool:
+		if s := strconv.FormatBool(v); c.kind == kindBoolean {
+			return &s
+		}
+	}
+	return nil
+}
+
+// parse reads what keyOf wrote, or what somebody made up.
+func (c filterColumn) parse(s string) (any, bool) {
+	switch c.kind {
+	case kindNumber:
+		return s, len(s) <= 8*maxNumber && numberForm.MatchString(s) && smallExponent(s)
+	case kindBoolean:
+		b, err := strconv.ParseBool(s)
+		return b, err == nil
+	case kindMoment:
+		n, err := strconv.ParseInt(s, 10, 64)
+		t := time.UnixMicro(n).UTC()
+		return t, err == nil && t.Year() >= -1 && t.Year() <= 10_000
+	case kindText, kindList, kindObject:
+	}
+	return s, utf8.ValidString(s) && !strings.Contains(s, "\x00")
+}
+
+var (
+	numberForm = regexp.MustCompile(`^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$`)
+	momentForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9]))?$`)
+)
+
+// plainNumber reports whether a JSON number is one that PostgreSQL takes and that no answer grows out of bounds with.
+func plainNumber(s string) bool {
+	return len(s) <= maxNumber && numberForm.MatchString(s) && smallExponent(s)
+}
+
+func smallExponent(s string) bool {
+	i := strings.IndexAny(s, "eE")
+	if i < 0 {
+		return true
+	}
+	n, err := strconv.Atoi(s[i+1:])
+	return err == nil && n >= -400 && n <= 400
+}
+
+// momentOf reads a date, which is its midnight in UTC, or a time, as jig_moment does in SQL.
+func momentOf(s string) (time.Time, bool) {
+	if !momentForm.MatchString(s) || strings.HasPrefix(s, "0000") {
+		return time.Time{}, false
+	}
+	layout := time.RFC3339Nano
+	if len(s) == len(time.DateOnly) {
+		layout = time.DateOnly
+	}
+	t, err := time.Parse(layout, s)
+	return t.UTC().Truncate(time.Microsecond), err == nil
+}
+
+// contentMap reads a stored content, numbers as they are written.
+func contentMap(content json.RawMessage) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(content))
+	d.UseNumber()
+	var m map[string]any
+	if err := d.Decode(&m); err != nil {
+		return nil, jig.Errorf(jig.CodeInternal, "a stored value cannot be read: %w", err)
+	}
+	return m, nil
+}
+
+func isNull(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
+
+// jsonKind says what a JSON value is, for messages.
+func jsonKind(raw json.RawMessage) string {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a text"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+func oneOf[T ~string](words []T) string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = string(w)
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,351 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// FilterEntities returns a page of the entities of a type that pass a filter; f.Type may be empty. INVALID_INPUT points at
+// what does not fit the type's fields, NOT_FOUND says that there is no such workspace.
+func (db *DB) FilterEntities(ctx context.Context, tenant string, t jig.EntityType, f jig.EntityFilter) (jig.EntityPage, error) {
+	q, err := compileFilter(tenant, t, f)
+	if err != nil {
+		return jig.EntityPage{}, err
+	}
+	if err := db.checkWorkspace(ctx, tenant, f.Workspace); err != nil {
+		return jig.EntityPage{}, err
+	}
+	limit := f.Limit
+	if limit <= 0 {
+		limit = jig.DefaultFilterLimit
+	}
+	limit = min(limit, jig.MaxFilterLimit)
+	sql := db.queries["EntitiesFiltered"] + q.conditions() + " order by " + q.order() + " limit " + q.arg(limit+1)
+	var rows []entityRow
+	if err := db.once(ctx, tenant, func(t *tx) { list(t.batch.Queue(sql, q.args...), &rows) }); err != nil {
+		return jig.EntityPage{}, err
+	}
+	var page jig.EntityPage
+	more := len(rows) > limit
+	if page.Entities, err = entities(rows[:min(len(rows), limit)]); err != nil {
+		return jig.EntityPage{}, err
+	}
+	if more {
+		page.Next, err = q.cursor(page.Entities[limit-1])
+	}
+	return page, err
+}
+
+// filterQuery is a filter on its way to SQL. Its text is made of what this file says and of $n alone; whatever came from
+// outside, the paths of fields included, is an argument.
+type filterQuery struct {
+	t     jig.EntityType
+	args  []any
+	where []string
+	sort  []sortKey
+	hash  string
+}
+
+// sortKey is a column to sort by.
+type sortKey struct {
+	filterColumn
+	desc bool
+}
+
+// filterCursor is where a page ended.
+type filterCursor struct {
+	// Hash is of the filter that it goes with, Keys are the values that were sorted by, null for none.
+	Hash string    `json:"h"`
+	Keys []*string `json:"k"`
+	ID   string    `json:"id"`
+}
+
+func compileFilter(tenant string, t jig.EntityType, f jig.EntityFilter) (*filterQuery, error) {
+	if f.Type != "" && f.Type != t.Name {
+		return nil, badFilter("/type", "the filter is for the type %q, not for %q", text(f.Type), t.Name)
+	}
+	q := &filterQuery{t: t, args: []any{tenant, text(t.Name)}}
+	var err error
+	if q.hash, err = hashFilter(f); err != nil {
+		return nil, err
+	}
+	if err := q.clauses(f); err != nil {
+		return nil, err
+	}
+	if f.Workspace != "" {
+		q.where = append(q.where, "exists (select from workspaces w where w.tenant_id = e.tenant_id and w.workspace = "+
+			q.arg(text(f.Workspace))+"::text and w.entity_id = e.entity_id and w.removed_at is null)")
+	}
+	if err := q.sorting(f.Sort); err != nil {
+		return nil, err
+	}
+	return q, q.after(f.Cursor)
+}
+
+// hashFilter tells filters apart whose cursors must not be mixed up.
+func hashFilter(f jig.EntityFilter) (string, error) {
+	f.Limit, f.Cursor, f.Type = 0, "", ""
+	b, err := json.Marshal(f)
+	if err != nil {
+		return "", badFilter("/where", "the filter cannot be written as JSON: %v", err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+func badFilter(at, format string, args ...any) *jig.Error {
+	return jig.Errorf(jig.CodeInvalidInput, format, args...).WithField(at)
+}
+
+// arg adds an argument and returns what stands for it.
+func (q *filterQuery) arg(v any) string {
+	q.args = append(q.args, v)
+	return fmt.Sprintf("$%d", len(q.args))
+}
+
+func (q *filterQuery) conditions() string {
+	var b strings.Builder
+	for _, condition := range q.where {
+		b.WriteString(" and (" + condition + ")")
+	}
+	return b.String()
+}
+
+func (q *filterQuery) order() string {
+	var b strings.Builder
+	for _, key := range q.sort {
+		if !key.always {
+			b.WriteString(key.sql + " is null, ")
+		}
+		b.WriteString(key.sql)
+		if key.desc {
+			b.WriteString(" desc")
+		}
+		b.WriteString(", ")
+	}
+	return b.String() + idColumn
+}
+
+// clauses adds the condition that the filter's clauses make.
+func (q *filterQuery) clauses(f jig.EntityFilter) error {
+	join := " and "
+	switch f.Match {
+	case "", jig.MatchAll:
+	case jig.MatchAny:
+		join = " or "
+	default:
+		return badFilter("/match", "%q is no way to match", text(string(f.Match))).WithHint("use all or any")
+	}
+	var all []string
+	count := 0
+	for i, c := range f.Where {
+		sql, n, err := q.clause(fmt.Sprintf("/where/%d", i), c)
+		if err != nil {
+			return err
+		}
+		if count += n; count > jig.MaxFilterConditions {
+			return badFilter("/where", "the filter has more than %d conditions", jig.MaxFilterConditions)
+		}
+		all = append(all, sql)
+	}
+	if len(all) > 0 {
+		q.where = append(q.where, strings.Join(all, join))
+	}
+	return nil
+}
+
+// clause compiles a condition or a group of them, and counts them.
+func (q *filterQuery) clause(at string, c jig.FilterClause) (sql string, count int, err error) {
+	group, name, join := c.Any, "any", " or "
+	if len(c.All) > 0 {
+		group, name, join = c.All, "all", " and "
+	}
+	alone := c.Field != "" || c.Op != "" || len(c.Value) > 0
+	if len(c.Any) > 0 && len(c.All) > 0 || alone && len(group) > 0 || !alone && len(group) == 0 {
+		return "", 0, badFilter(at, "a clause is one condition, any of some, or all of some").WithHint("give field, op and value, or any, or all")
+	}
+	if alone {
+		sql, err = q.condition(at, jig.FilterCondition{Field: c.Field, Op: c.Op, Value: c.Value})
+		return sql, 1, err
+	}
+	if len(group) > jig.MaxFilterConditions {
+		return "", 0, badFilter(at, "the filter has more than %d conditions", jig.MaxFilterConditions)
+	}
+	parts := make([]string, len(group))
+	for i, condition := range group {
+		if parts[i], err = q.condition(fmt.Sprintf("%s/%s/%d", at, name, i), condition); err != nil {
+			return "", 0, err
+		}
+	}
+	return "(" + strings.Join(parts, join) + ")", len(group), nil
+}
+
+// comparisons are the operators that SQL has itself.
+var comparisons = map[jig.FilterOp]string{
+	jig.FilterEq: " = ", jig.FilterNeq: " is distinct from ", jig.FilterGt: " > ", jig.FilterLt: " < ", jig.FilterGte: " >= ", jig.FilterLte: " <= ",
+}
+
+// condition compiles a comparison.
+func (q *filterQuery) condition(at string, c jig.FilterCondition) (string, error) {
+	column, err := q.column(at+"/field", c.Field)
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains(jig.FilterOps(), c.Op) {
+		return "", badFilter(at+"/op", "%q is no operator", text(string(c.Op))).WithHint("use " + oneOf(jig.FilterOps()))
+	}
+	null := isNull(c.Value)
+	ops := column.ops()
+	if !slices.Contains(ops, c.Op) && (!null || c.Op != jig.FilterEq && c.Op != jig.FilterNeq) {
+		return "", badFilter(at+"/op", "%s cannot be compared by %s: it is %s", column.name, c.Op, column.what()).WithHint("use " + oneOf(ops))
+	}
+	wrong := func(why string) error {
+		return badFilter(at+"/value", "%s %s: %s", column.name, c.Op, why)
+	}
+	switch {
+	case len(c.Value) == 0:
+		return "", wrong("there is no value")
+	case null && c.Op == jig.FilterEq:
+		return column.missing, nil
+	case null && c.Op == jig.FilterNeq:
+		return "not (" + column.missing + ")", nil
+	case null:
+		return "", wrong("null can only be compared by eq, neq and in")
+	case c.Op == jig.FilterIn:
+		return q.in(column, c.Value, wrong)
+	case c.Op == jig.FilterContains:
+		return q.contains(column, c.Value, wrong)
+	}
+	v, why := column.operand(c.Value)
+	if why != "" {
+		return "", wrong(why)
+	}
+	return column.sql + comparisons[c.Op] + q.arg(v) + column.cast(), nil
+}
+
+// in compiles a comparison with a list of values, null among them or not.
+func (q *filterQuery) in(column filterColumn, raw json.RawMessage, wrong func(string) error) (string, error) {
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return "", wrong("want an array of values, not " + jsonKind(raw))
+	}
+	if len(items) > jig.MaxFilterValues {
+		return "", wrong(fmt.Sprintf("there are more than %d values", jig.MaxFilterValues))
+	}
+	var parts []string
+	var values []any
+	for i, item := range items {
+		if isNull(item) {
+			parts = append(parts, column.missing)
+			continue
+		}
+		v, why := column.operand(item)
+		if why != "" {
+			return "", wrong(fmt.Sprintf("value %d: %s", i, why))
+		}
+		values = append(values, v)
+	}
+	parts = append(parts, column.sql+" = any("+q.arg(column.slice(values))+column.list()+")")
+	return "(" + strings.Join(parts, " or ") + ")", nil
+}
+
+// contains compiles what is asked of a text, a list and an object.
+func (q *filterQuery) contains(column filterColumn, raw json.RawMessage, wrong func(string) error) (string, error) {
+	if column.kind == kindText {
+		v, why := column.operand(raw)
+		if why != "" {
+			return "", wrong(why)
+		}
+		return "strpos(lower(" + column.sql + "), lower(" + q.arg(v) + `::text collate "C")) > 0`, nil
+	}
+	part, why := column.part(raw)
+	if why != "" {
+		return "", wrong(why)
+	}
+	return "(not (" + column.missing + ") and " + column.json + " @> " + q.arg(part) + "::jsonb)", nil
+}
+
+// sorting reads the keys to sort by.
+func (q *filterQuery) sorting(keys []jig.FilterSort) error {
+	if len(keys) == 0 {
+		keys = []jig.FilterSort{{Field: jig.FilterCreatedAt}}
+	}
+	if len(keys) > jig.MaxFilterSort {
+		return badFilter("/sort", "the filter sorts by more than %d fields", jig.MaxFilterSort)
+	}
+	for i, key := range keys {
+		at := fmt.Sprintf("/sort/%d/field", i)
+		column, err := q.column(at, key.Field)
+		if err != nil {
+			return err
+		}
+		if column.kind == kindList || column.kind == kindObject {
+			return badFilter(at, "%s cannot be sorted by: it is %s", column.name, column.what())
+		}
+		q.sort = append(q.sort, sortKey{column, key.Desc})
+	}
+	return nil
+}
+
+// after adds the condition that a row comes after the one where a page ended.
+func (q *filterQuery) after(cursor string) error {
+	if cursor == "" {
+		return nil
+	}
+	var from filterCursor
+	if err := decodeCursor(cursor, &from); err != nil {
+		return err
+	}
+	if from.Hash != q.hash || len(from.Keys) != len(q.sort) {
+		return badFilter("/cursor", "the cursor belongs to another filter").WithHint("leave it out to begin anew")
+	}
+	values := make([]any, len(q.sort))
+	for i, key := range q.sort {
+		if from.Keys[i] == nil {
+			continue
+		}
+		var ok bool
+		if values[i], ok = key.parse(*from.Keys[i]); !ok {
+			return badFilter("/cursor", "the cursor is not one that was given out")
+		}
+	}
+	id := q.arg(text(from.ID)) + "::text"
+	if only := q.sort[0]; len(q.sort) == 1 && only.always && !only.desc && values[0] != nil { // one range of the index
+		q.where = append(q.where, "("+only.sql+", "+idColumn+") > ("+q.arg(values[0])+only.cast()+", "+id+")")
+		return nil
+	}
+	rest := idColumn + " > " + id
+	for i, key := range slices.Backward(q.sort) {
+		if values[i] == nil { // nothing comes after those without a value but more of them
+			rest = "(" + key.sql + " is null and " + rest + ")"
+			continue
+		}
+		v, beyond := q.arg(values[i])+key.cast(), " > "
+		if key.desc {
+			beyond = " < "
+		}
+		rest = "(" + key.sql + beyond + v + " or " + key.sql + " is null or (" + key.sql + " = " + v + " and " + rest + "))"
+	}
+	q.where = append(q.where, rest)
+	return nil
+}
+
+// cursor says where a page ended that ended with e.
+func (q *filterQuery) cursor(e jig.Entity) (string, error) {
+	content, err := contentMap(e.Content)
+	if err != nil {
+		return "", err
+	}
+	c := filterCursor{Hash: q.hash, ID: e.ID, Keys: make([]*string, len(q.sort))}
+	for i, key := range q.sort {
+		c.Keys[i] = key.keyOf(e, content)
+	}
+	return encodeCursor(c)
+}

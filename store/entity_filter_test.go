@@ -1,0 +1,526 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	bigmath "math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/store/storetest"
+)
+
+// everything is an entity type with fields of all storage types.
+func everything() jig.EntityType {
+	return jig.EntityType{Name: "everything", Fields: []jig.Field{
+		{Name: "name", Type: jig.FieldText},
+		{Name: "amount", Type: jig.FieldNumber},
+		{Name: "open", Type: jig.FieldBoolean},
+		{Name: "due", Type: jig.FieldDate, Time: true},
+		{Name: "stage", Type: jig.FieldEnum, Options: []string{"draft", "review", "done"}},
+		{Name: "site", Type: jig.FieldURL},
+		{Name: "mail", Type: jig.FieldEmail},
+		{Name: "phone", Type: jig.FieldPhone},
+		{Name: "file", Type: jig.FieldMedia},
+		{Name: "parent", Type: jig.FieldRelation},
+		{Name: "friends", Type: jig.FieldRelation, Many: true},
+		{Name: "address", Type: jig.FieldObject, Fields: []jig.Field{{Name: "city", Type: jig.FieldText}, {Name: "number", Type: jig.FieldNumber}}},
+		{Name: "tags", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldText}},
+		{Name: "scores", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldNumber}},
+		{Name: "parts", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldObject, Fields: []jig.Field{{Name: "n", Type: jig.FieldNumber}}}},
+	}}
+}
+
+// domain are values of each field, few, so that conditions hold now and then; written as JSON.
+var domain = map[string][]string{
+	"name":   {`""`, `"a"`, `"B"`, `"ab"`, `"Ab"`, `"ä"`, `"a b"`, `"%"`, `"10"`, `"9"`, `"\ud83d\ude00"`, `"\uffff"`},
+	"amount": {"0", "-0", "1", "1.0", "1e0", "10", "9", "-3.5", "0.1", "0.10000000000000000001", "9007199254740993", "9007199254740992", "1e300"},
+	"open":   {"true", "false"},
+	"due": {
+		`"2026-01-31"`, `"2026-01-31T00:00:00Z"`, `"2026-01-31T01:00:00+01:00"`, `"2026-01-30T23:30:00-00:30"`, `"2024-02-29"`,
+		`"0001-01-01"`, `"0001-01-01T00:00:00+23:59"`, `"9999-12-31T23:59:59.999999999-23:59"`, `"2026-01-31T00:00:00.000001Z"`,
+		`"2026-01-31T00:00:00.0000019Z"`, `"1969-12-31T23:59:59.9999999Z"`,
+	},
+	"stage":          {`"draft"`, `"review"`, `"done"`},
+	"site":           {`"https://a.example/x"`, `"https://b.example"`},
+	"mail":           {`"a@example.com"`, `"b@example.com"`},
+	"phone":          {`"+4912345"`, `"+4954321"`},
+	"file":           {`"art_00000000000000000000000000"`, `"https://a.example/f"`},
+	"parent":         {`"ent_a"`, `"ent_b"`},
+	"friends":        {`["ent_a"]`, `["ent_a","ent_b"]`, `[]`},
+	"address":        {`{"city":"x","number":1}`, `{"city":"y"}`, `{}`, `{"number":2,"city":null}`},
+	"tags":           {`["a","b"]`, `["b"]`, `[]`},
+	"scores":         {`[1,2]`, `[2.0]`, `[]`},
+	"parts":          {`[{"n":1},{"n":2}]`, `[{"n":2.0,"x":1}]`},
+	"address.city":   {`"x"`, `"y"`},
+	"address.number": {"1", "2"},
+	"$title":         {`"T1"`, `"t2"`},
+}
+
+// odd are values that fit fields of some types alone.
+var odd = []string{
+	"null", `"2026-02-30"`, `"2025-02-29"`, `"1900-02-29"`, `"0000-01-01"`, `"2026-01-01T24:00:00Z"`, `"2026-01-01t00:00:00z"`, "1", `"x"`, "[1]", `{"city":[]}`, "true",
+}
+
+func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
+
+func randomContent(r *rand.Rand, t jig.EntityType) json.RawMessage {
+	content := map[string]json.RawMessage{}
+	for _, f := range t.Fields {
+		switch n := r.IntN(10); {
+		case n < 7:
+			content[f.Name] = json.RawMessage(pick(r, domain[f.Name]))
+		case n < 9:
+			content[f.Name] = json.RawMessage(pick(r, odd))
+		}
+	}
+	b, err := json.Marshal(content)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func opsOf(field string) []jig.FilterOp {
+	equal := []jig.FilterOp{"eq", "neq", "in"}
+	ordered := slices.Concat(equal, []jig.FilterOp{"gt", "lt", "gte", "lte"})
+	switch field {
+	case "open", "stage", "parent":
+		return equal
+	case "amount", "due", "address.number":
+		return ordered
+	case "friends", "tags", "scores", "parts", "address":
+		return []jig.FilterOp{"contains", "eq", "neq"}
+	}
+	return append(ordered, "contains")
+}
+
+var items = map[string][]string{
+	"friends": {`"ent_a"`, `"ent_b"`, `"ent_c"`}, "tags": {`"a"`, `"b"`, `"c"`}, "scores": {"1", "2", "2.00", "3"},
+	"parts": {`{"n":1}`, `{"n":2,"x":1}`, `{}`}, "address": {`{"city":"x"}`, `{"number":1.0}`, `{}`, `{"city":null}`},
+}
+
+func randomCondition(r *rand.Rand, fields []string) jig.FilterCondition {
+	c := jig.FilterCondition{Field: pick(r, fields)}
+	c.Op = pick(r, opsOf(c.Field))
+	values, list := items[c.Field], items[c.Field] != nil
+	switch {
+	case list && c.Op == jig.FilterContains:
+		c.Value = json.RawMessage(pick(r, values))
+	case list || r.IntN(8) == 0 && (c.Op == jig.FilterEq || c.Op == jig.FilterNeq):
+		c.Value = json.RawMessage("null")
+	case c.Op == jig.FilterIn:
+		var some []string
+		for range r.IntN(4) {
+			some = append(some, pick(r, append(slices.Clone(domain[c.Field]), "null")))
+		}
+		c.Value = json.RawMessage("[" + strings.Join(some, ",") + "]")
+	default:
+		c.Value = json.RawMessage(pick(r, domain[c.Field]))
+	}
+	return c
+}
+
+func randomFilter(r *rand.Rand, fields, sortable []string) jig.EntityFilter {
+	f := jig.EntityFilter{Limit: 1 + r.IntN(30), Match: pick(r, []jig.FilterMatch{"", jig.MatchAll, jig.MatchAny})}
+	for range r.IntN(4) {
+		var group []jig.FilterCondition
+		for range 1 + r.IntN(3) {
+			group = append(group, randomCondition(r, fields))
+		}
+		switch c := group[0]; r.IntN(3) {
+		case 0:
+			f.Where = append(f.Where, jig.FilterClause{Field: c.Field, Op: c.Op, Value: c.Value})
+		case 1:
+			f.Where = append(f.Where, jig.FilterClause{Any: group})
+		default:
+			f.Where = append(f.Where, jig.FilterClause{All: group})
+		}
+	}
+	for range r.IntN(4) {
+		f.Sort = append(f.Sort, jig.FilterSort{Field: pick(r, sortable), Desc: r.IntN(2) == 0})
+	}
+	return f
+}
+
+// The filter in SQL finds what a filter in Go finds, in the same order, over all pages.
+func TestFilterIsThatOfGo(t *testing.T) {
+	t.Parallel()
+	w := world{DB: storetest.New(t), tenant: storetest.Tenant(t)}
+	r := rand.New(rand.NewPCG(10, 11))
+	kind := everything()
+	var all []model
+	for i := range 150 {
+		n := jig.NewEntity{Entity: jig.Entity{Tenant: w.tenant, Type: kind.Name, Content: randomContent(r, kind), Title: pick(r, []string{"T1", "t2", ""})}}
+		e, created, err := w.CreateEntity(t.Context(), n)
+		require.NoError(t, err)
+		require.True(t, created)
+		if i%10 == 0 {
+			require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, e.ID, 0))
+			continue
+		}
+		all = append(all, modelOf(t, e))
+	}
+	fields := []string{"address.city", "address.number", "$title"}
+	for _, f := range kind.Fields {
+		fields = append(fields, f.Name)
+	}
+	sortable := slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return items[f] != nil })
+	sortable = append(sortable, "$created_at", "$updated_at", "$id")
+	hits := 0
+	for range 200 {
+		f := randomFilter(r, fields, sortable)
+		shown, err := json.Marshal(f)
+		require.NoError(t, err)
+		want := expected(all, f)
+		got := []string{}
+		for page := 0; ; page++ {
+			found, err := w.FilterEntities(t.Context(), w.tenant, kind, f)
+			require.NoError(t, err, string(shown))
+			for _, e := range found.Entities {
+				got = append(got, e.ID)
+			}
+			require.LessOrEqual(t, len(found.Entities), f.Limit)
+			if f.Cursor = found.Next; f.Cursor == "" {
+				break
+			}
+			require.Less(t, page, len(all), string(shown))
+		}
+		require.Equal(t, want, got, string(shown))
+		hits += len(want)
+	}
+	require.Greater(t, hits, 500, "the filters find something")
+}
+
+// model is an entity as the filter in Go sees it.
+type model struct {
+	e       jig.Entity
+	content map[string]any
+}
+
+func modelOf(t *testing.T, e jig.Entity) model {
+	t.Helper()
+	m := model{e: e}
+	m.content = as[map[string]any](parsed(string(e.Content)))
+	require.NotNil(t, m.content)
+	return m
+}
+
+func parsed(text string) any {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// value is what a field holds, in a form that compare takes; nil when it has no value.
+func (m model) value(field string) any {
+	switch field {
+	case "$id":
+		return m.e.ID
+	case "$title":
+		return m.e.Title
+	case "$created_at":
+		return m.e.CreatedAt
+	case "$updated_at":
+		return m.e.UpdatedAt
+	}
+	var v any = m.content
+	for part := range strings.SplitSeq(field, ".") {
+		v = as[map[string]any](v)[part]
+	}
+	return asField(field, v)
+}
+
+// as is a value of a type, or the type's zero value.
+func as[T any](v any) T {
+	t, _ := v.(T) //nolint:errcheck // zero is what is wanted then
+	return t
+}
+
+func asField(field string, v any) any {
+	switch field {
+	case "amount", "address.number":
+		if n, ok := v.(json.Number); ok {
+			rat, ok := new(bigmath.Rat).SetString(n.String())
+			if !ok {
+				panic(n)
+			}
+			return rat
+		}
+		return nil
+	case "open":
+		if b, ok := v.(bool); ok {
+			return b
+		}
+		return nil
+	case "due":
+		s := as[string](v)
+		for _, layout := range []string{time.DateOnly, "2006-01-02T15:04:05Z07:00"} {
+			if at, err := time.Parse(layout, s); err == nil && strings.ToUpper(s) == s && at.Year() > 0 {
+				return at.UTC().Truncate(time.Microsecond)
+			}
+		}
+		return nil
+	case "friends", "tags", "scores", "parts":
+		if list, ok := v.([]any); ok {
+			return list
+		}
+		return nil
+	case "address":
+		if object, ok := v.(map[string]any); ok {
+			return object
+		}
+		return nil
+	}
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return nil
+}
+
+func compare(a, b any) int {
+	switch a := a.(type) {
+	case *bigmath.Rat:
+		return a.Cmp(as[*bigmath.Rat](b))
+	case time.Time:
+		return a.Compare(as[time.Time](b))
+	case bool:
+		n := map[bool]int{true: 1}
+		return n[a] - n[as[bool](b)]
+	case string:
+		return strings.Compare(a, as[string](b))
+	}
+	panic(fmt.Sprintf("%T", a))
+}
+
+func holdsPart(whole, part any) bool {
+	switch part := part.(type) {
+	case map[string]any:
+		object, ok := whole.(map[string]any)
+		for name, v := range part {
+			have, there := object[name]
+			ok = ok && there && holdsPart(have, v)
+		}
+		return ok
+	case json.Number:
+		n, ok := whole.(json.Number)
+		return ok && compare(asField("amount", n), asField("amount", part)) == 0
+	}
+	switch whole.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return whole == part
+}
+
+func (m model) holds(c jig.FilterCondition) bool {
+	have, want := m.value(c.Field), parsed(string(c.Value))
+	equal := func(v any) bool {
+		v = asField(c.Field, v)
+		if have == nil || v == nil {
+			return have == nil && v == nil
+		}
+		return compare(have, v) == 0
+	}
+	switch c.Op {
+	case jig.FilterEq:
+		return equal(want)
+	case jig.FilterNeq:
+		if want == nil {
+			return have != nil
+		}
+		return !equal(want)
+	case jig.FilterIn:
+		return slices.ContainsFunc(as[[]any](want), equal)
+	case jig.FilterContains, jig.FilterGt, jig.FilterLt, jig.FilterGte, jig.FilterLte:
+	}
+	if have == nil {
+		return false
+	}
+	if c.Op == jig.FilterContains {
+		switch have := have.(type) {
+		case []any:
+			return slices.ContainsFunc(have, func(item any) bool { return holdsPart(item, want) })
+		case map[string]any:
+			return holdsPart(have, want)
+		case string:
+			return strings.Contains(asciiLower(have), asciiLower(as[string](want)))
+		}
+	}
+	n := compare(have, asField(c.Field, want))
+	return c.Op == jig.FilterGt && n > 0 || c.Op == jig.FilterLt && n < 0 || c.Op == jig.FilterGte && n >= 0 || c.Op == jig.FilterLte && n <= 0
+}
+
+func asciiLower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+func (m model) passes(f jig.EntityFilter) bool {
+	if len(f.Where) == 0 {
+		return true
+	}
+	clause := func(c jig.FilterClause) bool {
+		switch {
+		case len(c.Any) > 0:
+			return slices.ContainsFunc(c.Any, m.holds)
+		case len(c.All) > 0:
+			return !slices.ContainsFunc(c.All, func(c jig.FilterCondition) bool { return !m.holds(c) })
+		}
+		return m.holds(jig.FilterCondition{Field: c.Field, Op: c.Op, Value: c.Value})
+	}
+	if f.Match == jig.MatchAny {
+		return slices.ContainsFunc(f.Where, clause)
+	}
+	return !slices.ContainsFunc(f.Where, func(c jig.FilterClause) bool { return !clause(c) })
+}
+
+func expected(all []model, f jig.EntityFilter) []string {
+	var found []model
+	for _, m := range all {
+		if m.passes(f) {
+			found = append(found, m)
+		}
+	}
+	keys := f.Sort
+	if len(keys) == 0 {
+		keys = []jig.FilterSort{{Field: "$created_at"}}
+	}
+	slices.SortFunc(found, func(a, b model) int {
+		for _, key := range keys {
+			x, y := a.value(key.Field), b.value(key.Field)
+			switch {
+			case x == nil && y == nil:
+				continue
+			case x == nil:
+				return 1
+			case y == nil:
+				return -1
+			}
+			if n := compare(x, y); n != 0 && key.Desc {
+				return -n
+			} else if n != 0 {
+				return n
+			}
+		}
+		return strings.Compare(a.e.ID, b.e.ID)
+	})
+	ids := make([]string, len(found))
+	for i, m := range found {
+		ids[i] = m.e.ID
+	}
+	return ids
+}
+
+func TestFilterRefuses(t *testing.T) {
+	t.Parallel()
+	w := newTenant(t)
+	where := func(field, op, value string) jig.EntityFilter {
+		return jig.EntityFilter{Where: []jig.FilterClause{{Field: field, Op: jig.FilterOp(op), Value: json.RawMessage(value)}}}
+	}
+	many := jig.EntityFilter{}
+	for range jig.MaxFilterConditions + 1 {
+		many.Where = append(many.Where, jig.FilterClause{Field: "name", Op: "eq", Value: []byte(`"x"`)})
+	}
+	page := jig.EntityFilter{Limit: 1}
+	w.record(t, `{"name":"x"}`, nil)
+	w.record(t, `{"name":"x"}`, nil)
+	first, err := w.FilterEntities(t.Context(), w.tenant, everything(), page)
+	require.NoError(t, err)
+	stranger := where("name", "eq", `"x"`)
+	stranger.Cursor = first.Next
+	for _, c := range []struct {
+		filter    jig.EntityFilter
+		at, wants string
+	}{
+		{where("amount", "gt", `"5"`), "/where/0/value", "amount gt: want a number, not a text"},
+		{where("amount", "eq", `1e999`), "/where/0/value", "amount eq: the number is out of range"},
+		{where("amount", "contains", `1`), "/where/0/op", "amount cannot be compared by contains"},
+		{where("amount", "gt", `null`), "/where/0/value", "amount gt: null"},
+		{where("amount", "in", `1`), "/where/0/value", "amount in: want an array"},
+		{where("amount", "in", `[1,"x"]`), "/where/0/value", "amount in: value 1: want a number"},
+		{where("name", "eq", `1`), "/where/0/value", "name eq: want a text, not a number"},
+		{where("name", "eq", ``), "/where/0/value", "name eq: there is no value"},
+		{where("name", "eq", `"\u0000"`), "/where/0/value", "NUL"},
+		{where("open", "gt", `true`), "/where/0/op", "open cannot be compared by gt"},
+		{where("open", "eq", `"true"`), "/where/0/value", "open eq: want true or false"},
+		{where("due", "lt", `"2026-02-30"`), "/where/0/value", "due lt: want a date"},
+		{where("due", "lt", `"tomorrow"`), "/where/0/value", "due lt: want a date"},
+		{where("stage", "eq", `"gone"`), "/where/0/value", "not one of the options draft, review, done"},
+		{where("parent", "gt", `"ent_a"`), "/where/0/op", "parent cannot be compared by gt"},
+		{where("friends", "eq", `["ent_a"]`), "/where/0/op", "friends cannot be compared by eq"},
+		{where("friends", "contains", `["ent_a"]`), "/where/0/value", "friends contains: want a text"},
+		{where("scores", "contains", `"1"`), "/where/0/value", "scores contains: want a number"},
+		{where("address", "contains", `"x"`), "/where/0/value", "address contains: want an object"},
+		{where("nope", "eq", `1`), "/where/0/field", `no field "nope"`},
+		{where("address.nope", "eq", `1`), "/where/0/field", `no field "address.nope"`},
+		{where("parts.n", "eq", `1`), "/where/0/field", `no field "parts.n"`},
+		{where("name.x", "eq", `1`), "/where/0/field", `no field "name.x"`},
+		{where("name", "like", `"x"`), "/where/0/op", `"like" is no operator`},
+		{where("name", "", `"x"`), "/where/0/op", "no operator"},
+		{jig.EntityFilter{Where: []jig.FilterClause{{}}}, "/where/0", "a clause is"},
+		{jig.EntityFilter{Where: []jig.FilterClause{{Field: "name", Any: []jig.FilterCondition{{Field: "name"}}}}}, "/where/0", "a clause is"},
+		{jig.EntityFilter{Where: []jig.FilterClause{{Any: []jig.FilterCondition{{Field: "x", Op: "eq"}}}}}, "/where/0/any/0/field", "no field"},
+		{jig.EntityFilter{Match: "some"}, "/match", "no way to match"},
+		{jig.EntityFilter{Type: "other"}, "/type", "not for"},
+		{jig.EntityFilter{Sort: []jig.FilterSort{{Field: "tags"}}}, "/sort/0/field", "tags cannot be sorted by"},
+		{jig.EntityFilter{Sort: make([]jig.FilterSort, 6)}, "/sort", "more than 5"},
+		{many, "/where", "more than 50"},
+		{jig.EntityFilter{Cursor: "!"}, "cursor", "not one that was given out"},
+		{stranger, "/cursor", "belongs to another filter"},
+	} {
+		_, err := w.FilterEntities(t.Context(), w.tenant, everything(), c.filter)
+		requireCode(t, jig.CodeInvalidInput, err)
+		require.Equal(t, c.at, jig.AsError(err).Field, c.wants)
+		require.Contains(t, err.Error(), c.wants)
+	}
+	_, err = w.FilterEntities(t.Context(), w.tenant, everything(), jig.EntityFilter{Workspace: "nowhere"})
+	requireCode(t, jig.CodeNotFound, err)
+}
+
+// Whatever stands in a filter, it is refused or answered, and nothing else happens.
+func FuzzFilter(f *testing.F) {
+	for _, s := range []string{"name", "' or 1=1 --", `"; drop table entities; --`, "name') or true --", "$1", "address.city", "a\x00b", "\xff", "{a}", "%s"} {
+		for _, v := range []string{`"x' or '1'='1"`, `"); drop table entities; --"`, "1", "null", `[null,1,"x"]`, `{"a":{"b":[]}}`, `"\u0000"`, "{", "1e99999", `"\ud800"`, ""} {
+			f.Add(s, "eq", v, "")
+			f.Add("name", s, v, s)
+			f.Add("tags", "contains", v, "")
+			f.Add("amount", "in", v, "")
+		}
+	}
+	db, tenant := storetest.New(f), storetest.Tenant(f)
+	n := jig.NewEntity{Entity: jig.Entity{Tenant: tenant, Type: "everything", Content: []byte(`{"name":"only"}`)}}
+	_, _, err := db.CreateEntity(f.Context(), n)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, field, op, value, cursor string) {
+		kind := everything()
+		kind.Fields = append(kind.Fields, jig.Field{Name: "evil'\"$1;--", Type: jig.FieldText}, jig.Field{Name: field, Type: jig.FieldText})
+		filter := jig.EntityFilter{
+			Where: []jig.FilterClause{{Field: field, Op: jig.FilterOp(op), Value: json.RawMessage(value)}}, Cursor: cursor,
+			Sort: []jig.FilterSort{{Field: field}, {Field: "evil'\"$1;--", Desc: true}},
+		}
+		found, err := db.FilterEntities(t.Context(), tenant, kind, filter)
+		if err != nil {
+			require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err), "%v", err)
+			require.NotContains(t, err.Error(), "the database says 42", "%v", err)
+		}
+		require.LessOrEqual(t, len(found.Entities), 1)
+		left, err := db.FilterEntities(t.Context(), tenant, kind, jig.EntityFilter{})
+		require.NoError(t, err)
+		require.Len(t, left.Entities, 1)
+	})
+}

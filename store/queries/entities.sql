@@ -1,0 +1,175 @@
+-- fragment: entity
+e.tenant_id, e.entity_id, e.type, e.type_version, e.title, e.content, e.provenance, e.revision, e.created_at, e.updated_at
+
+-- name: EntityInsert
+insert into entities as e (tenant_id, entity_id, type, type_version, title, content, provenance, bundle, key)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+on conflict (tenant_id, key) where key <> '' do nothing
+returning {{entity}}
+
+-- name: EntityByKey
+select {{entity}} from entities e where e.tenant_id = $1 and e.key = $2 and $2 <> ''
+
+-- name: EntitiesGet
+select {{entity}} from entities e where e.tenant_id = $1 and e.entity_id = any($2::text[]) and e.deleted_at is null
+
+-- name: EntityTypeOf
+select e.type from entities e where e.tenant_id = $1 and e.entity_id = $2
+
+-- name: EntityUpdate
+update entities e
+set content = (e.content || $3::jsonb) - $4::text[], provenance = (e.provenance - $5::text[]) || $6::jsonb,
+    title = coalesce($7::text, e.title), type_version = coalesce(nullif($8::text, ''), e.type_version),
+    revision = e.revision + 1, patch_key = $9::text, updated_at = clock_timestamp()
+where e.tenant_id = $1 and e.entity_id = $2 and e.deleted_at is null
+    and ($10::bigint = 0 or e.revision = $10) and ($9 = '' or e.patch_key <> $9)
+returning {{entity}}
+
+-- name: EntityPatchKey
+select e.patch_key from entities e where e.tenant_id = $1 and e.entity_id = $2 and e.deleted_at is null
+
+-- name: EntityDelete
+update entities e set deleted_at = clock_timestamp(), updated_at = clock_timestamp(), revision = e.revision + 1
+where e.tenant_id = $1 and e.entity_id = $2 and e.deleted_at is null and ($3::bigint = 0 or e.revision = $3)
+
+-- name: EntityState
+select e.deleted_at is not null as deleted, e.revision from entities e where e.tenant_id = $1 and e.entity_id = $2
+
+-- name: EntityCounts
+select e.type, count(*) as count, max(e.updated_at) as updated_at from entities e
+where e.tenant_id = $1 and e.deleted_at is null group by e.type order by e.type collate "C"
+
+-- name: EntityElsewhere
+select jig_entity_elsewhere($1)
+
+-- name: EntitiesFiltered
+-- The store adds the conditions, the order and the bounds of the page.
+select {{entity}} from entities e where e.tenant_id = $1 and e.type = $2 and e.deleted_at is null
+
+-- name: EntitiesSearched
+-- Entities by their own words or by the best chunk of their texts; the snippet is made of the rows that are given back alone.
+with q as (select websearch_to_tsquery('simple', $3) as query),
+own as (
+    select e.entity_id, '' as document, 0 as n, ts_rank_cd(e.words, q.query, 1) * 2 as rank
+    from entities e, q where e.tenant_id = $1 and e.type = any($2::text[]) and e.deleted_at is null and e.words @@ q.query
+), told as (
+    select distinct on (t.entity_id) t.entity_id, t.document_id as document, c.n, ts_rank_cd(c.words, q.query, 1) as rank
+    from q, texts t
+    join text_chunks c on c.tenant_id = t.tenant_id and c.document_id = t.document_id
+    where t.tenant_id = $1 and t.entity_id is not null and t.deleted_at is null and c.words @@ q.query
+    order by t.entity_id, 4 desc, t.document_id, c.n
+), best as (
+    select distinct on (b.entity_id) b.entity_id, b.document, b.n, b.rank
+    from (select * from own union all select * from told) b order by b.entity_id, b.rank desc, b.document
+), picked as (
+    select e.entity_id, e.type, e.title, e.content, b.document, b.n, b.rank
+    from best b join entities e on e.tenant_id = $1 and e.entity_id = b.entity_id
+    where e.type = any($2::text[]) and e.deleted_at is null and ($4::text = '' or exists (
+        select from workspaces w where w.tenant_id = $1 and w.workspace = $4 and w.entity_id = e.entity_id and w.removed_at is null))
+    order by b.rank desc, e.entity_id collate "C" limit $5
+)
+select p.entity_id, p.type, p.title, p.rank::float8 as rank, p.document,
+    coalesce(ts_headline('simple', c.body, q.query, {{headline}}), '') as snippet
+from picked p cross join q left join text_chunks c on c.tenant_id = $1 and c.document_id = p.document and c.n = p.n
+order by p.rank desc, p.entity_id collate "C"
+
+-- fragment: headline
+'StartSel=**, StopSel=**, MaxWords=40, MinWords=20'
+
+-- name: RelationsPut
+-- Leaves out what points at nothing: the caller compares the count.
+insert into relations (tenant_id, from_id, name, to_id)
+select $1, f.entity_id, r.name, e.entity_id
+from unnest($3::text[], $4::text[]) as r(name, to_id)
+join entities e on e.tenant_id = $1 and e.entity_id = r.to_id and e.deleted_at is null
+join entities f on f.tenant_id = $1 and f.entity_id = $2 and f.deleted_at is null
+on conflict (tenant_id, from_id, name, to_id) do update set removed_at = null
+
+-- name: RelationsDrop
+-- Those of some names that are not among what is to stay.
+update relations r set removed_at = clock_timestamp()
+where r.tenant_id = $1 and r.from_id = $2 and r.name = any($3::text[]) and r.removed_at is null
+    and not exists (select from unnest($4::text[], $5::text[]) as s(name, to_id) where s.name = r.name and s.to_id = r.to_id)
+
+-- name: RelationRemove
+update relations r set removed_at = clock_timestamp()
+where r.tenant_id = $1 and r.from_id = $2 and r.name = $3 and r.to_id = $4 and r.removed_at is null
+
+-- name: EntityNeighbours
+-- One step along relations, both ways.
+select n.entity_id from entities n
+where n.tenant_id = $1 and n.deleted_at is null and n.entity_id in (
+    select r.to_id from relations r where r.tenant_id = $1 and r.from_id = any($2::text[]) and r.removed_at is null
+    union all
+    select r.from_id from relations r where r.tenant_id = $1 and r.to_id = any($2::text[]) and r.removed_at is null)
+    and ($3::text = '' or exists (
+        select from workspaces w where w.tenant_id = $1 and w.workspace = $3 and w.entity_id = n.entity_id and w.removed_at is null))
+order by n.entity_id collate "C"
+
+-- name: WorkspaceAdd
+insert into workspaces (tenant_id, workspace, entity_id)
+select $1, w.name, e.entity_id from unnest($2::text[]) as w(name)
+cross join entities e where e.tenant_id = $1 and e.entity_id = any($3::text[]) and e.deleted_at is null
+on conflict (tenant_id, workspace, entity_id) do update set removed_at = null
+
+-- name: WorkspaceRemove
+update workspaces w set removed_at = clock_timestamp()
+where w.tenant_id = $1 and w.workspace = $2 and w.entity_id = any($3::text[]) and w.removed_at is null
+
+-- name: WorkspaceHolds
+select w.entity_id from workspaces w
+join entities e on e.tenant_id = w.tenant_id and e.entity_id = w.entity_id and e.deleted_at is null
+where w.tenant_id = $1 and w.workspace = $2 and w.entity_id = any($3::text[]) and w.removed_at is null
+
+-- name: WorkspaceExists
+select exists (select from workspaces w where w.tenant_id = $1 and w.workspace = $2)
+
+-- fragment: text
+t.tenant_id, t.document_id, coalesce(t.entity_id, '') as entity_id, t.title, t.media_type, t.body, t.created_at, t.updated_at
+
+-- name: TextPut
+insert into texts as t (tenant_id, document_id, entity_id, title, media_type, body)
+select $1, $2, nullif($3::text, ''), $4, $5, $6
+where $3 = '' or exists (select from entities e where e.tenant_id = $1 and e.entity_id = $3 and e.deleted_at is null)
+on conflict (tenant_id, document_id) do update
+    set entity_id = excluded.entity_id, title = excluded.title, media_type = excluded.media_type, body = excluded.body,
+        updated_at = clock_timestamp(), deleted_at = null
+returning {{text}}
+
+-- name: TextChunksPut
+insert into text_chunks (tenant_id, document_id, n, body)
+select $1, t.document_id, c.n - 1, c.body from texts t, unnest($3::text[]) with ordinality as c(body, n)
+where t.tenant_id = $1 and t.document_id = $2
+on conflict (tenant_id, document_id, n) do update set body = excluded.body
+
+-- name: TextChunksEmpty
+update text_chunks c set body = '' where c.tenant_id = $1 and c.document_id = $2 and c.n >= $3 and c.body <> ''
+
+-- name: TextGet
+select {{text}} from texts t where t.tenant_id = $1 and t.document_id = $2 and t.deleted_at is null
+    and (t.entity_id is null or exists (select from entities e where e.tenant_id = $1 and e.entity_id = t.entity_id and e.deleted_at is null))
+
+-- name: TextsOfEntities
+select {{text}} from texts t
+join entities e on e.tenant_id = t.tenant_id and e.entity_id = t.entity_id and e.deleted_at is null
+where t.tenant_id = $1 and t.entity_id = any($2::text[]) and t.deleted_at is null
+order by t.created_at, t.document_id
+
+-- name: TextDelete
+update texts t set deleted_at = clock_timestamp(), updated_at = clock_timestamp()
+where t.tenant_id = $1 and t.document_id = $2 and t.deleted_at is null
+
+-- name: TextsSearched
+with q as (select websearch_to_tsquery('simple', $2) as query),
+picked as (
+    select t.document_id, coalesce(t.entity_id, '') as entity_id, t.title, c.n as chunk, c.body, ts_rank_cd(c.words, q.query, 1) as rank
+    from q, texts t join text_chunks c on c.tenant_id = t.tenant_id and c.document_id = t.document_id
+    where t.tenant_id = $1 and t.deleted_at is null and c.words @@ q.query
+        and ($3::text[] is null or t.entity_id = any($3))
+        and (t.entity_id is null or exists (
+            select from entities e where e.tenant_id = $1 and e.entity_id = t.entity_id and e.deleted_at is null))
+    order by rank desc, t.document_id collate "C", c.n limit $4
+)
+select p.document_id, p.entity_id, p.title, p.chunk, p.body, p.rank::float8 as rank,
+    ts_headline('simple', p.body, q.query, {{headline}}) as snippet
+from picked p cross join q order by p.rank desc, p.document_id collate "C", p.chunk
