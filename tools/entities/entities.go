@@ -1,0 +1,155 @@
+// Package entities holds the tools over a tenant's entities: what types there are, search, filter, reading in two steps,
+// creating, changing, relating and deleting. Every one of them asks first whether the principal may: what it may not read is
+// not there for it. The tenant is that of the call, never an argument. The package must not know how entities are stored, nor
+// how contents are checked.
+package entities
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// Store keeps entities. What is of another tenant is NOT_FOUND, as what is not there.
+type Store interface {
+	Entities(ctx context.Context, tenant string, ids []string) ([]jig.Entity, error)
+	EntityTypeOf(ctx context.Context, tenant, id string) (string, error)
+	CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, created bool, err error)
+	UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch jig.EntityPatch) (jig.Entity, error)
+	DeleteEntity(ctx context.Context, tenant, id string, revision int64) error
+	Relate(ctx context.Context, tenant string, r jig.Relation) error
+	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
+	SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]jig.EntityHit, error)
+	FilterEntities(ctx context.Context, tenant string, t jig.EntityType, f jig.EntityFilter) (jig.EntityPage, error)
+}
+
+// Options are the settings of the family. All are required.
+type Options struct {
+	Store Store
+	// Types gives the entity types that a tenant has. Entities of other types are not there.
+	Types func(ctx context.Context, tenant string) ([]jig.EntityType, error)
+	// Check refuses a content that does not fit a type, with INVALID_INPUT and pointers into the content; with partial,
+	// required fields may be missing.
+	Check func(t jig.EntityType, content json.RawMessage, partial bool) error
+}
+
+// The names of the tools.
+const (
+	ListTypesTool      = "entities.listTypes"
+	StatsTool          = "entities.stats"
+	SearchTool         = "entities.search"
+	FilterTool         = "entities.filter"
+	GetTool            = "entities.get"
+	CreateTool         = "entities.create"
+	UpdateTool         = "entities.update"
+	CreateRelationTool = "entities.createRelation"
+	DeleteTool         = "entities.delete"
+)
+
+// Tools returns the family.
+func Tools(o Options) []tools.Tool {
+	read := func(name, description string) jig.Tool {
+		return jig.Tool{
+			Name: name, Description: description, Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true,
+			Timeout: 30 * time.Second, Tags: []string{"entities"},
+		}
+	}
+	write := func(name, description string) jig.Tool {
+		t := read(name, description)
+		t.Permission, t.Risk = jig.PermissionWrite, jig.RiskModerate
+		return t
+	}
+	remove := write(DeleteTool, "Deletes an entity: it, its texts and its relations are not found any more. Returns its id. "+
+		"Use entities.update to take away a field alone.")
+	remove.Permission, remove.Risk = jig.PermissionDestructive, jig.RiskHigh
+	return []tools.Tool{
+		tools.New(read(ListTypesTool, "Lists the entity types that you may read. With type, returns that one with its fields; use it before you "+
+			"filter, create or update."), o.listTypes),
+		tools.New(read(StatsTool, "Returns how many entities of each type there are, and when one of them changed last."), o.stats),
+		tools.New(read(SearchTool, "Finds entities by words in their title, their content or their texts, the best first. All words must be there; "+
+			`"a phrase", or, and -not work. Returns ids, titles and snippets. Use entities.filter to compare fields.`), o.search),
+		tools.New(read(FilterTool, "Lists the entities of a type whose fields compare as asked, sorted, page by page. Operators: eq, neq, in for single "+
+			"values (eq null finds what is missing); gt, lt, gte, lte for texts, numbers and dates; contains for a part of a text, an item of a list, parts of an object. "+
+			"Returns ids, titles, the fields that were asked for, and the cursor of the next page."), o.filter, tools.AdjustInput(filterInput)),
+		tools.New(read(GetTool, "Reads an entity in two steps. Without field, returns its fields with sizes: short values whole, the beginning of long ones. "+
+			"With field, returns that one's value, long ones in parts by offset."), o.get),
+		tools.New(write(CreateTool, "Creates an entity of a type from its fields (see entities.listTypes). Returns its id and revision."), o.create),
+		tools.New(write(UpdateTool, "Changes some fields of an entity; null takes one away, the others stay. Give the revision that you read: "+
+			"if the entity changed since, the call fails with CONFLICT. Returns the new revision."), o.update),
+		tools.New(write(CreateRelationTool, "Makes an entity point at another, by a name of your choice. Use entities.update for fields of type relation. "+
+			"Returns the relation."), o.createRelation),
+		tools.New(remove, o.delete),
+	}
+}
+
+// The actions that permissions are about: entities.<type>.<action>, or entities.*.<action>.
+const (
+	actionRead   = "read"
+	actionWrite  = "write"
+	actionDelete = "delete"
+)
+
+func may(p jig.Principal, kind, action string) bool {
+	return p.Holds("entities."+kind+"."+action) || p.Holds("entities.*."+action)
+}
+
+// readable are the types of a call's tenant that its principal may read, by name.
+func (o Options) readable(ctx context.Context, inv jig.Invocation) (map[string]jig.EntityType, error) {
+	all, err := o.Types(ctx, inv.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	types := map[string]jig.EntityType{}
+	for _, t := range all {
+		if may(inv.Principal, t.Name, actionRead) {
+			types[t.Name] = t
+		}
+	}
+	return types, nil
+}
+
+// typeFor finds a type that the principal may read and do something with.
+func (o Options) typeFor(ctx context.Context, inv jig.Invocation, at, name, action string) (jig.EntityType, error) {
+	types, err := o.readable(ctx, inv)
+	if err != nil {
+		return jig.EntityType{}, err
+	}
+	t, ok := types[name]
+	if !ok {
+		return t, jig.Errorf(jig.CodeNotFound, "there is no entity type %q", name).WithField(at).WithHint(ListTypesTool + " shows those that you may read")
+	}
+	return t, allowed(inv, name, action)
+}
+
+func allowed(inv jig.Invocation, kind, action string) error {
+	if may(inv.Principal, kind, action) {
+		return nil
+	}
+	return jig.Errorf(jig.CodeNotPermitted, "%s may not %s entities of type %q", inv.Principal.ID, action, kind).
+		WithHint("it takes the permission entities." + kind + "." + action)
+}
+
+// entity reads an entity that the principal may read and do something with. What it may not read is not found.
+func (o Options) entity(ctx context.Context, inv jig.Invocation, at, id, action string) (jig.Entity, jig.EntityType, error) {
+	types, err := o.readable(ctx, inv)
+	if err != nil {
+		return jig.Entity{}, jig.EntityType{}, err
+	}
+	found, err := o.Store.Entities(ctx, inv.Tenant, []string{id})
+	if err != nil {
+		return jig.Entity{}, jig.EntityType{}, err
+	}
+	if len(found) == 1 {
+		if t, ok := types[found[0].Type]; ok {
+			return found[0], t, allowed(inv, t.Name, action)
+		}
+	}
+	return jig.Entity{}, jig.EntityType{}, notFound(at, id)
+}
+
+func notFound(at, id string) *jig.Error {
+	return jig.Errorf(jig.CodeNotFound, "there is no entity %q", id).WithField(at)
+}

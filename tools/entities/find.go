@@ -1,0 +1,255 @@
+package entities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/jig-run/jig"
+)
+
+type listIn struct {
+	Type string `json:"type,omitempty" jsonschema:"a type's name, to see its fields"`
+}
+
+// TypeInfo is an entity type as entities.listTypes shows it.
+type TypeInfo struct {
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	// May says what the principal may do: read, write, delete.
+	May []string `json:"may"`
+	// Fields are given when the type was asked for by name; FieldCount always.
+	Fields     []json.RawMessage `json:"fields,omitempty"`
+	FieldCount int               `json:"field_count"`
+}
+
+// Types is the output of entities.listTypes.
+type Types struct {
+	Types []TypeInfo `json:"types"`
+}
+
+// Summary implements tools.Summarizer.
+func (t Types) Summary() string { return fmt.Sprintf("%d entity types", len(t.Types)) }
+
+func (o Options) listTypes(ctx context.Context, inv jig.Invocation, in listIn) (Types, error) {
+	types, err := o.readable(ctx, inv)
+	if err != nil {
+		return Types{}, err
+	}
+	if in.Type != "" {
+		t, err := o.typeFor(ctx, inv, "/type", in.Type, actionRead)
+		if err != nil {
+			return Types{}, err
+		}
+		types = map[string]jig.EntityType{t.Name: t}
+	}
+	var out Types
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		t := types[name]
+		info := TypeInfo{Name: t.Name, Title: t.Title, Description: t.Description, FieldCount: len(t.Fields)}
+		for _, action := range []string{actionRead, actionWrite, actionDelete} {
+			if may(inv.Principal, name, action) {
+				info.May = append(info.May, action)
+			}
+		}
+		for _, f := range t.Fields {
+			if in.Type == "" {
+				break
+			}
+			b, err := json.Marshal(f)
+			if err != nil {
+				return Types{}, fmt.Errorf("write the field %s: %w", f.Name, err)
+			}
+			info.Fields = append(info.Fields, b)
+		}
+		out.Types = append(out.Types, info)
+	}
+	return out, nil
+}
+
+type statsIn struct{}
+
+// Stats is the output of entities.stats.
+type Stats struct {
+	Types []jig.EntityCount `json:"types"`
+	Total int64             `json:"total"`
+}
+
+// Summary implements tools.Summarizer.
+func (s Stats) Summary() string { return fmt.Sprintf("%d entities of %d types", s.Total, len(s.Types)) }
+
+func (o Options) stats(ctx context.Context, inv jig.Invocation, _ statsIn) (Stats, error) {
+	types, err := o.readable(ctx, inv)
+	if err != nil {
+		return Stats{}, err
+	}
+	counts, err := o.Store.EntityCounts(ctx, inv.Tenant)
+	if err != nil {
+		return Stats{}, err
+	}
+	var out Stats
+	for _, c := range counts {
+		if _, ok := types[c.Type]; ok {
+			out.Types, out.Total = append(out.Types, c), out.Total+c.Count
+		}
+	}
+	return out, nil
+}
+
+type searchIn struct {
+	Query     string   `json:"query"               jsonschema:"words, as one types them into a search engine" minLength:"1" maxLength:"1000"`
+	Types     []string `json:"types,omitempty"     jsonschema:"look at entities of these types alone"         maxItems:"50"`
+	Workspace string   `json:"workspace,omitempty" jsonschema:"look at the entities of this workspace alone"`
+	Limit     int      `json:"limit,omitempty"     default:"20" minimum:"1" maximum:"100"`
+}
+
+// Hits is the output of entities.search.
+type Hits struct {
+	Hits []jig.EntityHit `json:"hits"`
+}
+
+// Summary implements tools.Summarizer.
+func (h Hits) Summary() string { return fmt.Sprintf("%d entities found", len(h.Hits)) }
+
+func (o Options) search(ctx context.Context, inv jig.Invocation, in searchIn) (Hits, error) {
+	types, err := o.readable(ctx, inv)
+	if err != nil {
+		return Hits{}, err
+	}
+	names := slices.Sorted(maps.Keys(types))
+	if len(in.Types) > 0 {
+		for i, name := range in.Types {
+			if _, err := o.typeFor(ctx, inv, fmt.Sprintf("/types/%d", i), name, actionRead); err != nil {
+				return Hits{}, err
+			}
+		}
+		names = in.Types
+	}
+	hits, err := o.Store.SearchEntities(ctx, inv.Tenant, names, in.Query, in.Workspace, in.Limit)
+	return Hits{hits}, err
+}
+
+type filterIn struct {
+	Type      string             `json:"type"                jsonschema:"the entity type's name" minLength:"1"`
+	Where     []jig.FilterClause `json:"where,omitempty"     jsonschema:"conditions {field, op, value}, or groups of them: {any: [...]} or {all: [...]}" maxItems:"50"`
+	Match     jig.FilterMatch    `json:"match,omitempty"     jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
+	Sort      []jig.FilterSort   `json:"sort,omitempty"      jsonschema:"default: $created_at" maxItems:"5"`
+	Limit     int                `json:"limit,omitempty"     default:"20" minimum:"1" maximum:"100"`
+	Cursor    string             `json:"cursor,omitempty"    jsonschema:"next of the page before, with the same filter"`
+	Workspace string             `json:"workspace,omitempty" jsonschema:"look at the entities of this workspace alone"`
+	Fields    []string           `json:"fields,omitempty"    jsonschema:"fields to return with each entity, dotted into objects" maxItems:"20"`
+}
+
+// filterInput says which operators there are.
+func filterInput(s *jsonschema.Schema) {
+	var ops []any
+	for _, op := range jig.FilterOps() {
+		ops = append(ops, string(op))
+	}
+	clause := s.Properties["where"].Items
+	for _, condition := range []*jsonschema.Schema{clause, clause.Properties["any"].Items, clause.Properties["all"].Items} {
+		condition.Properties["op"].Enum = ops
+	}
+}
+
+// Row is an entity that a filter found.
+type Row struct {
+	ID        string    `json:"entity_id"`
+	Title     string    `json:"title,omitempty"`
+	Revision  int64     `json:"revision"`
+	UpdatedAt time.Time `json:"updated_at"`
+	// Values are those of the fields that were asked for; Large names those that are too long for a list.
+	Values map[string]json.RawMessage `json:"values,omitempty"`
+	Large  []string                   `json:"large,omitempty"`
+}
+
+// Page is the output of entities.filter.
+type Page struct {
+	Entities []Row  `json:"entities"`
+	Next     string `json:"next,omitempty"`
+}
+
+// Summary implements tools.Summarizer.
+func (p Page) Summary() string {
+	if p.Next != "" {
+		return fmt.Sprintf("%d entities, and there are more", len(p.Entities))
+	}
+	return fmt.Sprintf("%d entities", len(p.Entities))
+}
+
+// maxListed is the longest value that a list of entities shows, in bytes.
+const maxListed = 1000
+
+func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (Page, error) {
+	t, err := o.typeFor(ctx, inv, "/type", in.Type, actionRead)
+	if err != nil {
+		return Page{}, err
+	}
+	for i, name := range in.Fields {
+		if _, err := fieldAt(t, fmt.Sprintf("/fields/%d", i), name); err != nil {
+			return Page{}, err
+		}
+	}
+	found, err := o.Store.FilterEntities(ctx, inv.Tenant, t, jig.EntityFilter{
+		Type: in.Type, Where: in.Where, Match: in.Match, Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor, Workspace: in.Workspace,
+	})
+	if err != nil {
+		return Page{}, err
+	}
+	page := Page{Next: found.Next}
+	for _, e := range found.Entities {
+		row := Row{ID: e.ID, Title: e.Title, Revision: e.Revision, UpdatedAt: e.UpdatedAt}
+		for _, name := range in.Fields {
+			switch v := valueAt(e.Content, name); {
+			case len(v) > maxListed:
+				row.Large = append(row.Large, name)
+			case v != nil:
+				if row.Values == nil {
+					row.Values = map[string]json.RawMessage{}
+				}
+				row.Values[name] = v
+			}
+		}
+		page.Entities = append(page.Entities, row)
+	}
+	return page, nil
+}
+
+// fieldAt finds a field of a type by its dotted name.
+func fieldAt(t jig.EntityType, at, name string) (jig.Field, error) {
+	fields, found := t.Fields, jig.Field{}
+	for part := range strings.SplitSeq(name, ".") {
+		i := slices.IndexFunc(fields, func(f jig.Field) bool { return f.Name == part })
+		if i < 0 || part == "" {
+			return found, jig.Errorf(jig.CodeInvalidInput, "the type %s has no field %q", t.Name, name).WithField(at).
+				WithHint(ListTypesTool + " with the type shows its fields")
+		}
+		if found, fields = fields[i], nil; found.Type == jig.FieldObject {
+			fields = found.Fields
+		}
+	}
+	return found, nil
+}
+
+// valueAt is the value of a field in a content; nil when it is missing or null.
+func valueAt(content json.RawMessage, name string) json.RawMessage {
+	v := content
+	for part := range strings.SplitSeq(name, ".") {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(v, &object) != nil {
+			return nil
+		}
+		v = object[part]
+	}
+	if string(v) == "null" || len(v) == 0 {
+		return nil
+	}
+	return v
+}

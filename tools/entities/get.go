@@ -1,0 +1,146 @@
+package entities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+)
+
+const (
+	// maxInline is the longest value that the structure of an entity shows whole, and maxBeginning how much of a longer text
+	// it shows, in bytes and characters.
+	maxInline, maxBeginning = 300, 160
+	// maxRunes and maxPart bound what one reading of a field gives, in characters of a text and bytes of a list's items.
+	maxRunes, maxPart = 16_000, 24 << 10
+)
+
+type getIn struct {
+	ID     string `json:"id"               jsonschema:"the entity's id" minLength:"1"`
+	Field  string `json:"field,omitempty"  jsonschema:"a field to read, dotted into objects, e.g. address.city"`
+	Offset int    `json:"offset,omitempty" jsonschema:"with field: where to go on, in characters of a text or items of a list" minimum:"0"`
+}
+
+// FieldInfo is a field of an entity as its structure shows it.
+type FieldInfo struct {
+	Name string        `json:"name"`
+	Type jig.FieldType `json:"type"`
+	// Size of the value in bytes of JSON.
+	Size int `json:"size"`
+	// Value is given when it is short, else Beginning: of a text its first characters, of a list how long it is.
+	Value     json.RawMessage `json:"value,omitempty"`
+	Beginning string          `json:"beginning,omitempty"`
+}
+
+// Reading is the output of entities.get.
+type Reading struct {
+	ID        string    `json:"entity_id"`
+	Type      string    `json:"type"`
+	Title     string    `json:"title,omitempty"`
+	Revision  int64     `json:"revision"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	// Fields are given when no field was asked for; what is not there is left out and named in Missing.
+	Fields  []FieldInfo `json:"fields,omitempty"`
+	Missing []string    `json:"missing,omitempty"`
+	// Field, Value and Next are of the field that was asked for; Next is the offset of what follows.
+	Field string          `json:"field,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+	Next  int             `json:"next,omitempty"`
+}
+
+// Summary implements tools.Summarizer.
+func (r Reading) Summary() string {
+	what := r.Type + " " + r.ID
+	if r.Title != "" {
+		what = r.Type + " " + r.Title
+	}
+	if r.Field != "" {
+		return what + ": " + r.Field
+	}
+	return fmt.Sprintf("%s: %d fields", what, len(r.Fields))
+}
+
+func (o Options) get(ctx context.Context, inv jig.Invocation, in getIn) (Reading, error) {
+	e, t, err := o.entity(ctx, inv, "/id", in.ID, actionRead)
+	if err != nil {
+		return Reading{}, err
+	}
+	r := Reading{ID: e.ID, Type: e.Type, Title: e.Title, Revision: e.Revision, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Field: in.Field}
+	if in.Field == "" {
+		r.structure(t.Fields, e.Content, "")
+		return r, nil
+	}
+	if _, err := fieldAt(t, "/field", in.Field); err != nil {
+		return Reading{}, err
+	}
+	r.Value, r.Next, err = window(valueAt(e.Content, in.Field), in.Offset)
+	return r, err
+}
+
+// structure lists fields; those of a large object one by one.
+func (r *Reading) structure(fields []jig.Field, content json.RawMessage, prefix string) {
+	for _, f := range fields {
+		v := valueAt(content, f.Name)
+		name := prefix + f.Name
+		if v == nil {
+			r.Missing = append(r.Missing, name)
+			continue
+		}
+		info := FieldInfo{Name: name, Type: f.Type, Size: len(v)}
+		var text string
+		var list []json.RawMessage
+		switch {
+		case len(v) <= maxInline:
+			info.Value = v
+		case json.Unmarshal(v, &text) == nil:
+			info.Beginning = string([]rune(text)[:min(maxBeginning, utf8.RuneCountInString(text))]) + "…"
+		case json.Unmarshal(v, &list) == nil:
+			info.Beginning = fmt.Sprintf("%d items", len(list))
+		case f.Type == jig.FieldObject && len(f.Fields) > 0:
+			r.Fields = append(r.Fields, info)
+			r.structure(f.Fields, v, name+".")
+			continue
+		}
+		r.Fields = append(r.Fields, info)
+	}
+}
+
+// window is a part of a value from an offset on, and the offset of what follows; 0 at the end. A missing value is null.
+func window(v json.RawMessage, offset int) (part json.RawMessage, next int, err error) {
+	var text string
+	var list []json.RawMessage
+	var out any
+	switch {
+	case v == nil:
+		return json.RawMessage("null"), 0, nil
+	case json.Unmarshal(v, &text) == nil:
+		runes := []rune(text)
+		from := min(offset, len(runes))
+		to := min(from+maxRunes, len(runes))
+		if to < len(runes) {
+			next = to
+		}
+		out = string(runes[from:to])
+	case json.Unmarshal(v, &list) == nil:
+		from := min(offset, len(list))
+		to, size := from, 0
+		for to < len(list) && (to == from || size+len(list[to]) <= maxPart) {
+			size += len(list[to])
+			to++
+		}
+		if to < len(list) {
+			next = to
+		}
+		out = list[from:to]
+	default:
+		return v, 0, nil
+	}
+	if part, err = json.Marshal(out); err != nil {
+		return nil, 0, fmt.Errorf("write the value: %w", err)
+	}
+	return part, next, nil
+}
