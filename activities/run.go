@@ -28,6 +28,8 @@ type Ran struct {
 	Ask *jig.Pending `json:"ask,omitempty"`
 	// Paused says that a pause holds the call back: it is to be looked at again.
 	Paused bool `json:"paused,omitempty"`
+	// Ending says that the session ends, because an approval within the call's composition expired that says so.
+	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
 }
 
 // maxAdmissions bounds how often one attempt admits its call anew. Once is the rule: the tool changed.

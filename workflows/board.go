@@ -171,6 +171,9 @@ func (b *board) replace(c *call, ref activities.CallRef) {
 func (b *board) ran(ctx workflow.Context, c *call, ran activities.Ran, err error) {
 	c.running = false
 	b.changes++
+	if ran.Ending.Strictness() > b.ending.Strictness() {
+		b.ending = ran.Ending
+	}
 	switch {
 	case err == nil && ran.Paused:
 		c.ref.State, c.ref.Local = ran.State, false // as an activity, it is looked at again without a trace in the history

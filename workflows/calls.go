@@ -12,11 +12,10 @@ import (
 const (
 	// callsPerRun is how many calls a run starts before it continues as new within the pass.
 	callsPerRun = 100
-	// eventsPerRun is the length of history beyond which a run starts no further call.
+	// eventsPerRun is the length of history beyond which a run starts no further call, so that it soon continues as new.
 	eventsPerRun = 600
-	// changeLastExpiry: an expiry that ends the session does so also when its call was the last that was open; before, the
-	// session went on.
-	changeLastExpiry = "last-expiry"
+	// eventsAtMost is the same for a run that cannot continue as new, because a composition in it waits for people.
+	eventsAtMost = 4 * eventsPerRun
 )
 
 // runCalls takes the pass's calls in hand until each has its result, or until the run has grown enough: then it returns
@@ -35,11 +34,11 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 	expiry := &alarm{}
 	started := 0
 	for {
-		full := started >= callsPerRun || workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
+		full := s.full(ctx, started)
 		if !full {
 			started += s.startReady(ctx, s.limits.MaxParallelCalls)
 		}
-		if s.ending.Strictness() > 0 && workflow.GetVersion(ctx, changeLastExpiry, workflow.DefaultVersion, 1) >= 1 {
+		if s.ending.Strictness() > 0 {
 			s.show(ctx)
 			s.finishEarly(s.ending)
 			return false, s.abandon(ctx)
@@ -59,6 +58,16 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 			return false, s.abandon(ctx)
 		}
 	}
+}
+
+// full reports whether the run starts no further call. One in which nothing runs but compositions that wait for people goes on
+// for longer: what somebody approves beside them must not wait for them.
+func (s *session) full(ctx workflow.Context, started int) bool {
+	length := workflow.GetInfo(ctx).GetCurrentHistoryLength()
+	if s.inFlight() > 0 && s.idle() && length <= eventsAtMost {
+		return false
+	}
+	return started >= callsPerRun || length > eventsPerRun
 }
 
 // take puts the admitted calls in hand, in the order asked.

@@ -61,6 +61,7 @@ func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, er
 		}
 		if out.Done {
 			c.report(ctx)
+			out.Ran.Ending = c.ending
 			return &out.Ran, nil
 		}
 		again, err := c.wait(ctx, out, seen)

@@ -157,8 +157,25 @@ rules:
 				Input: json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"w"}`, r.URL)),
 			}, "")
 			require.NoError(o.t, err)
+			o.requireEnded(started.SessionID, outcome)
 			return started.SessionID
 		}
-		return o.run(agent(`["*"]`, gatedRules), map[string]any{"url": r.URL, "name": "w"})
+		id := o.run(agent(`["*"]`, gatedRules), map[string]any{"url": r.URL, "name": "w"})
+		o.requireEnded(id, outcome)
+		return id
 	}
+}
+
+// requireEnded waits for a session's end and holds it against what its policy says of an expiry.
+func (o office) requireEnded(id, outcome string) {
+	o.t.Helper()
+	want := map[string]jig.Status{"fail": jig.StatusFailed, "cancel": jig.StatusCanceled}[outcome]
+	var view jig.SessionView
+	require.True(o.t, eventually(o.t.Context(), patience, func() bool {
+		var err error
+		view, err = o.Status(o.t.Context(), o.tenant, id)
+		return err == nil && view.Status.Final()
+	}))
+	require.Equal(o.t, want, view.Status)
+	require.Equal(o.t, jig.ReasonExpired, view.Reason)
 }
