@@ -79,8 +79,12 @@ func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, 
 		first(t.queue("EntityInsert", n.Tenant, id, text(n.Type), text(n.TypeVersion), text(n.Title), content, provenance,
 			text(n.Bundle), text(n.Key)), &row)
 		first(t.queue("EntityByKey", n.Tenant, text(n.Key)), &have)
-		affected(t.queue("RelationsPut", n.Tenant, id, names, ends), &related)
-		t.queue("WorkspaceAdd", n.Tenant, texts(n.Workspaces), []string{id})
+		if len(ends) > 0 {
+			affected(t.queue("RelationsPut", n.Tenant, id, names, ends), &related)
+		}
+		if len(n.Workspaces) > 0 {
+			t.queue("WorkspaceAdd", n.Tenant, texts(n.Workspaces), []string{id})
+		}
 		if err := t.flush(ctx); err != nil {
 			return err
 		}

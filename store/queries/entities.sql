@@ -8,7 +8,7 @@ on conflict (tenant_id, key) where key <> '' do nothing
 returning {{entity}}
 
 -- name: EntityByKey
-select {{entity}} from entities e where e.tenant_id = $1 and e.key = $2 and $2 <> ''
+select {{entity}} from entities e where e.tenant_id = $1 and e.key = $2 and e.key <> ''
 
 -- name: EntitiesGet
 select {{entity}} from entities e where e.tenant_id = $1 and e.entity_id = any($2::text[]) and e.deleted_at is null
@@ -79,10 +79,10 @@ order by p.rank desc, p.entity_id collate "C"
 -- name: RelationsPut
 -- Leaves out what points at nothing: the caller compares the count.
 insert into relations (tenant_id, from_id, name, to_id)
-select $1, f.entity_id, r.name, e.entity_id
+select $1, $2, r.name, e.entity_id
 from unnest($3::text[], $4::text[]) as r(name, to_id)
 join entities e on e.tenant_id = $1 and e.entity_id = r.to_id and e.deleted_at is null
-join entities f on f.tenant_id = $1 and f.entity_id = $2 and f.deleted_at is null
+where exists (select from entities f where f.tenant_id = $1 and f.entity_id = $2 and f.deleted_at is null)
 on conflict (tenant_id, from_id, name, to_id) do update set removed_at = null
 
 -- name: RelationsDrop
