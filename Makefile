@@ -63,6 +63,7 @@ test-race: fetch jig-dev ## all tests under the race detector
 
 chaos: fetch jig-dev ## kill workers and the database at random moments: all of it (long); CHAOS_SEED=n repeats a run
 	@scripts/say.sh "chaos: the whole suites, seed $(CHAOS_SEED)"
+	@$(AROUND) go test -count=1 -timeout 60m ./workflows -run Races -race.seed $(CHAOS_SEED) -race.count 10000
 	@cd dev && JIG_CHAOS=full JIG_CHAOS_SEED=$(CHAOS_SEED) go test -count=1 -timeout 120m -run Chaos ./...
 
 chaos-sample: fetch jig-dev

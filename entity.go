@@ -146,7 +146,7 @@ type Provenance struct {
 	At        time.Time `json:"at"`
 }
 
-// Claim of a text: what it says and on what it rests.
+// TextClaim is a claim of a text: what it says and on what it rests.
 type TextClaim struct {
 	Text            string   `json:"text"`
 	SourceEntityIDs []string `json:"source_entity_ids"`

@@ -41,7 +41,8 @@ func runsOf(t *testing.T, file string) []pageRun {
 			case strings.HasPrefix(example, "steps:"):
 				require.True(t, document == "" || runs > 0, "nothing is said of what comes of\n%s", document)
 				document, runs = "kind: composition\nname: example\n"+example, 0
-			case strings.HasPrefix(example, "kind: policy"): // nothing runs it
+			case strings.HasPrefix(example, "kind: policy"), strings.HasPrefix(example, "kind: tenant"),
+				strings.HasPrefix(example, "kind: entity_type"): // nothing runs them
 			case strings.HasPrefix(example, "kind:"):
 				require.True(t, document == "" || runs > 0, "nothing is said of what comes of\n%s", document)
 				document, runs = example, 0

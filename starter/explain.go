@@ -229,6 +229,9 @@ func explainOne(doc spec.Document, tools []jig.Tool) explained {
 		x.Text = spec.ExplainAgent(*doc.Agent, tools...)
 	case doc.Skill != nil:
 		x.Text = skillText(doc)
+	case doc.EntityType != nil:
+		e := spec.ExplainEntityType(*doc.EntityType, tools...)
+		x.Text, x.Mermaid = e.Text(), e.Mermaid()
 	default:
 		x.Text = fmt.Sprintf("%s %s (version %s)\n", doc.Kind, doc.Name, doc.Version)
 	}

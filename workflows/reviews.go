@@ -16,7 +16,8 @@ type (
 	PendingRequest = activities.PendingRequest
 	// ShowRequest asks for what waits under a call, with a piece of its arguments; the answer is a ShowPage.
 	ShowRequest = activities.ShowRequest
-	ShowPage    = activities.ShowPage
+	// ShowPage is what waits under a call, with a piece of its arguments.
+	ShowPage = activities.ShowPage
 	// FiguresRequest asks how a tenant's approvals fare; the answer is jig.Figures.
 	FiguresRequest = activities.FiguresRequest
 	// BacktestRequest asks what a policy document would have made of the calls since a time, a page at a time.

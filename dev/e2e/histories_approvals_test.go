@@ -37,7 +37,7 @@ func (d *desk) office(documents ...string) office {
 		o.install(fmt.Sprintf("policy-%d.yaml", i), body, o.trusting)
 	}
 	if len(documents) > 0 {
-		time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // a worker reads policies at most once a second
+		time.Sleep(1500 * time.Millisecond) // a worker reads policies at most once a second
 	}
 	return o
 }
@@ -64,7 +64,7 @@ const twentyRules = `    - when: pass == 1
 func twenty(d *desk, r *receiver) string {
 	id := d.run(agent(`["*"]`, twentyRules), map[string]any{"url": r.URL})
 	require.Len(d.t, d.waiting(id).Pending, 20)
-	random := rand.New(rand.NewPCG(20, 26)) //nolint:gosec // a schedule that can be repeated
+	random := rand.New(rand.NewPCG(20, 26)) // a schedule that can be repeated
 	for _, i := range random.Perm(20) {
 		call := jig.CallID(1, i+1)
 		switch random.IntN(4) {

@@ -226,7 +226,7 @@ func TestPauseAndResume(t *testing.T) {
 		return err == nil && len(view.Paused) == 1 && len(view.Calls) == 1
 	}))
 	require.Equal(t, jig.CallSucceeded, o.trigger("test.echo", map[string]any{"value": "x"}).Status, "other tools go on")
-	time.Sleep(2 * time.Second) //nolint:forbidigo // that nothing happens takes time to see
+	time.Sleep(2 * time.Second) // that nothing happens takes time to see
 	requests, _ := r.count("held")
 	require.Zero(t, requests)
 	resumed, err := o.Resume(t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ana"})

@@ -17,7 +17,7 @@ func storedKind(kind spec.Kind) string {
 	switch kind {
 	case spec.KindComposition, spec.KindPrompt, spec.KindTask:
 		return activities.DocumentSpec
-	case spec.KindAgent, spec.KindSkill, spec.KindPolicy, spec.KindTenant:
+	case spec.KindAgent, spec.KindSkill, spec.KindPolicy, spec.KindTenant, spec.KindEntityType:
 	}
 	return string(kind)
 }

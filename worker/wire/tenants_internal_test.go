@@ -87,7 +87,8 @@ func TestTenantSettings(t *testing.T) {
 		Grants: jig.GrantCeiling{MaxUses: 7, MaxAge: 30 * 24 * time.Hour},
 		Webhooks: []jig.Webhook{
 			{URL: "https://a.example.com", Secret: []byte(strings.Repeat("h", minWebhookSecret)), Events: []jig.NoticeKind{jig.NoticeRequested}},
-			{URL: "https://b.example.com"}, {URL: "https://c.example.com"},
+			{URL: "https://b.example.com"},
+			{URL: "https://c.example.com"},
 		},
 	}, got)
 
