@@ -32,7 +32,7 @@ With a key (--key or JIG_SIGNING_KEY) the approval is signed, for exactly what w
 			if len(args) != 2 && (input != "" || digest != "") {
 				return usagef("--input and --digest go with one call")
 			}
-			request, err := grant.request(cmd.Flags())
+			request, err := grant.request(cmd)
 			if err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ With a key (--key or JIG_SIGNING_KEY) the approval is signed, for exactly what w
 	flags.StringVar(&input, "input", "", "input in place of what was asked: @file.json, @- or JSON")
 	flags.StringVar(&note, "note", "", "a note for the log")
 	flags.StringVar(&digest, "digest", "", "approve only what has this digest")
-	grant.add(flags)
+	grant.add(cmd)
 	a.addProofFlags(cmd, &p)
 	return cmd
 }

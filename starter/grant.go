@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
@@ -25,7 +24,8 @@ type grantFlags struct {
 }
 
 // add adds the flags, under names that begin with the prefix.
-func (f *grantFlags) add(flags *pflag.FlagSet) {
+func (f *grantFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&f.when, f.prefix+"when", "", "only calls of which this CEL condition holds, e.g. \"input.amount < 100\"")
 	flags.IntVar(&f.uses, f.prefix+"uses", 0, "how many calls it approves (default 10)")
 	flags.StringVar(&f.expires, f.prefix+"expires", "", "how long it holds, e.g. 12h or 7d (default 24h)")
@@ -33,7 +33,8 @@ func (f *grantFlags) add(flags *pflag.FlagSet) {
 }
 
 // request is what the flags ask for; nil when none was given.
-func (f *grantFlags) request(flags *pflag.FlagSet) (*jig.GrantRequest, error) {
+func (f *grantFlags) request(cmd *cobra.Command) (*jig.GrantRequest, error) {
+	flags := cmd.Flags()
 	asked := false
 	for _, flag := range []struct{ name, value string }{{"when", f.when}, {"expires", f.expires}, {"agent", f.agent}} {
 		if flags.Changed(f.prefix + flag.name) {
@@ -100,7 +101,7 @@ standing approval, and is the one whose word it counts as. What is left out: all
 			if err := jig.CheckToolName(tool); err != nil {
 				return usage(err)
 			}
-			request, err := g.request(cmd.Flags())
+			request, err := g.request(cmd)
 			if err != nil {
 				return err
 			}
@@ -118,7 +119,7 @@ standing approval, and is the one whose word it counts as. What is left out: all
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&tool, "tool", "", "tool whose calls it approves")
-	g.add(flags)
+	g.add(cmd)
 	flags.StringVar(&note, "note", "", "why, for the audit")
 	flags.StringVar(&f.id, "id", "", "session id of the call; one that is taken gives the call that is there")
 	flags.BoolVar(&f.yes, "yes", false, "approve the call that gives it")
