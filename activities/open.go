@@ -65,11 +65,33 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 		Tenant: in.Tenant, ID: in.SessionID, Agent: agent, Principal: in.Start.Principal, Input: input, Task: in.Start.Task,
 		Status: jig.StatusWorking, ParentID: in.Start.ParentID, Depth: in.Start.Depth,
 	}
-	session.Principal.Claimed = true
+	if session.Principal, err = a.acting(ctx, in.Tenant, in.Start.Principal); err != nil {
+		return jig.Session{}, err
+	}
 	if session.Catalogue, err = a.pin(ctx, session); err != nil {
 		return jig.Session{}, err
 	}
 	return a.store.CreateSession(ctx, session)
+}
+
+// acting is the principal that a session acts for: as it was given, which proves nothing, with the groups and permissions that the
+// tenant knows of it.
+func (a *Activities) acting(ctx context.Context, tenant string, given jig.Principal) (jig.Principal, error) {
+	settings, err := a.tenants.Settings(ctx, tenant)
+	if err != nil {
+		return given, err
+	}
+	known := settings.Person(given.ID)
+	given.Claimed = true
+	given.Groups = union(given.Groups, known.Groups)
+	given.Permissions = union(given.Permissions, known.Permissions)
+	return given, nil
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (a *Activities) agentOf(ctx context.Context, tenant string, start StartSession) (jig.Agent, error) {

@@ -44,7 +44,9 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 		Tenant: in.Tenant, ID: in.SessionID, Principal: in.Principal, Status: jig.StatusWorking,
 		Agent: jig.Agent{Name: CallAgent, Tools: []string{tool.Name}},
 	}
-	session.Principal.Claimed = true
+	if session.Principal, err = a.acting(ctx, in.Tenant, in.Principal); err != nil {
+		return Opened{}, err
+	}
 	session.Catalogue = map[string]string{tool.Name: tool.Version}
 	if isSpec(tool) { // its steps call other tools, as the principal may
 		session.Agent.Tools = []string{"*"}

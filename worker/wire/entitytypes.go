@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"context"
+	"sync"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+)
+
+// entityTypes reads the entity types that tenants have registered; a version is parsed once.
+type entityTypes struct {
+	documents policyDocuments
+
+	mu    sync.Mutex
+	known map[jig.DocumentVersion]jig.EntityType
+}
+
+// maxEntityTypes bounds the versions that are kept parsed.
+const maxEntityTypes = 10_000
+
+func newEntityTypes(documents policyDocuments) *entityTypes {
+	return &entityTypes{documents: documents, known: map[jig.DocumentVersion]jig.EntityType{}}
+}
+
+// of gives a tenant's entity types, sorted by name.
+func (e *entityTypes) of(ctx context.Context, tenant string) ([]jig.EntityType, error) {
+	versions, err := e.documents.CurrentDocuments(ctx, tenant, string(spec.KindEntityType))
+	if err != nil {
+		return nil, err
+	}
+	list := make([]jig.EntityType, 0, len(versions))
+	for _, v := range versions {
+		t, err := e.read(ctx, tenant, v)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// read parses a version. The same name and version is the same text, whoever has it: a version is the hash of the content.
+func (e *entityTypes) read(ctx context.Context, tenant string, v jig.DocumentVersion) (jig.EntityType, error) {
+	e.mu.Lock()
+	t, ok := e.known[v]
+	e.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	body, err := e.documents.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
+	if err != nil {
+		return t, err
+	}
+	if t, err = spec.LoadEntityType(v.Name, body); err != nil {
+		return t, jig.Errorf(jig.CodeUnavailable, "the entity type %s (version %s) cannot be read: %w", v.Name, v.Version, err).
+			WithHint("register one that this worker reads: jig validate FILE, then jig catalog add FILE")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.known) >= maxEntityTypes {
+		clear(e.known)
+	}
+	e.known[v] = t
+	return t, nil
+}
