@@ -91,6 +91,9 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 		ran := result(call)
 		return nil, &ran, nil
 	}
+	if in.Cancel {
+		call.Paused = "" // it does nothing any more that a pause could hold back, and must come to its end
+	}
 	c = &composition{Activities: a, session: session, root: call, cover: a.newCover(session)}
 	if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
 		return nil, nil, err

@@ -36,7 +36,7 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 	for {
 		full := s.full(ctx, started)
 		if !full {
-			started += s.startReady(ctx, s.limits.MaxParallelCalls)
+			started += s.startReady(ctx, s.limits.MaxParallelCalls+s.idleFrames())
 		}
 		if s.ending.Strictness() > 0 {
 			s.show(ctx)

@@ -383,7 +383,8 @@ func (s *schedule) closing() {
 	}
 	s.at(last+2*time.Hour, func() {
 		var idle []string
-		err := s.conn.QueryRow(s.t.Context(), "select coalesce(array_agg(call_id), '{}') from calls where session_id = $1 and status = 'reserved'", s.id).Scan(&idle)
+		err := s.conn.QueryRow(s.t.Context(), `select coalesce(array_agg(c.call_id), '{}') from calls c where c.session_id = $1 and c.status = 'reserved'
+			and not exists (select from pauses p where p.scope = 'session' and p.target = $1 and p.lifted_at is null)`, s.id).Scan(&idle)
 		require.NoError(s.t, err)
 		// A run that has grown begins nothing more, and goes on as a new one when no composition is under way any more.
 		require.True(s.t, len(idle) == 0 || s.estimated && s.composing(), "calls that may run, and nobody runs them: %v", idle)

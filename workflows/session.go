@@ -109,6 +109,7 @@ func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 		s.frames = append(s.frames, waiting)
 	}
 	s.finishEarly(waiting.Ending)
+	s.asks++ // one that waits for people makes room for other calls
 	s.show(ctx)
 }
 

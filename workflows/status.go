@@ -40,6 +40,17 @@ func (s *session) idle() bool {
 	return true
 }
 
+// idleFrames counts the calls under way that are compositions which wait for people: they take none of the room for calls.
+func (s *session) idleFrames() int {
+	n := 0
+	for _, c := range s.calls {
+		if c.running && s.frameIdle(c.ref.ID) {
+			n++
+		}
+	}
+	return n
+}
+
 // frameIdle reports whether a composition, with those of its steps, waits for people: something in it does, and where
 // something does nothing else runs.
 func (s *session) frameIdle(root string) bool {

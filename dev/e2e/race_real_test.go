@@ -299,7 +299,9 @@ func reviewers() []string { return []string{"ana", "ben", "cfo", "dora"} }
 func (m *match) settle(p jig.Pending, deny bool) {
 	switch p.Kind {
 	case jig.PendingQuestion:
-		m.send(true, "", workflows.UpdateAnswer, nil, jig.Reply{Call: p.Call, By: "ana", Value: json.RawMessage(`"blue"`)})
+		for _, by := range reviewers() { // whoever delegated it may not answer any more
+			m.send(true, "", workflows.UpdateAnswer, nil, jig.Reply{Call: p.Call, By: by, Value: json.RawMessage(`"blue"`)})
+		}
 	case jig.PendingReconcile:
 		if time.Since(p.RequestedAt) < 3*time.Second {
 			return
