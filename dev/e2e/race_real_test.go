@@ -268,8 +268,10 @@ func (m *match) reset() {
 
 // end decides what still waits, until the session is over for the store and for Temporal.
 func (m *match) end() error {
-	deny := m.random.IntN(3) == 0
+	deny, rounds := m.random.IntN(3) == 0, 0
 	over := eventually(m.t.Context(), 3*time.Minute, func() bool {
+		rounds++
+		deny = deny || rounds > 20 // so many delegated to the same person that a quorum cannot be had any more
 		view, err := m.Status(m.t.Context(), m.tenant, m.id)
 		if err != nil {
 			return false
