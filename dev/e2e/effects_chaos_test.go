@@ -77,6 +77,9 @@ func (d *desk) supervise(ctx context.Context, workers int, deaths *atomic.Int64)
 	return func() { cancel(); running.Wait() }
 }
 
+// doubt is how long nobody says what became of an effect that came into doubt.
+const doubt = 5 * time.Second
+
 // cutCall is a call whose worker is killed after its first effect, or before it, or not at all.
 type cutCall struct {
 	session, name string
@@ -120,7 +123,10 @@ func (o office) reconcile(r *receiver, stop <-chan struct{}) {
 				o.t.Errorf("%s waits for a person: %+v", p.SessionID, p)
 				continue
 			}
-			o.answerOne(r, p.SessionID, p)
+			// A worker that is not heard any more may be starved, not dead, and about to have its effect: a person waits before the word.
+			if time.Since(p.RequestedAt) > doubt {
+				o.answerOne(r, p.SessionID, p)
+			}
 		}
 		select {
 		case <-stop:
