@@ -95,6 +95,28 @@ type Text struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
+// Sources are what values may rest on.
+type Sources struct {
+	Entities []SourceEntity
+	Texts    []SourceText
+}
+
+// SourceEntity is an entity as a source.
+type SourceEntity struct {
+	ID, Type string
+	// Hash changes whenever the title or the content does.
+	Hash string
+}
+
+// SourceText is a text as a source.
+type SourceText struct {
+	ID, EntityID string
+	// Hash changes whenever the title or the body does.
+	Hash string
+	// Body is left out of texts that were not asked for, or for which there was no room.
+	Body *string
+}
+
 // TextHit is a chunk of a text that a search found.
 type TextHit struct {
 	DocumentID string `json:"document_id"`

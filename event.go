@@ -42,6 +42,12 @@ const (
 	EventGrantUsed          EventType = "grant.used"
 	EventSessionPaused      EventType = "session.paused"
 	EventSessionResumed     EventType = "session.resumed"
+	// The events of an extraction; package extract has the shapes of their data.
+	EventTaskStarted   EventType = "task.started"
+	EventTaskCompleted EventType = "task.completed"
+	EventTaskFailed    EventType = "task.failed"
+	EventTaskSkipped   EventType = "task.skipped"
+	EventEntityUpdated EventType = "entity.updated"
 )
 
 // EventCustom begins the types of the events that users name: those that a composition emits and those that a session is sent.

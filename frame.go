@@ -2,7 +2,7 @@ package jig
 
 import "encoding/json"
 
-// Frame is a composition under way: what a call of an execution spec runs.
+// Frame is a composition, or an extraction, under way: what a call of an execution spec, or one that fills an entity, runs.
 type Frame struct {
 	Tenant    string
 	SessionID string
@@ -12,7 +12,7 @@ type Frame struct {
 	Kind, Name, Version string
 	// Fence of the attempt that holds the call.
 	Fence int
-	// State is where the composition stands, opaque to all but package compose; empty before the first move.
+	// State is where the composition stands, opaque to all but packages compose and extract; empty before the first move.
 	State json.RawMessage
 	// Revision counts the moves.
 	Revision int64
@@ -32,6 +32,27 @@ type ReceivedEvent struct {
 	Name string          `json:"name"`
 	Data json.RawMessage `json:"data,omitempty"`
 	By   string          `json:"by,omitempty"`
+}
+
+// EntityChange is what a move of an extraction writes to the entity that it fills, whatever its revision. One that was deleted
+// meanwhile stays as it is.
+type EntityChange struct {
+	ID string
+	// Fields are new values by name, each with its provenance; null takes a field away.
+	Fields     map[string]json.RawMessage
+	Provenance map[string]Provenance
+	// Relations replace those of the same names. What points at nothing is left out.
+	Relations map[string][]string
+	// Tasks says how tasks ended, by id, in a form of package extract's own: the next extraction of the entity reads it.
+	Tasks map[string]json.RawMessage
+}
+
+// Extraction is what a call that fills an entity runs.
+type Extraction struct {
+	// Type and Version are those of the entity type.
+	Type, Version string
+	// Input goes into the working out of every move.
+	Input json.RawMessage
 }
 
 // FrameMove is one move of a composition: all of it is stored in one transaction.
@@ -55,6 +76,8 @@ type FrameMove struct {
 	Values map[string]json.RawMessage
 	// Events are appended to the session's log.
 	Events []Event
+	// Entity is written to an entity; nil for nothing.
+	Entity *EntityChange
 	// Consumed are ids of received events that no later wait of this frame sees.
 	Consumed []int64
 	// Done ends the composition with Result.

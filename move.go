@@ -51,6 +51,8 @@ type Move struct {
 	// Events are to be written to the session's log: custom.<name>, and tool.undone with CallID set to the path of the call
 	// that was undone.
 	Events []Event
+	// Entity is what is to be written to the entity that is being filled; nil for nothing.
+	Entity *EntityChange
 	// Consumed are the ids of events that a wait took.
 	Consumed []int64
 	// Wake is when to look again although nothing has happened; zero when there is no need.

@@ -256,7 +256,7 @@ func (r *run) decide(ctx context.Context, t *task) error {
 
 // work gives a task its value that calls nothing.
 func (r *run) work(ctx context.Context, t *task) error {
-	r.event(EventTaskStarted, t, nil, TaskEvent{})
+	r.event(jig.EventTaskStarted, t, nil, TaskEvent{})
 	var value json.RawMessage
 	var problem *jig.Error
 	if t.Kind == jig.TaskCitations {
@@ -292,7 +292,7 @@ func (r *run) begin(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	r.event(EventTaskStarted, t, &o, TaskEvent{})
+	r.event(jig.EventTaskStarted, t, &o, TaskEvent{})
 	if problem != nil {
 		return r.fail(ctx, t, &o, problem)
 	}

@@ -275,7 +275,7 @@ func TestMaxParallel(t *testing.T) {
 	require.Equal(t, []string{"c", "a"}, w.asked)
 	require.Equal(t, []string{"c", "a"}, move.Steps)
 	require.Contains(t, w.values, "more")
-	require.Equal(t, extract.EventTaskSkipped, w.log[2].Type, "%v", w.log)
+	require.Equal(t, jig.EventTaskSkipped, w.log[2].Type, "%v", w.log)
 	w.run(t)
 	require.Equal(t, []string{"c", "a", "b"}, w.asked)
 }

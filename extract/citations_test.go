@@ -131,7 +131,7 @@ func TestCitationsFullList(t *testing.T) {
 	w := worldOf(compile(t, kind), extract.Input{}, answers(map[string]string{"summary": string(raw)}))
 	require.Len(t, w.run(t).Tasks["check"].Error.Violations, 300)
 	last := w.log[len(w.log)-1]
-	require.Equal(t, extract.EventTaskFailed, last.Type)
+	require.Equal(t, jig.EventTaskFailed, last.Type)
 	var about extract.TaskEvent
 	require.NoError(t, json.Unmarshal(last.Data, &about))
 	require.Len(t, about.Error.Violations, 10)

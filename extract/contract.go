@@ -27,16 +27,7 @@ const (
 	ToolAgent = "agent.run"
 )
 
-// The events of an extraction. Data of the first four is a TaskEvent, that of EventEntityUpdated an EntityEvent.
-const (
-	EventTaskStarted   jig.EventType = "task.started"
-	EventTaskCompleted jig.EventType = "task.completed"
-	EventTaskFailed    jig.EventType = "task.failed"
-	EventTaskSkipped   jig.EventType = "task.skipped"
-	EventEntityUpdated jig.EventType = "entity.updated"
-)
-
-// TaskEvent says what became of a task.
+// TaskEvent says what became of a task: the data of task.started, task.completed, task.failed and task.skipped.
 type TaskEvent struct {
 	EntityID string       `json:"entity_id"`
 	Task     string       `json:"task"`
@@ -48,7 +39,7 @@ type TaskEvent struct {
 	Error   *jig.Error `json:"error,omitempty"`
 }
 
-// EntityEvent says which fields have a new value: that of the task, kept under its id.
+// EntityEvent is the data of entity.updated. It says which fields have a new value: that of the task, kept under its id.
 type EntityEvent struct {
 	EntityID string   `json:"entity_id"`
 	Fields   []string `json:"fields"`

@@ -85,7 +85,10 @@ func (r *run) fail(ctx context.Context, t *task, o *openState, problem *jig.Erro
 		}
 	}
 	r.st.marks[t.number] = markFailed
-	r.event(EventTaskFailed, t, o, TaskEvent{Attempts: record.Attempts, Error: brief(problem)})
+	r.event(jig.EventTaskFailed, t, o, TaskEvent{Attempts: record.Attempts, Error: brief(problem)})
+	if err := r.ended(t, Earlier{Status: TaskFailed, Record: record}); err != nil {
+		return err
+	}
 	return r.keepRecord(t, record)
 }
 
@@ -99,8 +102,8 @@ func whole(err *jig.Error) *jig.Error {
 // skip ends a task that does not run.
 func (r *run) skip(t *task, m mark, because string) error {
 	r.st.marks[t.number] = m
-	r.event(EventTaskSkipped, t, nil, TaskEvent{Because: because})
-	return nil
+	r.event(jig.EventTaskSkipped, t, nil, TaskEvent{Because: because})
+	return r.ended(t, Earlier{Status: TaskSkipped})
 }
 
 func (r *run) keep(path string, raw json.RawMessage) {
@@ -145,7 +148,7 @@ func (r *run) updated(t *task) {
 		return
 	}
 	about := EntityEvent{EntityID: r.given.EntityID, Task: t.ID, Fields: t.fieldNames()}
-	e := jig.Event{Type: EventEntityUpdated}
+	e := jig.Event{Type: jig.EventEntityUpdated}
 	e.Data, _ = json.Marshal(about) //nolint:errcheck,errchkjson // texts alone
 	r.move.Events = append(r.move.Events, e)
 }
@@ -182,6 +185,11 @@ func (r *run) finish(ctx context.Context) error {
 		}
 		if err := r.report(&out, t); err != nil {
 			return err
+		}
+		if r.st.marks[n] == markCanceled {
+			if err := r.ended(t, Earlier{Status: TaskCanceled}); err != nil {
+				return err
+			}
 		}
 	}
 	data, err := encode(out)

@@ -208,7 +208,7 @@ func (g graph) watcher() func(*testing.T, *world, jig.Move) {
 
 func (h history) note(t *testing.T, g graph, e jig.Event) {
 	t.Helper()
-	if e.Type == extract.EventEntityUpdated {
+	if e.Type == jig.EventEntityUpdated {
 		return
 	}
 	var about extract.TaskEvent
@@ -216,15 +216,15 @@ func (h history) note(t *testing.T, g graph, e jig.Event) {
 	id := about.Task
 	require.False(t, h.ended[id], "%s ends twice", id)
 	switch e.Type { //nolint:exhaustive // an extraction writes no others
-	case extract.EventTaskStarted:
+	case jig.EventTaskStarted:
 		require.False(t, h.started[id], "%s starts twice", id)
 		for _, dep := range g.deps[id] {
 			require.True(t, h.valued[dep], "%s starts before %s has its value", id, dep)
 		}
 		h.started[id] = true
-	case extract.EventTaskCompleted:
+	case jig.EventTaskCompleted:
 		h.ended[id], h.valued[id] = true, true
-	case extract.EventTaskFailed, extract.EventTaskSkipped:
+	case jig.EventTaskFailed, jig.EventTaskSkipped:
 		h.ended[id] = true
 	default:
 		require.Fail(t, "an unknown event", "%s", e.Type)

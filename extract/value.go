@@ -147,8 +147,12 @@ func (r *run) accept(ctx context.Context, t *task, o *openState, value json.RawM
 	r.st.marks[t.number] = markDone
 	r.st.Bytes += len(value)
 	r.keep(t.ID, value)
-	r.event(EventTaskCompleted, t, o, TaskEvent{Attempts: record.Attempts})
+	r.event(jig.EventTaskCompleted, t, o, TaskEvent{Attempts: record.Attempts})
 	r.updated(t)
+	r.write(t, value, p)
+	if err := r.ended(t, Earlier{Status: TaskCompleted, Value: value, Record: record}); err != nil {
+		return nil, err
+	}
 	return nil, r.keepRecord(t, record)
 }
 

@@ -154,7 +154,7 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 		"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, documents, " +
 			"frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries" + to,
 		"grant update on sessions, calls, approvals, frames, frame_values, grants, pauses, notices, notice_deliveries" + to,
-		"grant select, insert, update on entities, relations, workspaces, texts, text_chunks" + to,
+		"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks" + to,
 		"grant select on audit, audit_heads" + to,
 		"grant update (size) on artifacts" + to,
 		"grant update (current) on documents" + to,

@@ -18,7 +18,7 @@ type move struct {
 }
 
 // MoveFrame stores a move in one transaction: the state, the calls with their approvals and events, as Admit does, the
-// cancellations, values, events and what was consumed. Calls get the pass and the ordinal of the call that the composition
+// cancellations, values, events, what the entity gets and what was consumed. Calls get the pass and the ordinal of the call that the composition
 // answers. Errors: NOT_FOUND without the composition, CONFLICT when another move was stored since, when the composition is
 // over, or when calls are to be admitted and the session has ended; nothing changes then.
 func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
@@ -143,6 +143,11 @@ func (t *tx) move(ctx context.Context, m move, dropped []callRow) error {
 	}
 	if len(m.paths) > 0 {
 		t.keepValues(m)
+	}
+	if m.Entity != nil {
+		if err := t.changeEntity(ctx, m.Entity); err != nil {
+			return err
+		}
 	}
 	if len(m.Consumed) > 0 {
 		t.queue("FrameConsume", t.tenant, m.SessionID, m.CallID, m.Consumed)

@@ -34,6 +34,7 @@ var exports = [...]struct{ query, name string }{
 	{"ExportArtifactChunks", "artifact_chunk"},
 	{"ExportDocuments", "document"},
 	{"ExportEntities", "entity"},
+	{"ExportEntityTasks", "entity_task"},
 	{"ExportRelations", "relation"},
 	{"ExportWorkspaces", "workspace"},
 	{"ExportTexts", "text"},

@@ -173,3 +173,25 @@ picked as (
 select p.document_id, p.entity_id, p.title, p.chunk, p.body, p.rank::float8 as rank,
     ts_headline('simple', p.body, q.query, {{headline}}) as snippet
 from picked p cross join q order by p.rank desc, p.document_id collate "C", p.chunk
+
+-- name: EntityTasksPut
+insert into entity_tasks (tenant_id, entity_id, task, ended)
+select $1, $2, q.task, q.ended from unnest($3::text[], $4::bytea[]) as q(task, ended)
+on conflict (tenant_id, entity_id, task) do update set ended = excluded.ended, updated_at = clock_timestamp()
+
+-- name: EntityTasksGet
+select k.task, k.ended from entity_tasks k where k.tenant_id = $1 and k.entity_id = $2
+
+-- name: SourceEntities
+select e.entity_id as id, e.type, encode(sha256(convert_to(json_build_array(e.title, e.content)::text, 'UTF8')), 'hex') as hash
+from entities e where e.tenant_id = $1 and e.entity_id = any($2::text[]) and e.deleted_at is null
+order by e.entity_id collate "C"
+
+-- name: SourceTexts
+-- Bodies come along until there are $3 bytes of them.
+select t.document_id as id, t.entity_id, encode(sha256(convert_to(json_build_array(t.title, t.body)::text, 'UTF8')), 'hex') as hash,
+    case when sum(octet_length(t.body)) over (order by t.created_at, t.document_id collate "C") <= $3::bigint then t.body end as body
+from texts t
+join entities e on e.tenant_id = t.tenant_id and e.entity_id = t.entity_id and e.deleted_at is null
+where t.tenant_id = $1 and t.entity_id = any($2::text[]) and t.deleted_at is null
+order by t.created_at, t.document_id collate "C"

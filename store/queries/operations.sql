@@ -85,6 +85,9 @@ select to_json(t)::text from documents t where t.tenant_id = $1 order by t.kind,
 -- name: ExportEntities
 select (to_jsonb(t) - 'words')::text from entities t where t.tenant_id = $1 order by t.entity_id
 
+-- name: ExportEntityTasks
+select to_json(t)::text from entity_tasks t where t.tenant_id = $1 order by t.entity_id, t.task
+
 -- name: ExportRelations
 select to_json(t)::text from relations t where t.tenant_id = $1 order by t.from_id, t.name, t.to_id
 

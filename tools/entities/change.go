@@ -129,12 +129,7 @@ func (o Options) update(ctx context.Context, inv jig.Invocation, in updateIn) (C
 func (o Options) relations(
 	ctx context.Context, inv jig.Invocation, t jig.EntityType, content map[string]json.RawMessage, at string,
 ) (map[string][]string, error) {
-	found := links{ends: map[string][]string{}, target: map[string]string{}}
-	for i := range t.Fields {
-		if v, ok := content[t.Fields[i].Name]; ok {
-			found.collect(&t.Fields[i], t.Fields[i].Name, v)
-		}
-	}
+	found := linksOf(t, content)
 	var ids []string
 	for _, ends := range found.ends {
 		ids = append(ids, ends...)

@@ -1,5 +1,5 @@
 // Package entities holds the tools over a tenant's entities: what types there are, search, filter, reading in two steps,
-// creating, changing, relating and deleting. Every one of them asks first whether the principal may: what it may not read is
+// creating, changing, relating, deleting, and extraction. Every one of them asks first whether the principal may: what it may not read is
 // not there for it. The tenant is that of the call, never an argument. The package must not know how entities are stored, nor
 // how contents are checked.
 package entities
@@ -23,6 +23,12 @@ type Store interface {
 	Relate(ctx context.Context, tenant string, r jig.Relation) error
 	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
 	SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]jig.EntityHit, error)
+	// EntityTasks says how the tasks of an entity ended in earlier extractions.
+	EntityTasks(ctx context.Context, tenant, id string) (map[string]json.RawMessage, error)
+	// Connected lists what can be reached along relations, either way.
+	Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error)
+	// Sources returns some entities and their texts with hashes, and at most so many bytes of bodies.
+	Sources(ctx context.Context, tenant string, ids []string, bytes int) (jig.Sources, error)
 	FilterEntities(ctx context.Context, tenant string, t jig.EntityType, f jig.EntityFilter) (jig.EntityPage, error)
 }
 
@@ -82,6 +88,7 @@ func Tools(o Options) []tools.Tool {
 		tools.New(write(CreateRelationTool, "Makes an entity point at another, by a name of your choice. Use entities.update for fields of type relation. "+
 			"Returns the relation."), o.createRelation),
 		tools.New(remove, o.delete),
+		extractTool(),
 	}
 }
 

@@ -66,12 +66,16 @@ type bench struct {
 func newBench(t *testing.T, permissions ...string) *bench {
 	t.Helper()
 	db := storetest.New(t)
-	b := &bench{t: t, db: db, Kit: tooltest.New(t, entities.Tools(entities.Options{
-		Store: db, Check: check, Types: func(context.Context, string) ([]jig.EntityType, error) { return types, nil },
-	})...)}
+	b := &bench{t: t, db: db, Kit: tooltest.New(t, entities.Tools(options(db))...)}
 	b.Invocation.Tenant = storetest.Tenant(t)
 	b.Invocation.Principal.Permissions = permissions
 	return b
+}
+
+func options(db *store.DB) entities.Options {
+	return entities.Options{
+		Store: db, Check: check, Types: func(context.Context, string) ([]jig.EntityType, error) { return types, nil },
+	}
 }
 
 type object = map[string]any
@@ -343,6 +347,12 @@ func TestOtherTenantsAreNotThere(t *testing.T) {
 	attack(entities.FilterTool, func(id string) object { return object{"type": "team", "sort": []object{{"field": id}}} })
 	thief.refused(jig.CodeNotFound, entities.SearchTool, object{"query": "needle", "workspace": "secret-ws"})
 	thief.refused(jig.CodeNotFound, entities.FilterTool, object{"type": "team", "workspace": "secret-ws"})
+	for _, id := range []string{foreign, "ent_none"} {
+		_, err := options(thief.db).Extraction(t.Context(), thief.Invocation, []byte(`{"id":"`+id+`"}`))
+		require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
+		require.Equal(t, `there is no entity "`+id+`"`, jig.AsError(err).Message)
+	}
+	tried[entities.ExtractTool] = true
 	for _, tool := range entities.Tools(entities.Options{}) {
 		require.True(t, tried[tool.Contract().Name], tool.Contract().Name)
 	}

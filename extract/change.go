@@ -1,0 +1,122 @@
+package extract
+
+import (
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+)
+
+// change is what this move writes to the entity.
+func (r *run) change() *jig.EntityChange {
+	if r.move.Entity == nil {
+		r.move.Entity = &jig.EntityChange{ID: r.given.EntityID, Tasks: map[string]json.RawMessage{}}
+	}
+	return r.move.Entity
+}
+
+// write lets the entity's fields have a value.
+func (r *run) write(t *task, value json.RawMessage, p jig.Provenance) {
+	c := r.change()
+	if len(t.fields) > 0 && c.Fields == nil {
+		c.Fields, c.Provenance = map[string]json.RawMessage{}, map[string]jig.Provenance{}
+	}
+	for _, f := range t.fields {
+		c.Fields[f.Name], c.Provenance[f.Name] = value, p
+	}
+}
+
+// ended keeps how a task ended for the next extraction. The value of fields, and its provenance, stand with the entity: what
+// somebody changes there is not the task's any more.
+func (r *run) ended(t *task, e Earlier) error {
+	if len(t.fields) > 0 {
+		e.Value, e.Provenance = nil, nil
+	}
+	raw, err := encode(e)
+	if err == nil {
+		r.change().Tasks[t.ID] = raw
+	}
+	return err
+}
+
+// Begin is what is known of an entity when an extraction of it begins.
+type Begin struct {
+	Entity jig.Entity
+	Fields []string
+	Mode   Mode
+	// Input is read as `input`.
+	Input json.RawMessage
+	// Tasks says how tasks ended before: what the changes of earlier extractions had as EntityChange.Tasks.
+	Tasks map[string]json.RawMessage
+	// Sources are what values may rest on and claims may cite, without the entity itself: its own texts, connected entities
+	// and their texts.
+	Sources jig.Sources
+}
+
+// InputOf is the input of an extraction that begins so. A task that filled fields has its value no more when somebody else
+// changed one of them, or its provenance is another task's. A quote of an entity is looked for in its texts.
+func InputOf(kind jig.EntityType, b Begin) (json.RawMessage, error) {
+	in := Input{
+		EntityID: b.Entity.ID, Entity: Target{Type: b.Entity.Type, Title: b.Entity.Title, Content: b.Entity.Content}, Fields: b.Fields, Mode: b.Mode, Input: b.Input,
+		Earlier: map[string]Earlier{}, Sources: map[string]Source{}, Connected: map[string]Source{},
+	}
+	content := map[string]json.RawMessage{}
+	if len(b.Entity.Content) > 0 {
+		if err := json.Unmarshal(b.Entity.Content, &content); err != nil {
+			return nil, jig.Errorf(jig.CodeInternal, "reading the content of entity %s: %w", b.Entity.ID, err)
+		}
+	}
+	for _, t := range kind.Tasks {
+		raw, known := b.Tasks[t.ID]
+		if !known {
+			continue
+		}
+		var e Earlier
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return nil, jig.Errorf(jig.CodeInternal, "reading how task %s of entity %s ended: %w", t.ID, b.Entity.ID, err)
+		}
+		if e.filled(kind, t.ID, content, b.Entity.Provenance) {
+			in.Earlier[t.ID] = e
+		}
+	}
+	b.sources(&in)
+	return encode(in)
+}
+
+// filled takes the value and the provenance of a task from the entity, when it fills any field; it is false when they are not
+// the task's any more.
+func (e *Earlier) filled(kind jig.EntityType, id string, content map[string]json.RawMessage, provenance map[string]jig.Provenance) bool {
+	if e.Status != TaskCompleted && e.Status != TaskKept {
+		return true
+	}
+	for _, f := range kind.Fields {
+		if f.Task != id {
+			continue
+		}
+		p, ok := provenance[f.Name]
+		if !ok || p.Task != id {
+			return false
+		}
+		e.Value, e.Provenance = orNull(content[f.Name]), &p
+	}
+	return true
+}
+
+// sources sets what may be cited, and by what hash each source is known.
+func (b *Begin) sources(in *Input) {
+	bodies, sums := map[string]*string{}, map[string]string{}
+	for _, t := range b.Sources.Texts {
+		in.Connected[t.ID] = Source{Hash: t.Hash, Text: t.Body}
+		sums[t.EntityID] += t.Hash
+		if t.Body == nil {
+			continue
+		}
+		whole := *t.Body
+		if before := bodies[t.EntityID]; before != nil {
+			whole = *before + "\n\n" + whole
+		}
+		bodies[t.EntityID] = &whole
+	}
+	for _, e := range b.Sources.Entities {
+		in.Connected[e.ID] = Source{Hash: e.Hash + sums[e.ID], Text: bodies[e.ID]}
+	}
+}

@@ -1,0 +1,150 @@
+package entities
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// ExtractTool lets the tasks of an entity's type fill its fields.
+const ExtractTool = "entities.extract"
+
+const (
+	// ExtractTimeout bounds an extraction, its waits for people included.
+	ExtractTimeout = 24 * time.Hour
+	// connectedDepth is how far away what claims may cite is, and maxQuotable how many bytes of texts are there to be quoted.
+	connectedDepth = 2
+	maxQuotable    = 4 << 20
+)
+
+type extractIn struct {
+	ID     string          `json:"id"               jsonschema:"the entity's id" minLength:"1"`
+	Fields []string        `json:"fields,omitempty" jsonschema:"the only fields to fill, with what they depend on; all when it is left out"`
+	Input  json.RawMessage `json:"input,omitempty" jsonschema:"what the tasks read as input"`
+	Mode   string          `json:"mode,omitempty"   jsonschema:"run: every task; retry: those without a value; refresh: those whose sources or inputs changed" enum:"run,retry,refresh" default:"run"`
+}
+
+// extractTool is the contract of entities.extract. What runs is a workflow of its own: whoever runs calls knows the tool by
+// its implementation and does not come here.
+func extractTool() tools.Tool {
+	return tools.New(jig.Tool{
+		Name: ExtractTool,
+		Description: "Fills the fields of an entity by the tasks of its type, and returns the values with how each task ended. A task that failed " +
+			"leaves the others be: call again with mode retry for those without a value, or refresh after something changed. It may take long, " +
+			"for tasks may wait for people.",
+		Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: true, Timeout: ExtractTimeout,
+		Implementation: "extraction", Tags: []string{"entities"},
+		OutputSchema: json.RawMessage(`{"type":"object","required":["entity_id","values","provenance","tasks","counts"],"properties":{
+			"entity_id":{"type":"string"},
+			"values":{"type":"object","description":"by field"},
+			"provenance":{"type":"object","description":"by field"},
+			"tasks":{"type":"object","description":"how each task ended"},
+			"counts":{"type":"object","description":"numbers of tasks"}}}`),
+	}, func(context.Context, jig.Invocation, extractIn) (map[string]any, error) {
+		e := jig.Errorf(jig.CodeInternal, "%s is answered by a workflow of its own, and was called as a function", ExtractTool).
+			WithHint("run it through a workflow; this worker's program is at fault, not the input")
+		e.NotExecuted = true
+		return nil, e
+	}, tools.AdjustInput(func(s *jsonschema.Schema) { s.Properties["input"].Type = "object" }))
+}
+
+// Extraction is what an extraction of an entity begins with.
+type Extraction struct {
+	Entity jig.Entity
+	Type   jig.EntityType
+	Fields []string
+	Mode   string
+	Input  json.RawMessage
+	// Tasks says how tasks ended before.
+	Tasks   map[string]json.RawMessage
+	Sources jig.Sources
+}
+
+// Extraction reads what a call of ExtractTool is to work on, after a look at whether the principal may: it must be permitted
+// to read and to write entities of the type, and what it may not read is no source.
+func (o Options) Extraction(ctx context.Context, inv jig.Invocation, input json.RawMessage) (Extraction, error) {
+	var in extractIn
+	if err := json.Unmarshal(input, &in); err != nil {
+		return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
+	}
+	e, t, err := o.entity(ctx, inv, "/id", in.ID, actionWrite)
+	if err != nil {
+		return Extraction{}, err
+	}
+	if len(t.Tasks) == 0 {
+		return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the type %s has no tasks: there is nothing to extract", t.Name).WithField("/id")
+	}
+	for _, name := range in.Fields {
+		f, err := fieldAt(t, "/fields", name)
+		if err != nil {
+			return Extraction{}, err
+		}
+		if f.Task == "" {
+			return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "no task fills the field %q", name).WithField("/fields")
+		}
+	}
+	x := Extraction{Entity: e, Type: t, Fields: in.Fields, Mode: in.Mode, Input: in.Input}
+	if x.Tasks, err = o.Store.EntityTasks(ctx, inv.Tenant, e.ID); err != nil {
+		return Extraction{}, err
+	}
+	x.Sources, err = o.sources(ctx, inv, t, e.ID)
+	return x, err
+}
+
+// sources are an entity's texts, and what it is connected with as far as the principal may read it.
+func (o Options) sources(ctx context.Context, inv jig.Invocation, t jig.EntityType, id string) (jig.Sources, error) {
+	types, err := o.readable(ctx, inv)
+	if err != nil {
+		return jig.Sources{}, err
+	}
+	ids, err := o.Store.Connected(ctx, inv.Tenant, id, connectedDepth, "")
+	if err != nil {
+		return jig.Sources{}, err
+	}
+	bytes := 0
+	if slices.ContainsFunc(t.Tasks, func(t jig.Task) bool { return t.Kind == jig.TaskCitations }) {
+		bytes = maxQuotable
+	}
+	all, err := o.Store.Sources(ctx, inv.Tenant, append([]string{id}, ids...), bytes)
+	if err != nil {
+		return jig.Sources{}, err
+	}
+	readable := map[string]bool{id: true}
+	for _, e := range all.Entities {
+		_, ok := types[e.Type]
+		readable[e.ID] = ok
+	}
+	var out jig.Sources
+	for _, e := range all.Entities {
+		if e.ID != id && readable[e.ID] {
+			out.Entities = append(out.Entities, e)
+		}
+	}
+	for _, text := range all.Texts {
+		if readable[text.EntityID] {
+			out.Texts = append(out.Texts, text)
+		}
+	}
+	return out, nil
+}
+
+// Links are what relation fields among some values of a type point at, by the fields' dotted names.
+func Links(t jig.EntityType, values map[string]json.RawMessage) map[string][]string {
+	return linksOf(t, values).ends
+}
+
+func linksOf(t jig.EntityType, values map[string]json.RawMessage) links {
+	found := links{ends: map[string][]string{}, target: map[string]string{}}
+	for i := range t.Fields {
+		if v, ok := values[t.Fields[i].Name]; ok {
+			found.collect(&t.Fields[i], t.Fields[i].Name, v)
+		}
+	}
+	return found
+}

@@ -1,0 +1,63 @@
+package entities_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools/entities"
+)
+
+// An extraction begins for those who may read and write the entity, and what they may not read is no source of it.
+func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "*")
+	o := options(b.db)
+	o.Types = func(context.Context, string) ([]jig.EntityType, error) {
+		return []jig.EntityType{
+			{Name: "page", Fields: []jig.Field{{Name: "words", Type: jig.FieldNumber, Task: "words"}, {Name: "url", Type: jig.FieldURL}},
+				Tasks: []jig.Task{{ID: "words", Kind: jig.TaskCompute}, {ID: "check", Kind: jig.TaskCitations}}},
+			{Name: "open"}, {Name: "secret"}, {Name: "bare"},
+		}, nil
+	}
+	ids := map[string]string{}
+	for _, kind := range []string{"page", "open", "secret", "bare"} {
+		e, _, err := b.db.CreateEntity(t.Context(), jig.NewEntity{Entity: jig.Entity{Tenant: b.Invocation.Tenant, Type: kind}})
+		require.NoError(t, err)
+		ids[kind] = e.ID
+		_, err = b.db.PutText(t.Context(), jig.Text{Tenant: b.Invocation.Tenant, EntityID: e.ID, Title: kind, Body: "of " + kind})
+		require.NoError(t, err)
+	}
+	for _, kind := range []string{"open", "secret"} {
+		require.NoError(t, b.db.Relate(t.Context(), b.Invocation.Tenant, jig.Relation{From: ids[kind], Name: "about", To: ids["page"]}))
+	}
+	begin := func(input string, permissions ...string) (entities.Extraction, jig.Code) {
+		inv := b.Invocation
+		inv.Principal.Permissions = permissions
+		x, err := o.Extraction(t.Context(), inv, []byte(input))
+		return x, jig.CodeOf(err)
+	}
+	page := `{"id":"` + ids["page"] + `"`
+	for code, permissions := range map[jig.Code][]string{
+		jig.CodeNotFound: {"entities.page.write"}, jig.CodeNotPermitted: {"entities.page.read", "entities.open.write"},
+	} {
+		_, got := begin(page+`}`, permissions...)
+		require.Equal(t, code, got)
+	}
+	for _, input := range []string{page + `,"fields":["url"]}`, page + `,"fields":["none"]}`, `{"id":"` + ids["bare"] + `"}`} {
+		_, got := begin(input, "*")
+		require.Equal(t, jig.CodeInvalidInput, got, input)
+	}
+	x, _ := begin(page+`,"mode":"retry"}`, "entities.page.read", "entities.page.write", "entities.open.read")
+	require.Equal(t, ids["page"], x.Entity.ID)
+	require.Equal(t, "retry", x.Mode)
+	require.Len(t, x.Sources.Entities, 1)
+	require.Equal(t, ids["open"], x.Sources.Entities[0].ID)
+	require.Len(t, x.Sources.Texts, 2)
+	for _, text := range x.Sources.Texts {
+		require.NotEqual(t, ids["secret"], text.EntityID)
+		require.NotNil(t, text.Body, "a claim may quote it")
+	}
+}
