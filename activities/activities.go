@@ -35,6 +35,7 @@ type Deps struct {
 	Model       Model
 	Expressions Expressions
 	Composer    Composer
+	Extractor   Extractor
 	Agents      Agents
 	Schemas     Schemas
 	Tenants     Tenants
@@ -55,6 +56,7 @@ type Activities struct {
 	model       Model
 	expressions Expressions
 	composer    Composer
+	extractor   Extractor
 	contracts   contracts
 	agents      Agents
 	schemas     Schemas
@@ -76,7 +78,7 @@ func New(d Deps) *Activities {
 	}
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
-		composer: d.Composer, agents: d.Agents, schemas: d.Schemas, tenants: d.Tenants, proofs: d.Proofs, grantRules: d.GrantRules,
+		composer: d.Composer, extractor: d.Extractor, agents: d.Agents, schemas: d.Schemas, tenants: d.Tenants, proofs: d.Proofs, grantRules: d.GrantRules,
 		runs: d.Runs, logger: d.Logger, now: d.Now,
 	}
 }

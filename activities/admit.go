@@ -33,7 +33,7 @@ type CallRef struct {
 	Title string `json:"title,omitempty"`
 	// Local says that the tool runs as a local activity.
 	Local bool `json:"local,omitempty"`
-	// Child says as what workflow of its own the tool runs: ChildComposition or ChildAgent; "" for an activity.
+	// Child says as what workflow of its own the tool runs: ChildComposition, ChildExtraction or ChildAgent; "" for an activity.
 	Child string `json:"child,omitempty"`
 	// Timeout bounds an attempt, in whole seconds.
 	Timeout int `json:"timeout"`

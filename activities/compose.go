@@ -51,6 +51,9 @@ const (
 // another worker's at the same time, finds what was stored and goes on from there.
 func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, error) {
 	c, ended, err := a.composition(ctx, in)
+	if err == nil && ended == nil {
+		ended, err = c.prepare(ctx)
+	}
 	if err != nil {
 		return Composed{}, temporalError(err)
 	}
@@ -70,8 +73,11 @@ type composition struct {
 	session jig.Session
 	root    jig.Call
 	spec    contract
-	frame   jig.Frame
-	at      jig.Situation
+	// extracts says that an entity is filled, and begun is what is known of it before anything is stored.
+	extracts bool
+	begun    *jig.Extraction
+	frame    jig.Frame
+	at       jig.Situation
 	// cover finds the grants for its calls.
 	cover *cover
 	// told are the calls that were cancelled by this run of Compose: an executing one stays open until its worker ends it.
@@ -95,7 +101,9 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 		call.Paused = "" // it does nothing any more that a pause could hold back, and must come to its end
 	}
 	c = &composition{Activities: a, session: session, root: call, cover: a.newCover(session)}
-	if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
+	if tool, ok := a.catalogue.Tool(call.Tool); ok && childOf(tool) == ChildExtraction {
+		c.extracts, c.spec.tool = true, tool
+	} else if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
 		return nil, nil, err
 	}
 	if c.frame, err = a.store.Frame(ctx, in.Tenant, in.SessionID, in.Call); jig.CodeOf(err) == jig.CodeNotFound {
@@ -137,10 +145,17 @@ func (c *composition) begin(ctx context.Context) (ended *Ran, err error) {
 	case unclaimed != nil:
 		return &unclaimed.ran, nil
 	}
-	c.frame, err = c.store.BeginFrame(ctx, jig.Frame{
+	frame := jig.Frame{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID,
 		Kind: DocumentSpec, Name: c.root.Tool, Version: c.root.Version, Fence: reservation.Fence,
-	})
+	}
+	if c.extracts {
+		if ended, err := c.beginExtraction(ctx, reservation.Fence); ended != nil || err != nil {
+			return ended, err
+		}
+		frame.Kind, frame.Name, frame.Version = DocumentEntityType, c.begun.Type, c.begun.Version
+	}
+	c.frame, err = c.store.BeginFrame(ctx, frame)
 	return nil, err
 }
 
@@ -168,7 +183,15 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 				return out, err // nobody did: the session has ended
 			}
 			c.frame, c.at.Events = frame, frame.Received
+			if _, again = c.prepare(ctx); again != nil {
+				return out, again
+			}
 			continue
+		}
+		if c.extracts && jig.CodeOf(err) == jig.CodeInvalidInput { // the values do not fit into the entity together
+			if err = c.abandon(ctx, jig.Failure(err)); err == nil {
+				break
+			}
 		}
 		if err != nil {
 			return out, err
@@ -191,7 +214,11 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 // move works out the next move. A run that cannot be worked out is over, as failed: no retry would mend it.
 func (c *composition) move(ctx context.Context) (jig.Move, error) {
 	facts := &facts{store: c.store, ref: SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}, root: c.root.ID}
-	move, err := c.composer.Advance(ctx, c.root.Version, c.spec.body, c.frame.State, facts, c.at)
+	advance, version := c.composer.Advance, c.root.Version
+	if c.extracts {
+		advance, version = c.extractor.Advance, c.frame.Version
+	}
+	move, err := advance(ctx, version, c.spec.body, c.frame.State, facts, c.at)
 	if err == nil {
 		return move, nil
 	}
@@ -206,6 +233,9 @@ func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err 
 	m := jig.FrameMove{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: move.State,
 		Values: move.Values, Events: move.Events, Consumed: move.Consumed, Done: move.Done,
+	}
+	if c.extracts {
+		c.toEntity(&m, move.Entity)
 	}
 	m.Abandon = c.at.Canceled // the workflow waited until nothing of it ran
 	m.Cancel = slices.DeleteFunc(c.ids(move.Cancel), func(id string) bool { return slices.Contains(c.told, id) })
@@ -352,25 +382,34 @@ func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, er
 		return *ended, nil
 	}
 	if !c.frame.Done {
-		window, err := a.store.FrameWindow(ctx, in.Tenant, in.SessionID, in.Call)
+		err := c.abandon(ctx, jig.Failure(
+			jig.Errorf(jig.CodeCanceled, "the workflow of the composition was ended from outside").WithReason(jig.ReasonTerminated)))
 		if err != nil {
 			return Ran{}, temporalError(err)
 		}
-		failed := jig.Failure(jig.Errorf(jig.CodeCanceled, "the workflow of the composition was ended from outside").WithReason(jig.ReasonTerminated))
-		m := jig.FrameMove{
-			Tenant: in.Tenant, SessionID: in.SessionID, CallID: in.Call, Revision: c.frame.Revision, State: c.frame.State,
-			Abandon: true, Done: true, Result: &failed,
-		}
-		for _, call := range window.Calls {
-			m.Cancel = append(m.Cancel, call.ID)
-		}
-		if err := a.store.MoveFrame(ctx, m); err != nil {
-			return Ran{}, temporalError(err)
-		}
-		c.frame.Done, c.frame.Result = true, &failed
 	}
 	ran, err := c.finish(ctx)
 	return ran, temporalError(err)
+}
+
+// abandon ends a composition as it stands: its open calls are canceled.
+func (c *composition) abandon(ctx context.Context, failed jig.ToolResult) error {
+	window, err := c.store.FrameWindow(ctx, c.root.Tenant, c.root.SessionID, c.root.ID)
+	if err != nil {
+		return err
+	}
+	m := jig.FrameMove{
+		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: c.frame.State,
+		Abandon: true, Done: true, Result: &failed,
+	}
+	for _, call := range window.Calls {
+		m.Cancel = append(m.Cancel, call.ID)
+	}
+	if err := c.store.MoveFrame(ctx, m); err != nil {
+		return err
+	}
+	c.frame.Done, c.frame.Result = true, &failed
+	return nil
 }
 
 // maxFacts bounds the results that one move reads.

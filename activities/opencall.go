@@ -48,7 +48,7 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 		return Opened{}, err
 	}
 	session.Catalogue = map[string]string{tool.Name: tool.Version}
-	if isSpec(tool) { // its steps call other tools, as the principal may
+	if runsSteps(tool) { // its steps call other tools, as the principal may
 		session.Agent.Tools = []string{"*"}
 		if session.Catalogue, err = a.pin(ctx, session); err != nil {
 			return Opened{}, err

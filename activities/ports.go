@@ -258,6 +258,16 @@ type Composer interface {
 	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.Facts, at jig.Situation) (jig.Move, error)
 }
 
+// Extractor reads what fills entities and works out what its runs do next.
+type Extractor interface {
+	// Begin says what a call that fills an entity runs, after a look at whether its principal may. Errors are the call's own:
+	// NOT_FOUND, NOT_PERMITTED, INVALID_INPUT; UNAVAILABLE when it cannot be found out now.
+	Begin(ctx context.Context, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error)
+	// Advance works out the next move, as Composer.Advance does, for the document of an entity type. The situation's input is
+	// that of the Extraction.
+	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.Facts, at jig.Situation) (jig.Move, error)
+}
+
 // Agents parses agent documents.
 type Agents interface {
 	// ParseAgent reads an agent document; its errors carry line, path and hint.

@@ -14,10 +14,15 @@ import (
 // share one space, for they are called alike.
 const DocumentSpec = "spec"
 
+// DocumentEntityType is the kind under which entity types are kept.
+const DocumentEntityType = "entity_type"
+
 // The kinds of tools that run as a workflow of their own, by Tool.Implementation.
 const (
 	// ChildComposition runs an execution spec.
 	ChildComposition = "composition"
+	// ChildExtraction fills an entity.
+	ChildExtraction = "extraction"
 	// ChildAgent runs an agent in a session of its own.
 	ChildAgent = "agent"
 )
@@ -27,11 +32,14 @@ func childOf(tool jig.Tool) string {
 	switch tool.Implementation {
 	case "composition", "prompt", "task":
 		return ChildComposition
-	case ChildAgent:
-		return ChildAgent
+	case ChildAgent, ChildExtraction:
+		return tool.Implementation
 	}
 	return ""
 }
+
+// runsSteps reports whether the calls of a tool make calls of their own, of other tools.
+func runsSteps(tool jig.Tool) bool { return isSpec(tool) || childOf(tool) == ChildExtraction }
 
 // isSpec reports whether a tool is an execution spec and not code.
 func isSpec(tool jig.Tool) bool { return childOf(tool) == ChildComposition }

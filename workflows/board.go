@@ -106,7 +106,7 @@ func (b *board) blocked(i int) bool {
 // run brings one call to a worker, or to a workflow of its own, and notes where it stands afterwards.
 func (b *board) run(ctx workflow.Context, c *call) {
 	switch c.ref.Child {
-	case activities.ChildComposition:
+	case activities.ChildComposition, activities.ChildExtraction:
 		ran, err := b.runComposition(ctx, c)
 		b.ran(ctx, c, ran, err)
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// CompositionInput is the input of a run of Composition: the call of an execution spec that it answers.
+// CompositionInput is the input of a run of Composition or Extraction: the call that it answers.
 type CompositionInput struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
@@ -46,7 +46,19 @@ func FrameWorkflowID(sessionID, call string) string { return jig.IdempotencyKey(
 // knows, so that neither data nor the language is part of a replay: the workflow runs the calls that it is given, keeps
 // the time, and asks again whenever something has happened.
 func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
+	return runFrame(ctx, CompositionWorkflow, in)
+}
+
+// Extraction answers one call that fills an entity, as Composition answers one of an execution spec: what tells them apart is
+// known to the activity alone.
+func Extraction(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
+	return runFrame(ctx, ExtractionWorkflow, in)
+}
+
+// runFrame runs a workflow of that type to the end of its frame, or of the run.
+func runFrame(ctx workflow.Context, name string, in CompositionInput) (*activities.Ran, error) {
 	c := &composition{
+		name:  name,
 		board: board{ref: activities.SessionRef{Tenant: in.Tenant, SessionID: in.SessionID}}, in: in, canceled: in.Canceled,
 		stops: map[string]workflow.CancelFunc{},
 	}
@@ -73,7 +85,7 @@ func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, er
 		}
 		if again {
 			in.Canceled = c.canceled
-			return nil, workflow.NewContinueAsNewError(ctx, CompositionWorkflow, in)
+			return nil, workflow.NewContinueAsNewError(ctx, name, in)
 		}
 	}
 }
@@ -81,6 +93,7 @@ func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, er
 // composition is what a run keeps in memory: the calls in hand, and nothing of what they say.
 type composition struct {
 	board
+	name    string // of the workflow's type
 	in      CompositionInput
 	started int
 	// canceled is set once the run was cancelled: from then on it ends what is open and undoes what was done.
@@ -232,7 +245,7 @@ func (c *composition) listenYield(ctx workflow.Context) {
 	c.yielding = true
 	c.changes++
 	for _, one := range c.calls {
-		if one.running && one.ref.Child == activities.ChildComposition {
+		if one.running && frames(one.ref.Child) != "" {
 			workflow.SignalExternalWorkflow(ctx, FrameWorkflowID(c.ref.SessionID, one.ref.ID), "", signalYield, nil)
 		}
 	}
@@ -241,7 +254,7 @@ func (c *composition) listenYield(ctx workflow.Context) {
 // passOn lets the compositions of this one's steps hear of an event too.
 func (b *board) passOn(ctx workflow.Context, heard activities.Heard) {
 	for _, one := range b.calls {
-		if one.running && one.ref.Child == activities.ChildComposition {
+		if one.running && frames(one.ref.Child) != "" {
 			wake(ctx, b.ref.SessionID, one.ref.ID, heard)
 		}
 	}
@@ -276,7 +289,18 @@ func sameAsk(x, y activities.CallRef) bool {
 		len(x.Ask.Votes) == len(y.Ask.Votes) && len(x.Ask.Delegations) == len(y.Ask.Delegations))
 }
 
-// runComposition answers a call of an execution spec by a child workflow.
+// frames is the type of the workflow that answers calls by a frame, of which the store knows where it stands; "" of others.
+func frames(child string) string {
+	switch child {
+	case activities.ChildComposition:
+		return CompositionWorkflow
+	case activities.ChildExtraction:
+		return ExtractionWorkflow
+	}
+	return ""
+}
+
+// runComposition answers a call of an execution spec, or one that fills an entity, by a child workflow.
 func (b *board) runComposition(ctx workflow.Context, c *call) (activities.Ran, error) {
 	options := b.childOptions(FrameWorkflowID(b.ref.SessionID, c.ref.ID), c)
 	options.TypedSearchAttributes = temporal.NewSearchAttributes(
@@ -285,7 +309,7 @@ func (b *board) runComposition(ctx workflow.Context, c *call) (activities.Ran, e
 	)
 	var ran activities.Ran
 	in := CompositionInput{Tenant: b.ref.Tenant, SessionID: b.ref.SessionID, Call: c.ref.ID}
-	err := b.child(ctx, options, CompositionWorkflow, in, &ran)
+	err := b.child(ctx, options, frames(c.ref.Child), in, &ran)
 	if err == nil {
 		return ran, nil
 	}
@@ -348,7 +372,7 @@ func (b *board) child(ctx workflow.Context, options workflow.ChildWorkflowOption
 		if !errors.As(err, &running) {
 			return err //nolint:wrapcheck // the caller reads Temporal's own types
 		}
-		if name == CompositionWorkflow {
+		if name != PassWorkflow {
 			workflow.SignalExternalWorkflow(ctx, options.WorkflowID, "", signalYield, nil)
 		}
 		if err := workflow.Sleep(ctx, pause); err != nil {

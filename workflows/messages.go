@@ -18,7 +18,9 @@ const (
 	CallWorkflow = "Call"
 	// CompositionWorkflow is the type of the workflow that answers a call of an execution spec.
 	CompositionWorkflow = "Composition"
-	SweepWorkflow       = "Sweep"
+	// ExtractionWorkflow is the type of the workflow that answers a call which fills an entity.
+	ExtractionWorkflow = "Extraction"
+	SweepWorkflow      = "Sweep"
 
 	SignalApprove   = "approve"
 	SignalDeny      = "deny"

@@ -16,6 +16,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	w.RegisterWorkflowWithOptions(Pass, workflow.RegisterOptions{Name: PassWorkflow})
 	w.RegisterWorkflowWithOptions(Call, workflow.RegisterOptions{Name: CallWorkflow})
 	w.RegisterWorkflowWithOptions(Composition, workflow.RegisterOptions{Name: CompositionWorkflow})
+	w.RegisterWorkflowWithOptions(Extraction, workflow.RegisterOptions{Name: ExtractionWorkflow})
 	w.RegisterWorkflowWithOptions(Sweep, workflow.RegisterOptions{Name: SweepWorkflow})
 
 	named := func(name string, fn any) {

@@ -21,6 +21,7 @@ var paths = []string{
 	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200", "call", "many-calls", "unknown", "parallel",
 	"composition", "composition-approval", "composition-denial", "composition-undo", "composition-cancel", "composition-wait",
 	"composition-loop", "composition-nested",
+	"extraction", "extraction-approval",
 	"twenty", "question", "grant", "votes", "paused", "ending-fail", "ending-cancel", "ending-composed", "composition-vote",
 }
 
@@ -69,6 +70,7 @@ func replay(t *testing.T, file string) {
 	replayer := worker.NewWorkflowReplayer()
 	replayer.RegisterWorkflowWithOptions(workflows.Pass, workflow.RegisterOptions{Name: workflows.PassWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Composition, workflow.RegisterOptions{Name: workflows.CompositionWorkflow})
+	replayer.RegisterWorkflowWithOptions(workflows.Extraction, workflow.RegisterOptions{Name: workflows.ExtractionWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Call, workflow.RegisterOptions{Name: workflows.CallWorkflow})
 	started := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
 	// The ids of children are made of the session's own.

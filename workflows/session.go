@@ -131,7 +131,7 @@ func (s *session) underWay(call string) bool {
 
 // composing reports whether a composition is under way.
 func (s *session) composing() bool {
-	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.running && c.ref.Child == activities.ChildComposition })
+	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.running && frames(c.ref.Child) != "" })
 }
 
 // update answers a decision when it has been taken.

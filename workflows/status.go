@@ -151,7 +151,7 @@ func (s *session) details() string {
 // details of a composition: the steps under way, and what waits for a person.
 func (c *composition) details() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**composition** of call %s in session %s\n", c.in.Call, c.ref.SessionID)
+	fmt.Fprintf(&b, "**%s** of call %s in session %s\n", strings.ToLower(c.name), c.in.Call, c.ref.SessionID)
 	if len(c.steps) > 0 {
 		fmt.Fprintf(&b, "\nUnder way: %s\n", strings.Join(c.steps, ", "))
 	}

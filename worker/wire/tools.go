@@ -6,7 +6,6 @@ import (
 
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/model"
-	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/artifact"
@@ -34,7 +33,7 @@ func builtins(s Settings, db *store.DB, models *model.Router, settled activities
 		web.Tools(web.Options{AllowLoopback: s.AllowLoopback}),
 		prompt.Tools(prompt.Options{Model: models, Skills: kept, DefaultModel: s.Model}),
 		person.Tools(),
-		entities.Tools(entities.Options{Store: db, Types: newEntityTypes(db).of, Check: spec.CheckContent}),
+		entities.Tools(entityOptions(db)),
 		audittool.Tools(audittool.Options{Rows: db.AuditRows, Head: db.AuditHead}),
 		grants.Tools(grants.Options{New: newGrant(settled, kept, registry), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
 		catalog.Tools(catalog.Options{Store: db, Known: kept.known(registry), KindOf: storedKind, Check: checkDocument}),

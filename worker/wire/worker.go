@@ -83,6 +83,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		Model:       models,
 		Expressions: expressions,
 		Composer:    compose.NewEngine(),
+		Extractor:   newExtractor(w.store),
 		Agents:      spec.Parser{},
 		Schemas:     newSchemas(),
 		Runs:        runs{temporal: w.temporal},

@@ -1,0 +1,84 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+
+	"github.com/jig-run/jig"
+)
+
+// inputPath is where the input of an extraction is kept: no task has such an id.
+const inputPath = "$input"
+
+// beginExtraction finds out what the call is to fill. ended is set when it may not, or cannot: then the call has its result.
+func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ran, err error) {
+	begun, err := c.extractor.Begin(ctx, jig.Invocation{
+		Tenant: c.root.Tenant, Principal: c.session.Principal, SessionID: c.root.SessionID, CallID: c.root.ID,
+		Agent: c.session.Agent.Name, Depth: c.session.Depth,
+	}, c.root.Input)
+	if err == nil {
+		c.begun = &begun
+		return nil, nil //nolint:nilnil // it goes on
+	}
+	if ctx.Err() != nil || jig.CodeOf(err).Retryable() {
+		return nil, err
+	}
+	ran, err := c.completeChild(ctx, c.root, fence, jig.Failure(err))
+	return &ran, err
+}
+
+// prepare reads what the moves of an extraction are worked out from: the entity type that it began with, and its input, which
+// is stored with the first move and stays what it is.
+func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
+	if !c.extracts || c.frame.Done {
+		return nil, nil //nolint:nilnil // there is nothing to read
+	}
+	if c.frame.Revision > 0 {
+		kept, err := c.store.FrameValues(ctx, c.root.Tenant, c.root.SessionID, c.root.ID, []string{inputPath})
+		if err != nil {
+			return nil, err
+		}
+		c.at.Input = kept[inputPath]
+	} else {
+		if c.begun == nil {
+			if ended, err = c.beginExtraction(ctx, c.frame.Fence); ended != nil || err != nil {
+				return ended, err
+			}
+		}
+		c.at.Input = c.begun.Input
+	}
+	key := contractKey{c.root.Tenant, DocumentEntityType + "/" + c.frame.Name, c.frame.Version}
+	found, ok := c.contracts.get(key)
+	if !ok {
+		if found.body, err = c.store.DocumentAt(ctx, c.root.Tenant, DocumentEntityType, c.frame.Name, c.frame.Version); err != nil {
+			return nil, err
+		}
+		c.contracts.put(key, found)
+	}
+	c.spec.body = found.body
+	return nil, nil //nolint:nilnil // it goes on
+}
+
+// toEntity adds what an extraction stores beside what a composition does: its input with the first move, and what its entity gets.
+func (c *composition) toEntity(m *jig.FrameMove, change *jig.EntityChange) {
+	if m.Revision == 0 && len(c.at.Input) > 0 {
+		m.Values = maps.Clone(m.Values)
+		if m.Values == nil {
+			m.Values = map[string]json.RawMessage{}
+		}
+		m.Values[inputPath] = c.at.Input
+	}
+	if change == nil {
+		return
+	}
+	full := *change
+	full.Provenance = maps.Clone(change.Provenance)
+	for name, p := range full.Provenance {
+		if p.Call != "" { // the path becomes the id under which the call is found everywhere
+			p.Call = c.root.SessionID + "/" + c.root.ID + "/" + p.Call
+		}
+		full.Provenance[name] = p
+	}
+	m.Entity = &full
+}
