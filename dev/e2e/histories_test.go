@@ -79,6 +79,13 @@ func TestHistories(t *testing.T) {
 		"composition-wait":   composed(waitingSpec, func(d *desk, _ *receiver, id string) { d.pay(id) }),
 		"composition-loop":   composed(loopSpec("test.echo", 130), func(*desk, *receiver, string) {}),
 		"composition-nested": nested,
+		"extraction":         extracted(sevenTasks, map[string]any{"path": "github.com/jig-run/jig"}, func(*desk, string) {}),
+		"extraction-approval": func(d *desk, r *receiver) string {
+			return extracted(graphTasks, map[string]any{"url": r.URL, "name": "n"}, func(d *desk, id string) {
+				d.waiting(id)
+				d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
+			})(d, r)
+		},
 	}
 	maps.Copy(paths, approvalPaths())
 	for name, path := range paths {
@@ -156,6 +163,15 @@ func composed(document string, then func(d *desk, r *receiver, id string)) func(
 	return func(d *desk, r *receiver) string {
 		id := d.compose(document, map[string]any{"url": r.URL, "name": "w"})
 		then(d, r, id)
+		return id
+	}
+}
+
+func extracted(document string, content map[string]any, then func(d *desk, id string)) func(*desk, *receiver) string {
+	return func(d *desk, _ *receiver) string {
+		g := office{desk: d, tenant: "office-" + d.queue[len(d.queue)-8:]}.registry(document)
+		id := g.extract(map[string]any{"id": g.entity(content).ID})
+		then(d, id)
 		return id
 	}
 }
