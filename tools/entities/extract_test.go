@@ -17,8 +17,10 @@ func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
 	o := options(b.db)
 	o.Types = func(context.Context, string) ([]jig.EntityType, error) {
 		return []jig.EntityType{
-			{Name: "page", Fields: []jig.Field{{Name: "words", Type: jig.FieldNumber, Task: "words"}, {Name: "url", Type: jig.FieldURL}},
-				Tasks: []jig.Task{{ID: "words", Kind: jig.TaskCompute}, {ID: "check", Kind: jig.TaskCitations}}},
+			{
+				Name: "page", Fields: []jig.Field{{Name: "words", Type: jig.FieldNumber, Task: "words"}, {Name: "url", Type: jig.FieldURL}},
+				Tasks: []jig.Task{{ID: "words", Kind: jig.TaskCompute}, {ID: "check", Kind: jig.TaskCitations}},
+			},
 			{Name: "open"}, {Name: "secret"}, {Name: "bare"},
 		}, nil
 	}
