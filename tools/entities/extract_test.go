@@ -21,7 +21,9 @@ func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
 				Name: "page", Fields: []jig.Field{{Name: "words", Type: jig.FieldNumber, Task: "words"}, {Name: "url", Type: jig.FieldURL}},
 				Tasks: []jig.Task{{ID: "words", Kind: jig.TaskCompute}, {ID: "check", Kind: jig.TaskCitations}},
 			},
-			{Name: "open"}, {Name: "secret"}, {Name: "bare"},
+			{Name: "open"},
+			{Name: "secret"},
+			{Name: "bare"},
 		}, nil
 	}
 	ids := map[string]string{}
