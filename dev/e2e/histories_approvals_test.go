@@ -113,7 +113,7 @@ func voted(d *desk, r *receiver) string {
 `), map[string]any{"url": r.URL})
 	d.waiting(id)
 	require.Equal(d.t, jig.CallWaiting, o.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Status)
-	d.signal(id, workflows.SignalDelegate, map[string]string{"call": "1.1", "by": "ben", "to": "dora"})
+	o.decided(id, jig.Decision{By: "ben", Answer: jig.AnswerDelegate, To: "dora"})
 	o.decided(id, jig.Decision{By: "dora", Answer: jig.AnswerApprove})
 	return id
 }
