@@ -48,6 +48,7 @@ func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 		return nil, err
 	case more:
 		s.settleMail(ctx)
+		s.record(ctx)
 		s.drain(ctx)
 		return nil, workflow.NewContinueAsNewError(ctx, CallWorkflow, CallInput{Tenant: in.Tenant, Calling: true, Inbox: s.inbox})
 	}
@@ -101,6 +102,7 @@ func (s *session) closeCall(ctx workflow.Context) (*CallResult, error) {
 func (s *session) answerLate(ctx workflow.Context) {
 	for {
 		s.settleMail(ctx)
+		s.record(ctx)
 		s.drain(ctx)
 		if len(s.inbox) == 0 {
 			return

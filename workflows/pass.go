@@ -128,6 +128,7 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 // close ends the run: it takes in what arrived meanwhile, and either continues as new or ends the workflow.
 func (s *session) close(ctx workflow.Context, in PassInput, next step) (*PassResult, error) {
 	for {
+		s.record(ctx)
 		s.show(ctx)
 		s.drain(ctx) // nothing may block between here and the end of the run
 		switch {

@@ -45,6 +45,8 @@ type session struct {
 	shown attributes
 	// frames are what the compositions under way wait for people with.
 	frames []Waiting
+	// heardAt is the length of the history when the latest update was heard.
+	heardAt int
 	// stopPass ends the pass under way.
 	stopPass workflow.CancelFunc
 }
@@ -142,6 +144,7 @@ func (s *session) update(ctx workflow.Context, name string, payload []byte) (Dec
 	key := "update:" + workflow.GetCurrentUpdateInfo(ctx).ID
 	free, _ := workflow.NewDisconnectedContext(ctx) // as a signal's, it counts even while the session is being cancelled
 	heard, err := s.hear(free, Envelope{Name: name, Key: key, Payload: payload})
+	s.heardAt = workflow.GetInfo(ctx).GetCurrentHistoryLength()
 	return DecideResult{SessionID: s.ref.SessionID, Decisions: heard.Decisions}, err
 }
 
@@ -203,9 +206,30 @@ func (s *session) quiet(ctx workflow.Context) bool {
 	return len(s.inbox) == 0 && !s.hearing && workflow.AllHandlersFinished(ctx)
 }
 
+// record makes sure that what updates did is in the history before the run ends. A run that cannot end, because something
+// arrived at that moment, is worked out anew from its history: an update that was heard in the same workflow task would be
+// lost, with the end of the session that it had brought about in the store.
+func (s *session) record(ctx workflow.Context) {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	for s.heardAt > 0 && s.heardAt == workflow.GetInfo(ctx).GetCurrentHistoryLength() {
+		options := workflow.TimerOptions{Summary: "what was decided is written down before the run ends"}
+		_ = workflow.NewTimerWithOptions(free, time.Millisecond, options).Get(free, nil) //nolint:errcheck // a disconnected wait cannot be cancelled
+		s.settleMail(ctx)
+	}
+}
+
+// letOthersRun lets every other coroutine take what came with the event that woke this one. A signal that a coroutine waits for is
+// handed to it at once and is in no channel any more: who ends the run before that coroutine ran would lose the signal.
+func letOthersRun(ctx workflow.Context) {
+	ran := false
+	workflow.GoNamed(ctx, "after the others", func(workflow.Context) { ran = true }) // the latest coroutine runs last
+	_ = workflow.Await(ctx, func() bool { return ran })                              //nolint:errcheck // as below
+}
+
 // settleMail waits until everything that has arrived is processed.
 func (s *session) settleMail(ctx workflow.Context) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
+	letOthersRun(free)
 	_ = workflow.Await(free, func() bool { return s.quiet(ctx) }) //nolint:errcheck // a disconnected wait cannot be cancelled
 }
 
