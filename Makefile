@@ -10,6 +10,8 @@ SHELL       := bash
 BIN         := $(CURDIR)/.cache/bin
 export PATH := $(BIN):$(PATH)
 export TEMPORAL_CLI
+# What the linter remembers holds for one checkout: shared, it reports findings of another one.
+export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
 
 # A throw-away PostgreSQL and Temporal around a command, for tests that need them.
 AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0 --
