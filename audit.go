@@ -28,6 +28,9 @@ const (
 	AuditPaused     AuditKind = "paused"
 	AuditResumed    AuditKind = "resumed"
 	AuditDocument   AuditKind = "document"
+	AuditBundle     AuditKind = "bundle"
+	// AuditViolation is an attempt to reach what is another tenant's; Reason is ReasonIDORViolation, Subject the id.
+	AuditViolation AuditKind = "violation"
 )
 
 // AuditEntry is what an audit row says: who decided what, proved or claimed, on the strength of what, and when.

@@ -129,8 +129,11 @@ type Entity struct {
 	// Provenance says, by field, how a task came to its value.
 	Provenance map[string]Provenance `json:"provenance,omitempty"`
 	Revision   int64                 `json:"revision"`
-	CreatedAt  time.Time             `json:"created_at"`
-	UpdatedAt  time.Time             `json:"updated_at"`
+	// SessionID and Call are those of the latest extraction of it; empty when there was none.
+	SessionID string    `json:"session_id,omitempty"`
+	Call      string    `json:"call,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // Provenance is how a field came to its value.

@@ -10,6 +10,8 @@ type Frame struct {
 	CallID string
 	// Kind, Name and Version pin the document that it runs.
 	Kind, Name, Version string
+	// Entity is the id of the entity that it fills; empty for a composition, and for what fills many.
+	Entity string
 	// Fence of the attempt that holds the call.
 	Fence int
 	// State is where the composition stands, opaque to all but packages compose and extract; empty before the first move.
@@ -47,9 +49,10 @@ type EntityChange struct {
 	Tasks map[string]json.RawMessage
 }
 
-// Extraction is what a call that fills an entity runs.
+// Extraction is what a call that fills an entity, or many, runs.
 type Extraction struct {
-	// Type and Version are those of the entity type.
+	// Entity is the id of the entity, Type and Version are those of its type; all are empty for a call that fills many entities.
+	Entity        string
 	Type, Version string
 	// Input goes into the working out of every move.
 	Input json.RawMessage

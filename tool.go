@@ -75,6 +75,8 @@ type Tool struct {
 	RequiredPermission string `json:"required_permission,omitempty"`
 	// Tenants lists the tenants that may see the tool; all when empty.
 	Tenants []string `json:"tenants,omitempty"`
+	// Bundle is the bundle that a tool in code comes with: tenants without it do not see the tool. Empty for everybody's.
+	Bundle string `json:"bundle,omitempty"`
 	// Timeout bounds one attempt. In JSON: nanoseconds.
 	Timeout time.Duration `json:"timeout,omitempty"`
 	// MaxAttempts bounds the attempts of one call, over all workers and runs.
