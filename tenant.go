@@ -22,6 +22,8 @@ type TenantSettings struct {
 	Keys []Key
 	// People are those whom the tenant knows: their groups and permissions.
 	People []Principal
+	// Everybody are permissions that whoever a session acts for holds; none where the tenant has a document.
+	Everybody []string
 	// Reconcilers may say what became of an effect that is in doubt; nil: those who could have approved the call.
 	Reconcilers *Approvers
 	Grants      GrantCeiling

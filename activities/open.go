@@ -84,7 +84,7 @@ func (a *Activities) acting(ctx context.Context, tenant string, given jig.Princi
 	known := settings.Person(given.ID)
 	given.Claimed = true
 	given.Groups = union(given.Groups, known.Groups)
-	given.Permissions = union(given.Permissions, known.Permissions)
+	given.Permissions = union(given.Permissions, slices.Concat(known.Permissions, settings.Everybody))
 	return given, nil
 }
 

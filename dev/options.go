@@ -54,6 +54,7 @@ func (o *options) start(ctx context.Context) (*running, error) {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	s := o.stack
 	s.PGPort, s.Log, s.Migrate = o.pgPort, logger, store.Migrate
+	s.Permissions = "*" // one person's machine; a tenant that registers its people has its own
 	s.OwnerURL, s.AppURL = os.Getenv("JIG_DATABASE_OWNER_URL"), ""
 	if s.OwnerURL != "" {
 		s.AppURL = os.Getenv("JIG_DATABASE_URL")

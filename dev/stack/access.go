@@ -46,8 +46,12 @@ func (s *Stack) Environment() []string {
 		"JIG_DATABASE_OWNER_URL=" + s.OwnerURL(),
 		"JIG_APPROVALS_SIGNALS=trusted", // one person's machine: nobody has to prove who they are
 	}
+	if s.opts.Permissions != "" {
+		env = append(env, "JIG_PERMISSIONS="+s.opts.Permissions)
+	}
 	if s.ui != nil {
-		env = append(env, "JIG_UI_ADDRESS="+s.UIAddress())
+		env = append(env, "JIG_UI_ADDRESS="+s.UIAddress(),
+			"JIG_ENTITY_URL="+s.UIAddress()+"/namespaces/"+s.Namespace()+"/workflows/{session_id}")
 	}
 	return env
 }

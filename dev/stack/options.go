@@ -54,6 +54,9 @@ type Options struct {
 	// NoUI leaves the Web UI out.
 	NoUI bool
 
+	// Permissions are what everybody may in tenants without a document, for the environment; nothing when empty.
+	Permissions string
+
 	// Migrate brings jig's tables up to date, once the database is there; nil does nothing.
 	Migrate func(ctx context.Context, ownerURL, appRole string) error
 	// Log gets warnings of the servers; nil is silent.

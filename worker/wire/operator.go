@@ -17,13 +17,18 @@ type settledTenants struct {
 	tenants *tenants
 	// operator is a key that every tenant accepts: without it nobody could approve a tenant's first document.
 	operator *jig.Key
+	// everybody are the permissions of whoever a session acts for, in tenants without a document.
+	everybody []string
 }
 
-// Settings are the tenant's, the operator's key among its keys.
+// Settings are the tenant's, the operator's key among its keys, and where there are none what everybody may.
 func (s *settledTenants) Settings(ctx context.Context, tenant string) (jig.TenantSettings, error) {
 	settings, err := s.tenants.Settings(ctx, tenant)
 	if err == nil && s.operator != nil {
 		settings.Keys = append(slices.Clone(settings.Keys), *s.operator)
+	}
+	if err == nil && settings.Version == "" {
+		settings.Everybody = s.everybody
 	}
 	return settings, err
 }

@@ -28,6 +28,7 @@ const (
 	EnvDatabaseConns    = "JIG_DATABASE_MAX_CONNS"
 	EnvSignals          = "JIG_APPROVALS_SIGNALS"
 	EnvOperatorKey      = "JIG_OPERATOR_KEY"
+	EnvPermissions      = "JIG_PERMISSIONS"
 	EnvMetrics          = "JIG_METRICS_ADDRESS"
 	EnvModel            = "JIG_MODEL"
 	EnvAnthropicKey     = "ANTHROPIC_API_KEY"
@@ -62,6 +63,8 @@ type Settings struct {
 	Signals jig.SignalMode
 	// OperatorKey is a key that every tenant accepts, so that the first tenant document can be approved; none when it is nil.
 	OperatorKey *jig.Key
+	// Permissions are what everybody may whom a session acts for, in tenants without a document of their own; none by default.
+	Permissions []string
 	// MetricsAddress is where metrics are served, host:port; nowhere when empty.
 	MetricsAddress string
 	// Model answers prompts that name none, e.g. anthropic/claude-sonnet-4-5; none when empty.
@@ -103,6 +106,7 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 		WorkflowCache:    r.number(EnvWorkflowCache, defaultWorkflowCache),
 		Signals:          jig.SignalMode(r.choice(EnvSignals, string(jig.SignalsSigned), string(jig.SignalsTrusted), string(jig.SignalsOff))),
 		OperatorKey:      r.key(EnvOperatorKey),
+		Permissions:      r.list(EnvPermissions),
 		MetricsAddress:   r.text(EnvMetrics, ""),
 		Model:            r.text(EnvModel, ""),
 		Anthropic:        Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
@@ -129,6 +133,7 @@ func Describe() string {
 		{EnvModel, "model of prompts that name none, e.g. anthropic/claude-sonnet-4-5"},
 		{EnvSignals, "what decisions must prove: trusted (nothing), signed (a token) or off (a token, no raw signals); default signed"},
 		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); none without it"},
+		{EnvPermissions, "permissions of everybody in tenants without a document, with commas between them; none without it"},
 		{EnvMetrics, "host:port for Prometheus metrics; none without it"},
 		{EnvAnthropicKey, "key for models anthropic/…; none without it"},
 		{EnvAnthropicURL, "address in place of Anthropic's own"},
@@ -164,6 +169,16 @@ func (r *reader) text(name, otherwise string) string {
 		}
 	}
 	return otherwise
+}
+
+func (r *reader) list(name string) []string {
+	var list []string
+	for _, one := range strings.Split(r.text(name, ""), ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			list = append(list, one)
+		}
+	}
+	return list
 }
 
 func (r *reader) refuse(name, want string) {

@@ -42,7 +42,7 @@ func TestEnvironmentBeforeDevFile(t *testing.T) {
 	s, err := wire.LoadSettings(environ(t,
 		"JIG_DATABASE_URL=postgres://env", "JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=debug", "JIG_LOG_FORMAT=json", "JIG_STOP_TIMEOUT=1m",
 		"OPENAI_BASE_URL=http://127.0.0.1:11434/v1", "ANTHROPIC_API_KEY=k",
-		"JIG_APPROVALS_SIGNALS=trusted",
+		"JIG_APPROVALS_SIGNALS=trusted", "JIG_PERMISSIONS=entities.*.read, web.use",
 	), dev)
 	require.NoError(t, err)
 	require.Equal(t, "postgres://env", s.DatabaseURL)
@@ -55,6 +55,7 @@ func TestEnvironmentBeforeDevFile(t *testing.T) {
 	require.Equal(t, "http://127.0.0.1:11434/v1", s.OpenAI.BaseURL)
 	require.Equal(t, "k", s.Anthropic.APIKey)
 	require.Equal(t, jig.SignalsTrusted, s.Signals)
+	require.Equal(t, []string{"entities.*.read", "web.use"}, s.Permissions)
 
 	var log bytes.Buffer
 	s.Logger(&log).Debug("hello")

@@ -167,3 +167,16 @@ func TestCheckDocument(t *testing.T) {
 	require.NoError(t, check("acme", tested))
 	require.ErrorContains(t, check("acme", strings.Replace(tested, "quorum: 2}]\ncases", "quorum: 3}]\ncases", 1)), `"two" does not hold`)
 }
+
+// A tenant that has a document says for itself what its people may.
+func TestEverybodyMaySomethingOnlyWithoutADocument(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	c := &cabinet{bodies: map[string]string{"acme": acme}, versions: map[string]string{"acme": "v1"}}
+	of := settledTenants{tenants: reading(c, &log), everybody: []string{"entities.*.read"}}
+	for tenant, want := range map[string][]string{"acme": nil, "new": {"entities.*.read"}} {
+		got, err := of.Settings(t.Context(), tenant)
+		require.NoError(t, err)
+		require.Equal(t, want, got.Everybody, tenant)
+	}
+}

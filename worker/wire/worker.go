@@ -61,7 +61,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		return err
 	}
 	models := model.NewRouter(model.Settings{Anthropic: model.Provider(s.Anthropic), OpenAI: model.Provider(s.OpenAI)})
-	settled := &settledTenants{tenants: newTenants(w.store, s.Signals, os.Getenv, w.logger), operator: s.OperatorKey}
+	settled := &settledTenants{tenants: newTenants(w.store, s.Signals, os.Getenv, w.logger), everybody: s.Permissions, operator: s.OperatorKey}
 	var registry *tools.Registry
 	if registry, err = tools.NewRegistry(append(builtins(s, w.store, models, settled, &registry), more...)...); err != nil {
 		return err
