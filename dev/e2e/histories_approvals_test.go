@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"time"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -36,10 +37,23 @@ func (d *desk) office(documents ...string) office {
 	for i, body := range documents {
 		o.install(fmt.Sprintf("policy-%d.yaml", i), body, o.trusting)
 	}
-	if len(documents) > 0 {
-		time.Sleep(1500 * time.Millisecond) // a worker reads policies at most once a second
-	}
+	o.ruledBy(documents...)
 	return o
+}
+
+// ruledBy waits until the worker rules by some policies: it reads them at most once a second.
+func (o office) ruledBy(documents ...string) {
+	o.t.Helper()
+	for i, body := range documents {
+		doc, problems := spec.Load("policy.yaml", []byte(body))
+		require.Empty(o.t, problems.Errors())
+		require.True(o.t, eventually(o.t.Context(), patience, func() bool {
+			asked := o.trigger("catalog.put", map[string]any{"documents": []map[string]string{{"path": "probe.yaml", "body": body}}})
+			view := o.waiting(asked.SessionID)
+			o.signal(asked.SessionID, workflows.SignalDeny, map[string]string{"call": "1.1", "by": "ana"})
+			return strings.Contains(view.Pending[0].PolicyVersion, doc.Version)
+		}), "policy %d", i)
+	}
 }
 
 // run starts a session of the tenant's.

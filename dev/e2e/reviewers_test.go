@@ -226,7 +226,12 @@ func TestPauseAndResume(t *testing.T) {
 		return err == nil && len(view.Paused) == 1 && len(view.Calls) == 1
 	}))
 	require.Equal(t, jig.CallSucceeded, o.trigger("test.echo", map[string]any{"value": "x"}).Status, "other tools go on")
-	time.Sleep(2 * time.Second) // that nothing happens takes time to see
+	require.True(t, eventually(t.Context(), patience, func() bool { // it was looked at more than once, and held back each time
+		described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), id, "")
+		require.NoError(t, err)
+		open := described.GetPendingActivities()
+		return len(open) == 1 && open[0].GetAttempt() > 1 && open[0].GetLastFailure().GetApplicationFailureInfo().GetType() == "PAUSED"
+	}))
 	requests, _ := r.count("held")
 	require.Zero(t, requests)
 	resumed, err := o.Resume(t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ana"})
