@@ -21,6 +21,28 @@ type StepCall struct {
 	Result *ToolResult
 }
 
+// Outcome is the result of a call that is final: its own, or what its status says when it left none.
+func (c StepCall) Outcome() ToolResult {
+	if c.Result != nil {
+		return *c.Result
+	}
+	code, word := CodeInternal, "failed"
+	switch c.Status {
+	case CallSucceeded:
+		return ToolResult{Success: true}
+	case CallDenied:
+		code, word = CodeDenied, "was denied"
+	case CallExpired:
+		code, word = CodeExpired, "expired"
+	case CallCanceled:
+		code, word = CodeCanceled, "was cancelled"
+	case CallDuplicate:
+		code, word = CodeDuplicate, "is a duplicate"
+	case CallFailed, CallWaiting, CallReserved, CallExecuting, CallUnknown:
+	}
+	return Failure(Errorf(code, "the call %s", word))
+}
+
 // Situation is what a run of a composition is in, beside its state.
 type Situation struct {
 	// Input is the composition's input, Session {id, agent, task, input}, Principal {id, groups, permissions} for expressions.

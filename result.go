@@ -18,6 +18,14 @@ type ToolResult struct {
 	Artifacts []string `json:"artifacts,omitempty"`
 }
 
+// Cause is the error of a result that is no success, also when the tool did not say why.
+func (r ToolResult) Cause() *Error {
+	if r.Error != nil {
+		return r.Error
+	}
+	return Errorf(CodeInternal, "the tool failed without saying why")
+}
+
 // Failure is the result of a call that failed with err.
 func Failure(err error) ToolResult {
 	e := AsError(err)

@@ -153,34 +153,9 @@ func (plain) ParseAgent(_ string, body []byte) (jig.Agent, error) {
 	return a, nil
 }
 
-// schemas checks the inputs and outputs of compositions.
-type schemas struct{ compiler *schema.Compiler }
-
-func newSchemas() schemas {
-	return schemas{compiler: schema.NewCompiler(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})}
-}
-
-// Validate checks a document against a JSON Schema; any document when there is none.
-func (s schemas) Validate(raw json.RawMessage, document []byte) error {
-	if len(raw) == 0 {
-		return nil
-	}
-	compiled, err := s.compiler.Compile(raw)
-	if err != nil {
-		return err
-	}
-	return compiled.Validate(document)
-}
-
-// Check refuses a JSON Schema that is none.
-func (s schemas) Check(raw json.RawMessage) error {
-	_, err := s.compiler.Compile(raw)
-	return err
-}
-
-// FromPairs converts key=value pairs to a document by a schema.
-func (schemas) FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
-	return schema.FromPairs(raw, pairs)
+// newSchemas checks the inputs and outputs of compositions.
+func newSchemas() schema.Checker {
+	return schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 }
 
 // agentDocument is the agent of every session of the bench; so many of its passes share a workflow run.

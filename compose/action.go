@@ -63,10 +63,10 @@ func (r *run) callTool(ctx context.Context, n *node, st *stepState, sc *scope, p
 		if !ok || !call.Status.Final() {
 			return outcome{}, nil
 		}
-		out, result := outcome{over: true, mark: callMark(st.Retries)}, resultOf(call)
+		out, result := outcome{over: true, mark: callMark(st.Retries)}, call.Outcome()
 		switch {
 		case !result.Success:
-			out.fail = failed(path, errorOf(result))
+			out.fail = failed(path, result.Cause())
 		case n.call.parse:
 			return r.parsed(n, path, result)
 		}
@@ -115,14 +115,6 @@ func unfenced(text string) string {
 		return strings.TrimSpace(inner)
 	}
 	return text
-}
-
-// errorOf is the error of a result that is no success.
-func errorOf(result jig.ToolResult) *jig.Error {
-	if result.Error != nil {
-		return result.Error
-	}
-	return jig.Errorf(jig.CodeInternal, "the tool failed without saying why")
 }
 
 func (r *run) ask(a Ask) {

@@ -293,7 +293,7 @@ func (r *run) resultJSON(ctx context.Context, f found) (json.RawMessage, error) 
 			return nil, err
 		}
 		if call, ok := r.calls[path]; ok {
-			return json.Marshal(resultOf(call)) //nolint:wrapcheck // a result always marshals, or its data is not JSON
+			return json.Marshal(call.Outcome()) //nolint:wrapcheck // a result always marshals, or its data is not JSON
 		}
 	}
 	return nil, jig.Errorf(jig.CodeInternal, "the result of step %s of the composition %s is gone", f.path, r.plan.name)
@@ -379,33 +379,11 @@ func (r *run) itemBatch(ctx context.Context, n *node, path string, from, to int,
 		if !ok {
 			return nil, jig.Errorf(jig.CodeInternal, "the result of step %s of the composition %s is gone", p, r.plan.name)
 		}
-		if out[i], err = json.Marshal(resultOf(call)); err != nil {
+		if out[i], err = json.Marshal(call.Outcome()); err != nil {
 			return nil, jig.Errorf(jig.CodeInternal, "the result of step %s: %w", p, err)
 		}
 	}
 	return out, nil
-}
-
-// resultOf is a final call's result; one that the ledger has none of is made from the status.
-func resultOf(c Call) jig.ToolResult {
-	if c.Result != nil {
-		return *c.Result
-	}
-	code, word := jig.CodeInternal, "failed"
-	switch c.Status {
-	case jig.CallSucceeded:
-		return jig.ToolResult{Success: true}
-	case jig.CallDenied:
-		code, word = jig.CodeDenied, "was denied"
-	case jig.CallExpired:
-		code, word = jig.CodeExpired, "expired"
-	case jig.CallCanceled:
-		code, word = jig.CodeCanceled, "was cancelled"
-	case jig.CallDuplicate:
-		code, word = jig.CodeDuplicate, "is a duplicate"
-	case jig.CallFailed, jig.CallWaiting, jig.CallReserved, jig.CallExecuting, jig.CallUnknown:
-	}
-	return jig.Failure(jig.Errorf(code, "the call %s", word))
 }
 
 // loadValues makes values known to this move.

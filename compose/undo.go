@@ -95,7 +95,7 @@ func (r *run) drain(ctx context.Context, sc *scope) (over bool, err error) {
 	for _, l := range ended {
 		path, _ := l.call()
 		l.st.Over = true
-		if l.n.undo == nil || !resultOf(r.calls[path]).Success {
+		if l.n.undo == nil || !r.calls[path].Outcome().Success {
 			continue
 		}
 		if err := r.note(ctx, l.n, l.sc, l.path, callMark(l.st.Retries), l.st.Retries); err != nil {
@@ -136,7 +136,7 @@ func (r *run) undo(ctx context.Context) (over bool, err error) {
 			return false, nil
 		}
 		r.st.Asked = false
-		if resultOf(call).Success {
+		if call.Outcome().Success {
 			r.move.Events = append(r.move.Events, jig.Event{Type: jig.EventToolUndone, CallID: note.Call, Tool: note.Tool})
 		}
 	}
@@ -215,8 +215,8 @@ func (r *run) reportBatch(ctx context.Context, report *undoReport, from, to int)
 	for _, note := range notes {
 		problem := note.Error
 		if problem == nil {
-			if result := resultOf(r.calls[note.undoPath()]); !result.Success {
-				problem = errorOf(result)
+			if result := r.calls[note.undoPath()].Outcome(); !result.Success {
+				problem = result.Cause()
 			}
 		}
 		if problem == nil {

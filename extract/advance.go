@@ -155,7 +155,7 @@ func (r *run) look(ctx context.Context, o *openState) (over bool, err error) {
 		return false, err //nolint:wrapcheck // the caller's own
 	}
 	r.evaluated++
-	return r.answered(ctx, t, o, resultOf(call))
+	return r.answered(ctx, t, o, call.Outcome())
 }
 
 // again asks for a further call; a task whose input cannot be made has failed.

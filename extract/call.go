@@ -103,7 +103,7 @@ func (r *run) repair(ctx context.Context, t *task, o *openState, members map[str
 	if err := r.loadCalls(ctx, []string{path}); err != nil {
 		return err
 	}
-	answer, wrong := cut(string(answerOf(resultOf(r.calls[path]).Data)), maxQuoted), told(o.Problem)
+	answer, wrong := cut(string(answerOf(r.calls[path].Outcome().Data)), maxQuoted), told(o.Problem)
 	if !t.asksModel() {
 		raw, err := encode(map[string]string{"answer": answer, "problem": wrong})
 		members["repair"] = raw
@@ -144,7 +144,7 @@ func (r *run) answered(ctx context.Context, t *task, o *openState, result jig.To
 	about := usageOf(result.Data)
 	o.Tokens += about.tokens
 	if !result.Success {
-		return r.broke(ctx, t, o, errorOf(result))
+		return r.broke(ctx, t, o, result.Cause())
 	}
 	value, problem, err := r.valueOf(ctx, t, o, result.Data)
 	if err != nil {
@@ -185,34 +185,4 @@ func (r *run) broke(ctx context.Context, t *task, o *openState, failure *jig.Err
 		failure = &e
 	}
 	return true, r.fail(ctx, t, o, failure)
-}
-
-// resultOf is a final call's result; one that the ledger has none of is made from the status.
-func resultOf(c jig.StepCall) jig.ToolResult {
-	if c.Result != nil {
-		return *c.Result
-	}
-	code, word := jig.CodeInternal, "failed"
-	switch c.Status {
-	case jig.CallSucceeded:
-		return jig.ToolResult{Success: true}
-	case jig.CallDenied:
-		code, word = jig.CodeDenied, "was denied"
-	case jig.CallExpired:
-		code, word = jig.CodeExpired, "expired"
-	case jig.CallCanceled:
-		code, word = jig.CodeCanceled, "was cancelled"
-	case jig.CallDuplicate:
-		code, word = jig.CodeDuplicate, "is a duplicate"
-	case jig.CallFailed, jig.CallWaiting, jig.CallReserved, jig.CallExecuting, jig.CallUnknown:
-	}
-	return jig.Failure(jig.Errorf(code, "the call %s", word))
-}
-
-// errorOf is the error of a result that is no success.
-func errorOf(result jig.ToolResult) *jig.Error {
-	if result.Error != nil {
-		return result.Error
-	}
-	return jig.Errorf(jig.CodeInternal, "the tool failed without saying why")
 }

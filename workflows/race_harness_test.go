@@ -20,7 +20,6 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/person"
-	"github.com/jig-run/jig/tools/schema"
 )
 
 // The tools of the arena, and the composition that writes.
@@ -173,30 +172,4 @@ func (a *arena) Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig
 		return false, err
 	}
 	return rule.Covers(ctx, tool, call, session, now)
-}
-
-// checks is the schemas of compositions and questions.
-type checks struct{ compiler *schema.Compiler }
-
-// Validate checks a document against a schema; any fits none.
-func (s checks) Validate(raw json.RawMessage, document []byte) error {
-	if len(raw) == 0 {
-		return nil
-	}
-	compiled, err := s.compiler.Compile(raw)
-	if err != nil {
-		return err
-	}
-	return compiled.Validate(document)
-}
-
-// Check refuses what is no schema.
-func (s checks) Check(raw json.RawMessage) error {
-	_, err := s.compiler.Compile(raw)
-	return err
-}
-
-// FromPairs converts key=value pairs.
-func (checks) FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
-	return schema.FromPairs(raw, pairs)
 }

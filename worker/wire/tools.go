@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/jig-run/jig/activities"
@@ -49,37 +48,7 @@ func toolNames(registry *tools.Registry) []string {
 	return names
 }
 
-// schemas checks inputs that no tool owns: those of agents.
-type schemas struct{ compiler *schema.Compiler }
-
-func newSchemas() schemas {
-	return schemas{compiler: schema.NewCompiler(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})}
-}
-
-// Validate checks a document against a JSON Schema.
-func (s schemas) Validate(raw json.RawMessage, document []byte) error {
-	compiled, err := s.compiler.Compile(orObject(raw))
-	if err != nil {
-		return err
-	}
-	return compiled.Validate(document)
-}
-
-// Check refuses a JSON Schema that is none.
-func (s schemas) Check(raw json.RawMessage) error {
-	_, err := s.compiler.Compile(raw)
-	return err
-}
-
-// FromPairs converts key=value pairs to a document by a schema.
-func (s schemas) FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
-	return schema.FromPairs(orObject(raw), pairs)
-}
-
-// orObject stands in for a schema that was left out: any object.
-func orObject(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage(`{"type":"object"}`)
-	}
-	return raw
+// newSchemas checks inputs that no tool owns: those of agents.
+func newSchemas() schema.Checker {
+	return schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 }
