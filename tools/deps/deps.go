@@ -1,5 +1,5 @@
-// Package deps holds the tools deps.list and deps.license: the modules of a Go module and the licences they come under. It
-// reads go.mod files of the working directory and the module cache, and never the network.
+// Package deps holds the tools deps.list, deps.license and deps.inspect: the modules of a Go module, the licences they come under
+// and what else is known of them. It reads go.mod files of the working directory and the module cache, and never the network.
 package deps
 
 import (
@@ -38,6 +38,15 @@ func Tools(options Options) []tools.Tool {
 			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Tags: []string{"go", "dependencies", "licences"},
 			Timeout: 2 * time.Minute, // the first call compiles what every licence looks like: 2 s, far more on a busy machine
 		}, f.license),
+		tools.New(jig.Tool{
+			Name: "deps.inspect",
+			Description: "Tells what the module cache knows of one version of a Go module: licences and risk as deps.license gives them, when it was published, " +
+				"how many newer releases are known, its size, whether its authors retracted it or gave the module up, and, with main, whether a go.mod requires it " +
+				"directly. Use it to judge a dependency. It does not read the network: what is known may be old, and what is not known is named in missing and never guessed. " +
+				"NOT_FOUND for a module that was not downloaded.",
+			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Tags: []string{"go", "dependencies"},
+			Timeout: 2 * time.Minute, // as for deps.license
+		}, f.inspect),
 	}
 }
 

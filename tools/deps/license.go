@@ -62,23 +62,18 @@ func (o licenseOutput) Summary() string {
 
 func (f *family) license(ctx context.Context, _ jig.Invocation, in licenseInput) (licenseOutput, error) {
 	if in.Version == "" {
-		return licenseOutput{}, jig.Errorf(jig.CodeInvalidInput, "%s has no version: a local folder replaces it", in.Module).WithField("/version").
-			WithReason("local_replacement").WithHint("look for its licence in that folder with file.list and file.read")
+		return licenseOutput{}, localReplacement(in.Module)
 	}
 	root, err := f.open(ctx, in.Module, in.Version)
 	if err != nil {
 		return licenseOutput{}, err
 	}
 	defer root.Close()
-	out := licenseOutput{Module: in.Module, Version: in.Version, Risk: riskUnknown}
+	out := licenseOutput{Module: in.Module, Version: in.Version}
 	if out.Licenses, err = f.forms.scan(ctx, root); err != nil {
 		return licenseOutput{}, err
 	}
-	for i, l := range out.Licenses {
-		if risk := riskOf(l.SPDX); i == 0 || strictness(risk) > strictness(out.Risk) {
-			out.Risk = risk
-		}
-	}
+	out.Risk = strictest(out.Licenses)
 	return out, nil
 }
 
