@@ -24,6 +24,10 @@ const (
 
 // Compile makes a plan of a spec that package spec has read. Its errors are INVALID_INPUT with the path in the document.
 func Compile(x spec.Execution) (*Plan, error) {
+	if x.Kind == spec.KindThinTool {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is a thin tool, which has no steps", x.Name).WithField("kind").
+			WithHint("call it as a tool: it is no composition")
+	}
 	p := &Plan{name: x.Name, version: x.Version, byID: map[string]*node{}}
 	c := &compiler{plan: p}
 	root := "steps"

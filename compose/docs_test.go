@@ -41,8 +41,7 @@ func runsOf(t *testing.T, file string) []pageRun {
 			case strings.HasPrefix(example, "steps:"):
 				require.True(t, document == "" || runs > 0, "nothing is said of what comes of\n%s", document)
 				document, runs = "kind: composition\nname: example\n"+example, 0
-			case strings.HasPrefix(example, "kind: policy"), strings.HasPrefix(example, "kind: tenant"),
-				strings.HasPrefix(example, "kind: entity_type"): // nothing runs them
+			case regexp.MustCompile(`^kind: (policy|tenant|entity_type|thin_tool|bundle)\n`).MatchString(example): // nothing runs them as compositions
 			case strings.HasPrefix(example, "kind:"):
 				require.True(t, document == "" || runs > 0, "nothing is said of what comes of\n%s", document)
 				document, runs = example, 0

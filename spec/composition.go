@@ -7,7 +7,7 @@ import (
 )
 
 // Execution is an execution spec as read: a composition as it is written; a prompt or a task as the composition of one
-// step, `answer`, whose data is the output.
+// step, `answer`, whose data is the output; a thin tool as Thin, without steps.
 type Execution struct {
 	Kind        Kind
 	Name        string
@@ -21,11 +21,13 @@ type Execution struct {
 	Steps []Step
 	// Output is a JSON value whose texts are templates; the data of the last step when it is left out.
 	Output json.RawMessage
+	// Thin is what a thin tool does; nil for the other kinds.
+	Thin *jig.ThinTool
 }
 
 // ToolHead is what the documents that can be called as tools have in common.
 type ToolHead struct {
-	Kind string `json:"kind" spec:"required" jsonschema:"composition, prompt or task."`
+	Kind string `json:"kind" spec:"required" jsonschema:"composition, prompt, task or thin_tool."`
 	// Name is category.actionTarget when the document is to be callable as a tool.
 	Name         string          `json:"name" spec:"required,max=64,form=spec_name" hint:"add e.g. name: cms.createPageWithContent" jsonschema:"The document's name: category.actionTarget when it is to be callable as a tool."`
 	Description  string          `json:"description,omitempty" spec:"max=4096" jsonschema:"When to use it and what it gives back."`

@@ -20,7 +20,7 @@ func (Parser) ParseExecution(document string, body []byte) (Execution, error) {
 	return LoadExecution(document, body)
 }
 
-// LoadExecution reads a document of kind composition, prompt or task, in YAML or JSON. document is the file's name, for
+// LoadExecution reads a document of kind composition, prompt, task or thin_tool, in YAML or JSON. document is the file's name, for
 // messages. The error is a Problems with everything that is wrong.
 func LoadExecution(document string, body []byte) (Execution, error) {
 	x, problems := CheckExecution(document, body)
@@ -77,8 +77,12 @@ func (d *decoder) executionHead(tree *node) (Execution, ToolHead, bool) {
 		var h TaskHead
 		d.into(tree, "", reflect.ValueOf(&h).Elem())
 		return oneStep(kind, Step{ID: answerStep, Task: &h.TaskCall}), h.ToolHead, true
+	case KindThinTool:
+		var h ThinToolHead
+		d.into(tree, "", reflect.ValueOf(&h).Elem())
+		return Execution{Kind: kind, Thin: h.thin()}, h.ToolHead, true
 	case "":
-		d.at("kind", ProblemMissingKey, "add kind: composition (or prompt, or task)", `the key "kind" is missing`)
+		d.at("kind", ProblemMissingKey, "add kind: composition (or prompt, task or thin_tool)", `the key "kind" is missing`)
 	default:
 		d.places["kind"] = tree.get("kind")
 		d.at("kind", ProblemUnknownKind, Suggest(string(kind), executionKinds()), "%q is not a kind of execution spec", kind)
@@ -87,7 +91,7 @@ func (d *decoder) executionHead(tree *node) (Execution, ToolHead, bool) {
 }
 
 func executionKinds() []string {
-	return []string{string(KindComposition), string(KindPrompt), string(KindTask)}
+	return []string{string(KindComposition), string(KindPrompt), string(KindTask), string(KindThinTool)}
 }
 
 func oneStep(kind Kind, step Step) Execution {
@@ -119,6 +123,9 @@ func (d *decoder) contract(x Execution, h ToolHead) jig.Tool {
 	}
 	if x.Kind == KindPrompt && len(tool.OutputSchema) == 0 {
 		tool.OutputSchema = x.Steps[0].Prompt.shape()
+	}
+	if x.Kind == KindThinTool && len(tool.OutputSchema) == 0 {
+		tool.OutputSchema = json.RawMessage(thinResult)
 	}
 	tool = tool.Seal()
 	tool.Version = x.Version // of the document: what was approved is what runs

@@ -67,7 +67,7 @@ func (w *weight) add(n *node) {
 	}
 	for _, e := range n.entries {
 		switch e.key {
-		case "if", "when", "for_each", "wait_until":
+		case "if", "when", "for_each", "wait_until", "check":
 			w.expression(e.value.text)
 		}
 		w.add(e.value)
@@ -85,13 +85,17 @@ type sites struct {
 
 // checkExecution checks a spec's structure, then its expressions.
 func (d *decoder) checkExecution(x Execution) {
+	if x.Thin != nil {
+		d.checkThin(x)
+		return
+	}
 	d.checkExpressions(d.walkSteps(x), x, nil)
 }
 
 // CheckShapes reports the mistakes in a document's expressions that show once it is known what the tools give back. A
 // document that has problems of its own has none here.
 func CheckShapes(doc Document, shapes Shapes) Problems {
-	if doc.Execution == nil || doc.broken {
+	if doc.Execution == nil || doc.Execution.Thin != nil || doc.broken {
 		return nil
 	}
 	d := newDecoder(doc.Path)

@@ -7,21 +7,6 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// FilterOperator compares a field with a value.
-type FilterOperator string
-
-// The operators. contains asks whether a text holds another, and whether a list holds a value.
-const (
-	FilterEq       FilterOperator = "eq"
-	FilterNeq      FilterOperator = "neq"
-	FilterGt       FilterOperator = "gt"
-	FilterLt       FilterOperator = "lt"
-	FilterGte      FilterOperator = "gte"
-	FilterLte      FilterOperator = "lte"
-	FilterIn       FilterOperator = "in"
-	FilterContains FilterOperator = "contains"
-)
-
 // FilterControl is how people give the value of a filter.
 type FilterControl string
 
@@ -48,9 +33,9 @@ type FilterField struct {
 	// Type is that of the values which the field is compared with: of a list, of its items.
 	Type jig.FieldType `json:"type"`
 	// List says that the field holds several values.
-	List      bool             `json:"list,omitempty"`
-	Control   FilterControl    `json:"control"`
-	Operators []FilterOperator `json:"operators"`
+	List      bool           `json:"list,omitempty"`
+	Control   FilterControl  `json:"control"`
+	Operators []jig.FilterOp `json:"operators"`
 	// Options are those of an enum, Target is the entity type of a relation.
 	Options []string `json:"options,omitempty"`
 	Target  string   `json:"target,omitempty"`
@@ -94,19 +79,19 @@ func filterFields(all []FilterField, f *jig.Field, path, labels []string) []Filt
 	})
 }
 
-func operatorsOf(f *jig.Field, several bool) []FilterOperator {
+func operatorsOf(f *jig.Field, several bool) []jig.FilterOp {
 	if several {
-		return []FilterOperator{FilterContains}
+		return []jig.FilterOp{jig.FilterContains}
 	}
 	switch f.Type {
 	case jig.FieldText, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
-		return []FilterOperator{FilterEq, FilterNeq, FilterIn, FilterContains}
+		return []jig.FilterOp{jig.FilterEq, jig.FilterNeq, jig.FilterIn, jig.FilterContains}
 	case jig.FieldNumber, jig.FieldDate:
-		return []FilterOperator{FilterEq, FilterNeq, FilterGt, FilterLt, FilterGte, FilterLte, FilterIn}
+		return []jig.FilterOp{jig.FilterEq, jig.FilterNeq, jig.FilterGt, jig.FilterLt, jig.FilterGte, jig.FilterLte, jig.FilterIn}
 	case jig.FieldBoolean:
-		return []FilterOperator{FilterEq, FilterNeq}
+		return []jig.FilterOp{jig.FilterEq, jig.FilterNeq}
 	case jig.FieldEnum, jig.FieldRelation:
-		return []FilterOperator{FilterEq, FilterNeq, FilterIn}
+		return []jig.FilterOp{jig.FilterEq, jig.FilterNeq, jig.FilterIn}
 	case jig.FieldObject, jig.FieldArray:
 	}
 	return nil

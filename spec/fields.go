@@ -61,7 +61,7 @@ func formOf(name string) form {
 	return entityFormOf(name)
 }
 
-// entityFormOf returns a form that documents of kind entity_type have.
+// entityFormOf returns a form that entity types, thin tools and bundles have.
 func entityFormOf(name string) form {
 	switch name {
 	case "slug":
@@ -72,6 +72,12 @@ func entityFormOf(name string) form {
 			words = append(words, string(t))
 		}
 		return oneOf(words...)
+	case "reason":
+		return form{pattern: reasonPattern, hint: "use snake_case, e.g. insufficient_graph"}
+	case "bundle":
+		return form{pattern: namePattern, hint: "use lower-case letters, digits, '.', '_' and '-', beginning with a letter, e.g. dependency-review"}
+	case "semver":
+		return form{pattern: semverPattern, hint: "write MAJOR.MINOR.PATCH, e.g. 1.4.0", value: true}
 	}
 	return tenantFormOf(name)
 }
@@ -118,6 +124,8 @@ var (
 	toolNamePattern  = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+$`)
 	variablePattern  = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
 	labelPattern     = regexp.MustCompile(`^\S(.{0,126}\S)?$`)
+	reasonPattern    = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+	semverPattern    = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){2}(-[0-9A-Za-z.-]{1,64})?$`)
 	slugPattern      = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 	tenantPattern    = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 	keyPattern       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)

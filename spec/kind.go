@@ -6,6 +6,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/jig-run/jig"
 )
 
 // Kind is what a document describes.
@@ -21,15 +23,19 @@ const (
 	KindPolicy      Kind = "policy"
 	KindTenant      Kind = "tenant"
 	KindEntityType  Kind = "entity_type"
+	KindThinTool    Kind = jig.ImplementationThin
+	KindBundle      Kind = "bundle"
 )
 
 // Kinds lists the kinds that this version reads.
 func Kinds() []Kind {
-	return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill, KindPolicy, KindTenant, KindEntityType}
+	return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill, KindPolicy, KindTenant, KindEntityType, KindThinTool, KindBundle}
 }
 
 // IsExecution reports whether documents of the kind are execution specs, which can be called like tools.
-func (k Kind) IsExecution() bool { return k == KindComposition || k == KindPrompt || k == KindTask }
+func (k Kind) IsExecution() bool {
+	return k == KindComposition || k == KindPrompt || k == KindTask || k == KindThinTool
+}
 
 var (
 	kindLine = regexp.MustCompile(`(?m)^kind:[ \t]*["']?([a-z_]+)["']?[ \t]*(?:#.*)?\r?$`)

@@ -33,6 +33,8 @@ type Document struct {
 	Tenant *Tenant
 	// EntityType is the document as read, when Kind is KindEntityType.
 	EntityType *jig.EntityType
+	// Bundle is the document as read, when Kind is KindBundle.
+	Bundle *jig.BundleManifest
 
 	places map[string]*node
 	// broken is set when a problem is an error.
@@ -75,6 +77,9 @@ func Load(file string, body []byte) (Document, Problems) {
 	case kind == KindEntityType && !markdown:
 		t := d.entityType(body)
 		doc.EntityType, doc.Name = &t, t.Name
+	case kind == KindBundle && !markdown:
+		m := d.bundle(body)
+		doc.Bundle, doc.Name = &m, m.Name
 	case slices.Contains(Kinds(), kind):
 		d.add(Problem{
 			Path: "kind", Line: 1, Column: 1, Code: ProblemUnknownKind,
@@ -83,7 +88,7 @@ func Load(file string, body []byte) (Document, Problems) {
 	case kind == "":
 		d.add(Problem{
 			Line: 1, Column: 1, Code: ProblemUnknownKind, Message: "the file does not say what it describes",
-			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt, task, policy, tenant or entity_type",
+			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt, task, thin_tool, entity_type, policy, tenant or bundle",
 		})
 	default:
 		d.add(Problem{
@@ -101,7 +106,7 @@ func (k Kind) home() string {
 	switch k {
 	case KindSkill:
 		return "write a skill in a file " + skillFile + " in a folder of its own"
-	case KindAgent, KindComposition, KindPrompt, KindTask, KindPolicy, KindTenant, KindEntityType:
+	case KindAgent, KindComposition, KindPrompt, KindTask, KindPolicy, KindTenant, KindEntityType, KindThinTool, KindBundle:
 	}
 	return "write it in a .yaml or .json file"
 }

@@ -25,13 +25,16 @@ func SchemaOf(kind Kind) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", kind, err)
 	}
-	if kind.IsExecution() {
+	if kind.IsExecution() || kind == KindBundle {
 		schema.Properties["kind"].Const = jsonschema.Ptr[any](string(kind))
 	}
 	if kind == KindPolicy {
 		if err := policyShape(schema); err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", kind, err)
 		}
+	}
+	if kind == KindThinTool {
+		thinToolShape(schema)
 	}
 	if kind == KindTenant {
 		tenantShape(schema)
@@ -76,6 +79,10 @@ func headOf(kind Kind) (reflect.Type, string) {
 		return reflect.TypeFor[Tenant](), "jig tenant"
 	case KindEntityType:
 		return reflect.TypeFor[EntityTypeHead](), "jig entity type"
+	case KindThinTool:
+		return reflect.TypeFor[ThinToolHead](), "jig thin tool"
+	case KindBundle:
+		return reflect.TypeFor[BundleHead](), "jig bundle (bundle.yaml)"
 	}
 	return nil, ""
 }
@@ -184,6 +191,8 @@ func constrainValue(property *jsonschema.Schema, form string) {
 		property.Type = "object"
 	case "mapping": // or one expression that gives it
 		property.Types = []string{"object", "string"}
+	case "list": // as above
+		property.Types = []string{"array", "string"}
 	case "settings":
 		property.Type, property.MinProperties = "object", jsonschema.Ptr(1)
 		property.PropertyNames = &jsonschema.Schema{Pattern: variablePattern.String()}

@@ -203,8 +203,8 @@ var stepVariables = []string{
 	"input", "steps", "vars", "item", "index", "error", "event", "session", "tenant", "principal", "now",
 }
 
-func (w *walk) checkWord(path, name string) {
+func (d *decoder) checkWord(path, name string) {
 	if slices.Contains(celWords, name) {
-		w.at(path, ProblemBadName, "choose another name", "%q is a word of the expression language", name)
+		d.at(path, ProblemBadName, "choose another name", "%q is a word of the expression language", name)
 	}
 }

@@ -2,11 +2,10 @@ package wire
 
 import (
 	"context"
-	"log/slog"
+	"slices"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/bundles"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
@@ -15,15 +14,18 @@ import (
 // storedKind is the kind under which a document is kept: execution specs share one, because they are called alike.
 func storedKind(kind spec.Kind) string {
 	switch kind {
-	case spec.KindComposition, spec.KindPrompt, spec.KindTask:
+	case spec.KindComposition, spec.KindPrompt, spec.KindTask, spec.KindThinTool:
 		return activities.DocumentSpec
-	case spec.KindAgent, spec.KindSkill, spec.KindPolicy, spec.KindTenant, spec.KindEntityType:
+	case spec.KindAgent, spec.KindSkill, spec.KindPolicy, spec.KindTenant, spec.KindEntityType, spec.KindBundle:
 	}
 	return string(kind)
 }
 
 // documents reads the specs and skills that are kept in the store.
-type documents struct{ db *store.DB }
+type documents struct {
+	db      *store.DB
+	bundles *bundleNames
+}
 
 // Skill returns a tenant's current skill.
 func (d documents) Skill(ctx context.Context, tenant, name string) (spec.Skill, error) {
@@ -40,9 +42,22 @@ func (d documents) Skill(ctx context.Context, tenant, name string) (spec.Skill, 
 
 // known is what a tenant has, for documents to be checked against. The registry is that of the worker, filled by then.
 func (d documents) known(registry **tools.Registry) func(ctx context.Context, tenant string) (spec.Catalogue, error) {
-	return func(ctx context.Context, tenant string) (spec.Catalogue, error) {
-		c := spec.Catalogue{Tools: (*registry).Tools(), Whitelists: map[string][]string{}, Specs: []spec.Execution{}}
-		var err error
+	with := d.knownWith(registry)
+	return func(ctx context.Context, tenant string) (spec.Catalogue, error) { return with(ctx, tenant, "") }
+}
+
+// knownWith is what a tenant has once it has a bundle, too.
+func (d documents) knownWith(registry **tools.Registry) func(ctx context.Context, tenant, bundle string) (spec.Catalogue, error) {
+	return func(ctx context.Context, tenant, bundle string) (spec.Catalogue, error) {
+		c := spec.Catalogue{Whitelists: map[string][]string{}, Specs: []spec.Execution{}}
+		installed, err := d.bundles.BundleNames(ctx, tenant)
+		if err != nil {
+			return c, err
+		}
+		c.Tools = seen((*registry).Tools(), tenant, append(slices.Clone(installed), bundle))
+		if c.EntityTypes, err = d.types(ctx, tenant); err != nil {
+			return c, err
+		}
 		if c.Agents, err = d.db.DocumentNames(ctx, tenant, string(spec.KindAgent)); err != nil {
 			return c, err
 		}
@@ -75,26 +90,19 @@ func (d documents) known(registry **tools.Registry) func(ctx context.Context, te
 	}
 }
 
-// installBundles makes the documents of the shipped bundles current for the default tenant, each version once: what somebody
-// registered under the same name since then stays. Another worker may do so at the same time: both write the same.
-func installBundles(ctx context.Context, db *store.DB, logger *slog.Logger) error {
-	docs, err := bundles.Documents()
-	if err != nil {
-		return err
+// types are a tenant's entity types. One that cannot be read any more (an older version of the language) is left out, so that a
+// new version of it can be registered.
+func (d documents) types(ctx context.Context, tenant string) ([]jig.EntityType, error) {
+	versions, err := d.db.CurrentDocuments(ctx, tenant, activities.DocumentEntityType)
+	list := make([]jig.EntityType, 0, len(versions))
+	for _, v := range versions {
+		body, err := d.db.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
+		if err != nil {
+			return nil, err
+		}
+		if t, err := spec.LoadEntityType(v.Name, body); err == nil {
+			list = append(list, t)
+		}
 	}
-	for _, doc := range docs {
-		kind := storedKind(doc.Kind)
-		_, err := db.DocumentAt(ctx, jig.DefaultTenant, kind, doc.Name, doc.Version)
-		if err == nil {
-			continue
-		}
-		if jig.CodeOf(err) != jig.CodeNotFound {
-			return err
-		}
-		if err := db.PutDocument(ctx, jig.DefaultTenant, kind, doc.Name, doc.Version, doc.Body); err != nil {
-			return err
-		}
-		logger.InfoContext(ctx, "document installed", slog.String("kind", string(doc.Kind)), slog.String("name", doc.Name), slog.String("version", doc.Version))
-	}
-	return nil
+	return list, err
 }

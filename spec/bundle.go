@@ -1,0 +1,155 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// What reading a bundle finds beside the classes that reading a document has.
+const (
+	ProblemNoManifest ProblemCode = "NO_MANIFEST"
+	ProblemNotInside  ProblemCode = "NOT_IN_BUNDLE"
+)
+
+// BundleFile is the file at the top of a bundle's folder that says what the bundle is called.
+const BundleFile = "bundle.yaml"
+
+// BundleHead is a document of kind bundle.
+type BundleHead struct {
+	Kind        string   `json:"kind" spec:"required" jsonschema:"bundle."`
+	Name        string   `json:"name" spec:"required,max=64,form=bundle" hint:"add e.g. name: dependency-review" jsonschema:"The bundle's name."`
+	Version     string   `json:"version" spec:"required,max=96,form=semver" hint:"add e.g. version: 1.0.0" jsonschema:"The bundle's version, MAJOR.MINOR.PATCH (semver.org)."`
+	Title       string   `json:"title,omitempty" spec:"max=128" jsonschema:"What people call it."`
+	Description string   `json:"description,omitempty" spec:"max=4096" jsonschema:"What it brings, and for whom."`
+	Requires    []string `json:"requires,omitempty" spec:"max=50,form=bundle" jsonschema:"The bundles that must be installed before it."`
+}
+
+// Bundle is a bundle as read: its manifest and the documents that it brings.
+type Bundle struct {
+	Manifest jig.BundleManifest
+	// Documents are all but the manifest, in the order in which they were read.
+	Documents []Document
+	// Hash is the first 16 hex digits of the SHA-256 over the versions of the manifest and of the documents, with their kinds and
+	// names: the same hash is the same bundle.
+	Hash string
+}
+
+func (d *decoder) bundle(body []byte) jig.BundleManifest {
+	tree := d.parseTree(plainJSON(body))
+	if tree == nil {
+		return jig.BundleManifest{}
+	}
+	d.places[""] = tree
+	if !d.is(tree, "", kindMap) {
+		return jig.BundleManifest{}
+	}
+	var h BundleHead
+	d.into(tree, "", reflect.ValueOf(&h).Elem())
+	d.distinct("requires", h.Requires)
+	for i, name := range h.Requires {
+		if name == h.Name && name != "" {
+			d.at(indexPath("requires", i), ProblemCycle, "remove it", "the bundle requires itself")
+		}
+	}
+	return jig.BundleManifest{Name: h.Name, Version: h.Version, Title: h.Title, Description: h.Description, Requires: h.Requires}
+}
+
+// LoadBundle reads the bundle in a folder of a file system ("." for all of it): its bundle.yaml and every document below it, as
+// LoadFS finds them. The bundle is of use only when no problem is an error. Paths are as LoadFS gives them.
+func LoadBundle(fsys fs.FS, root string) (Bundle, Problems) {
+	docs, problems := LoadFS(fsys, root)
+	top := path.Join(root, BundleFile)
+	if i := slices.IndexFunc(docs, func(doc Document) bool { return doc.Path == top }); i < 0 || docs[i].Kind != KindBundle {
+		problems = append(problems, noManifest(top))
+		problems.Sort()
+		return Bundle{Documents: docs}, problems
+	}
+	b, found := bundleOf(docs, func(doc *Document) bool { return doc.Path == top })
+	problems = append(problems, found...)
+	problems.Sort()
+	return b, problems
+}
+
+// BundleOf makes a bundle of documents that have been read, exactly one of which is of kind bundle. What reading has reported of
+// them is not said again.
+func BundleOf(docs []Document) (Bundle, Problems) {
+	if !slices.ContainsFunc(docs, func(doc Document) bool { return doc.Kind == KindBundle }) {
+		return Bundle{Documents: docs}, Problems{noManifest(BundleFile)}
+	}
+	first := true
+	return bundleOf(docs, func(doc *Document) bool {
+		is := doc.Kind == KindBundle && first
+		first = first && !is
+		return is
+	})
+}
+
+func noManifest(file string) Problem {
+	return Problem{
+		Document: file, Code: ProblemNoManifest, Severity: SeverityError, Message: "this is no bundle: " + BundleFile + " is missing at the top of the folder, or is not of kind bundle",
+		Hint: "add " + BundleFile + " with kind: bundle, a name, and a version such as 1.0.0",
+	}
+}
+
+// bundleOf makes a bundle of documents, one of which is the manifest.
+func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problems) {
+	var b Bundle
+	var manifest *Document
+	var problems Problems
+	for i := range docs {
+		if doc := &docs[i]; manifest == nil && isManifest(doc) {
+			manifest = doc
+			if doc.Bundle != nil {
+				b.Manifest = *doc.Bundle
+			}
+		}
+	}
+	report := func(doc *Document, key string, hint, format string, args ...any) {
+		problems = append(problems, problemAt(doc, (*place)(nil).key(key), ProblemNotInside, hint, format, args...))
+	}
+	for i := range docs {
+		doc := &docs[i]
+		if doc == manifest {
+			continue
+		}
+		switch {
+		case doc.Kind == KindBundle:
+			report(doc, "kind", "take it out, and name that bundle under requires of "+manifest.Path, "a bundle holds no other bundle")
+		case doc.Kind == KindTenant:
+			report(doc, "kind", "register it for the tenant by itself: jig catalog add "+doc.Path, "a bundle cannot change a tenant's settings")
+		case doc.Execution != nil && doc.Execution.Thin != nil:
+			if name := doc.Execution.Thin.Bundle; name != "" && name != b.Manifest.Name && !slices.Contains(b.Manifest.Requires, name) {
+				report(doc, "bundle", "write bundle: "+b.Manifest.Name+", or add "+name+" to requires of "+manifest.Path,
+					"the tool belongs to the bundle %q, and this one does not require it", name)
+			}
+		}
+		if doc.Kind != KindBundle {
+			b.Documents = append(b.Documents, *doc)
+		}
+	}
+	if len(b.Documents) == 0 {
+		report(manifest, "name", "put documents into the folder, beside "+BundleFile+" or below it", "the bundle has no documents")
+	}
+	b.Hash = bundleHash(*manifest, b.Documents)
+	problems.Sort()
+	return b, problems
+}
+
+// bundleHash is the hash of a bundle: of its manifest, and of its documents in any order.
+func bundleHash(manifest Document, docs []Document) string {
+	lines := make([]string, 0, len(docs))
+	for _, doc := range docs {
+		lines = append(lines, fmt.Sprintf("%q %q %q\n", doc.Kind, doc.Name, doc.Version))
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(manifest.Version + "\n" + strings.Join(lines, "")))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,198 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// FieldChange is a difference between two versions of an entity type.
+type FieldChange struct {
+	// Field is the name, or the names from the entity's own field inwards with dots between them; what an array holds is "[]", e.g.
+	// parts[].weight.
+	Field string `json:"field"`
+	// Change says what is different, e.g. "max_length is 40, it was 80".
+	Change string `json:"change"`
+	// Breaks says that content which fitted the old version may not fit the new one.
+	Breaks bool `json:"breaks"`
+}
+
+// CompareTypes says how the fields of a new version of an entity type differ from those of an old one, in the order of the new
+// version's fields and then of those that are gone. As long as no change breaks, content that CheckContent accepts under the old
+// version, partial or not, is accepted under the new one, once required fields that were added have their defaults. How fields are
+// shown (label, display, description), what fills them, and tasks are not compared.
+func CompareTypes(old, latest jig.EntityType) []FieldChange {
+	var c comparison
+	c.members("", old.Fields, latest.Fields, true)
+	return c.changes
+}
+
+// comparison collects changes.
+type comparison struct{ changes []FieldChange }
+
+func (c *comparison) breaks(field, format string, args ...any) {
+	c.changes = append(c.changes, FieldChange{Field: field, Change: fmt.Sprintf(format, args...), Breaks: true})
+}
+
+func (c *comparison) harmless(field, format string, args ...any) {
+	c.changes = append(c.changes, FieldChange{Field: field, Change: fmt.Sprintf(format, args...)})
+}
+
+// members compares the fields of an entity (top) or of an object.
+func (c *comparison) members(within string, before, after []jig.Field, top bool) {
+	find := func(fields []jig.Field, name string) *jig.Field {
+		if i := slices.IndexFunc(fields, func(f jig.Field) bool { return f.Name == name }); i >= 0 {
+			return &fields[i]
+		}
+		return nil
+	}
+	for i := range after {
+		f, at := &after[i], dotted(within, after[i].Name)
+		was := find(before, f.Name)
+		// The default of an entity's own field is given to content that lacks it; fields of an object have none.
+		filled := top && len(f.Default) > 0
+		switch {
+		case was == nil && f.Required && !filled:
+			c.breaks(at, "it is new and required, without a default")
+		case was == nil && f.Required:
+			c.harmless(at, "it is new and required; content without it gets the default %s", f.Default)
+		case was == nil:
+			c.harmless(at, "it is new")
+		default:
+			c.required(at, was, f)
+			c.field(at, was, f)
+		}
+	}
+	for i := range before {
+		if find(after, before[i].Name) == nil {
+			c.breaks(dotted(within, before[i].Name), "it is removed")
+		}
+	}
+}
+
+func dotted(within, name string) string {
+	if within == "" {
+		return name
+	}
+	return within + "." + name
+}
+
+func (c *comparison) required(at string, was, f *jig.Field) {
+	switch {
+	case f.Required && !was.Required:
+		c.breaks(at, "it is required, which it was not")
+	case was.Required && !f.Required:
+		c.harmless(at, "it is not required any more")
+	}
+}
+
+// field compares what two fields accept.
+func (c *comparison) field(at string, was, f *jig.Field) {
+	if was.Type != f.Type {
+		c.breaks(at, "its type is %s, it was %s", f.Type, was.Type)
+		return
+	}
+	switch f.Type {
+	case jig.FieldText:
+		c.lengths(at, was, f)
+		c.pattern(at, was.Pattern, f.Pattern)
+	case jig.FieldNumber:
+		lowest(c, at, "minimum", was.Minimum, f.Minimum, shortNumber)
+		highest(c, at, "maximum", was.Maximum, f.Maximum, shortNumber)
+		c.flag(at, f.Integer, was.Integer, "it must be whole, which it need not be before", "it need not be whole any more")
+	case jig.FieldEnum:
+		c.options(at, was.Options, f.Options)
+	case jig.FieldDate:
+		if f.Time != was.Time {
+			c.breaks(at, "%s", map[bool]string{true: "it has a time of day, which it had not", false: "it has no time of day any more"}[f.Time])
+		}
+	case jig.FieldRelation:
+		c.relation(at, was, f)
+	case jig.FieldObject:
+		c.members(at, was.Fields, f.Fields, false)
+	case jig.FieldArray:
+		c.lengths(at, was, f)
+		if was.Items != nil && f.Items != nil {
+			c.field(at+"[]", was.Items, f.Items)
+		}
+	case jig.FieldBoolean, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+	}
+}
+
+func (c *comparison) flag(at string, now, before bool, set, dropped string) {
+	switch {
+	case now && !before:
+		c.breaks(at, "%s", set)
+	case before && !now:
+		c.harmless(at, "%s", dropped)
+	}
+}
+
+// pattern compares patterns as texts: whether one lets through what another does is not worked out.
+func (c *comparison) pattern(at, was, is string) {
+	switch {
+	case was == is:
+	case is == "":
+		c.harmless(at, "it has no pattern any more")
+	default:
+		c.breaks(at, "its pattern is %s, %s", clipped(is), map[bool]string{true: "it had none", false: "it was " + clipped(was)}[was == ""])
+	}
+}
+
+func (c *comparison) lengths(at string, was, f *jig.Field) {
+	show := func(n int) string { return fmt.Sprint(n) }
+	lowest(c, at, "min_length", was.MinLength, f.MinLength, show)
+	highest(c, at, "max_length", was.MaxLength, f.MaxLength, show)
+}
+
+// lowest compares a lower bound, highest an upper one; nil is none.
+func lowest[N cmp.Ordered](c *comparison, at, key string, was, is *N, show func(N) string) {
+	limit(c, at, key, was, is, show, func(was, is N) bool { return is > was })
+}
+
+func highest[N cmp.Ordered](c *comparison, at, key string, was, is *N, show func(N) string) {
+	limit(c, at, key, was, is, show, func(was, is N) bool { return is < was })
+}
+
+// limit compares a bound; tighter says that a bound lets less through than another.
+func limit[N cmp.Ordered](c *comparison, at, key string, was, is *N, show func(N) string, tighter func(was, is N) bool) {
+	switch {
+	case was == nil && is == nil, was != nil && is != nil && *was == *is:
+	case is == nil:
+		c.harmless(at, "it has no %s any more", key)
+	case was == nil:
+		c.breaks(at, "its %s is %s, it had none", key, show(*is))
+	case tighter(*was, *is):
+		c.breaks(at, "its %s is %s, it was %s", key, show(*is), show(*was))
+	default:
+		c.harmless(at, "its %s is %s, it was %s", key, show(*is), show(*was))
+	}
+}
+
+func (c *comparison) options(at string, was, is []string) {
+	gone := slices.DeleteFunc(slices.Clone(was), func(option string) bool { return slices.Contains(is, option) })
+	more := slices.DeleteFunc(slices.Clone(is), func(option string) bool { return slices.Contains(was, option) })
+	if len(gone) > 0 {
+		c.breaks(at, "it has lost the options %s", oneLine(strings.Join(gone, ", "), 200))
+	}
+	if len(more) > 0 {
+		c.harmless(at, "it has the new options %s", oneLine(strings.Join(more, ", "), 200))
+	}
+}
+
+func (c *comparison) relation(at string, was, f *jig.Field) {
+	if f.Target != was.Target {
+		c.breaks(at, "it leads to %s, it led to %s", f.Target, was.Target)
+	}
+	switch {
+	case was.Many && !f.Many:
+		c.breaks(at, "it holds one, it held many")
+	case f.Many && !was.Many:
+		c.breaks(at, "it holds many, it held one: what is there is no list")
+	case f.Many:
+		c.lengths(at, was, f)
+	}
+}

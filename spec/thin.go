@@ -1,0 +1,178 @@
+package spec
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/jig-run/jig"
+)
+
+// relationName is the name of a relation: its own, or the dotted name of the field that holds it.
+var relationName = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,63}(\.[a-z][a-zA-Z0-9_]{0,63}){0,4}$`)
+
+// maxThinExpressionBytes is how long the expressions of a thin tool may be together: somebody waits for its answer.
+const maxThinExpressionBytes = 16 << 10
+
+// thinResult is the JSON Schema of jig.ThinResult, what a thin tool gives back.
+const thinResult = `{"type":"object","properties":{` +
+	`"entity_id":{"type":"string","description":"The entity that was created; left out when none was."},` +
+	`"url":{"type":"string","description":"Where it can be looked at."},` +
+	`"session_id":{"type":"string","description":"The session in which its fields fill; left out when none was started."},` +
+	`"created":{"type":"boolean","description":"False when an earlier call with the same key made the entity."}},` +
+	`"required":["created"],"additionalProperties":false}`
+
+// ThinToolHead is a document of kind thin_tool.
+type ThinToolHead struct {
+	ToolHead
+	Bundle   string                `json:"bundle,omitempty" spec:"max=64,form=bundle" jsonschema:"The bundle that must be installed."`
+	Entities []ThinEntityHead      `json:"entities,omitempty" spec:"max=20" jsonschema:"The entities that it works from, in the order in which they are looked up."`
+	Requires []ThinRequirementHead `json:"requires,omitempty" spec:"max=50" jsonschema:"What must hold, in this order, once all entities are found."`
+	Creates  *ThinCreationHead     `json:"creates,omitempty" jsonschema:"The entity that it creates; none when left out."`
+	Starts   *ThinStartHead        `json:"starts,omitempty" jsonschema:"The extraction of the created entity; none is started when left out."`
+	URL      string                `json:"url,omitempty" spec:"max=4096" jsonschema:"The link that it gives back: a template that also reads entity.id and session.id."`
+}
+
+// ThinEntityHead is an entity that a thin tool works from, as it is written.
+type ThinEntityHead struct {
+	Name      string             `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: engagement" jsonschema:"Its name, read as entities.<name>; unique in the document."`
+	ID        string             `json:"id" spec:"required,min=1,max=4096" hint:"add e.g. id: ${input.engagement_id}" jsonschema:"The entity's id; a template."`
+	Type      string             `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type that it must be of" jsonschema:"The entity type that it must be of."`
+	Optional  bool               `json:"optional,omitempty" jsonschema:"Whether it may be left out: it is null when the id is null or empty."`
+	Workspace string             `json:"workspace,omitempty" spec:"max=4096" jsonschema:"The workspace that it must be in, a template; not looked at when that is null or empty."`
+	Connected *ThinConnectedHead `json:"connected,omitempty" jsonschema:"Which connected entities are read as connected; none when left out."`
+}
+
+// ThinConnectedHead says which connected entities are read, as it is written.
+type ThinConnectedHead struct {
+	Types   []string `json:"types,omitempty" spec:"max=50,form=slug" jsonschema:"The entity types that count; all when left out."`
+	Depth   int      `json:"depth,omitempty" spec:"min=1,max=10" jsonschema:"How many relations away they may be; 1 when left out."`
+	AtLeast int      `json:"at_least,omitempty" spec:"min=0,max=10000" jsonschema:"How many there must be; else the call is rejected with insufficient_graph."`
+}
+
+// ThinRequirementHead is a requirement as it is written.
+type ThinRequirementHead struct {
+	Check   Expression `json:"check" spec:"required,min=1,max=4096" hint:"add a condition (CEL)" jsonschema:"A condition (CEL) that must hold."`
+	Code    string     `json:"code" spec:"required,max=64,form=reason" hint:"add e.g. code: insufficient_graph" jsonschema:"The reason of the rejection, snake_case."`
+	Message string     `json:"message,omitempty" spec:"max=4096" jsonschema:"What the caller is to do; a template."`
+}
+
+// ThinCreationHead is the entity that is created, as it is written.
+type ThinCreationHead struct {
+	Type       string          `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type" jsonschema:"The entity type."`
+	Title      string          `json:"title,omitempty" spec:"max=4096" jsonschema:"Its title; a template."`
+	Fields     json.RawMessage `json:"fields,omitempty" spec:"form=mapping" jsonschema:"Its content; texts are templates."`
+	Key        string          `json:"key,omitempty" spec:"max=4096" jsonschema:"A template: calls with the same key get the same entity; each call makes its own when left out."`
+	Relations  json.RawMessage `json:"relations,omitempty" spec:"form=mapping" jsonschema:"Lists of the ids of entities by the relation's name; texts are templates."`
+	Workspaces json.RawMessage `json:"workspaces,omitempty" spec:"form=list" jsonschema:"The workspaces that it becomes a part of, a list; texts are templates."`
+}
+
+// ThinStartHead is the extraction that is started, as it is written.
+type ThinStartHead struct {
+	Fields []string        `json:"fields,omitempty" spec:"min=1,max=500,form=variable" jsonschema:"The only fields to fill; all when left out."`
+	Input  json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"What the tasks read as input; texts are templates."`
+}
+
+// thin is what the document says, with defaults filled in.
+func (h ThinToolHead) thin() *jig.ThinTool {
+	t := &jig.ThinTool{Bundle: h.Bundle, URL: h.URL}
+	for _, e := range h.Entities {
+		one := jig.ThinEntity{Name: e.Name, ID: e.ID, Type: e.Type, Optional: e.Optional, Workspace: e.Workspace}
+		if c := e.Connected; c != nil {
+			one.Connected = &jig.ThinConnected{Types: c.Types, Depth: c.Depth, AtLeast: c.AtLeast}
+			setDefault(&one.Connected.Depth, 1)
+		}
+		t.Entities = append(t.Entities, one)
+	}
+	for _, r := range h.Requires {
+		t.Requires = append(t.Requires, jig.ThinRequirement{Check: string(r.Check), Code: r.Code, Message: r.Message})
+	}
+	if c := h.Creates; c != nil {
+		t.Creates = &jig.ThinCreation{
+			Type: c.Type, Title: c.Title, Fields: c.Fields, Key: c.Key, Relations: c.Relations, Workspaces: c.Workspaces,
+		}
+	}
+	if s := h.Starts; s != nil {
+		t.Starts = &jig.ThinStart{Fields: s.Fields, Input: s.Input}
+	}
+	return t
+}
+
+// checkThin checks what the keys of a thin tool say together, then its expressions.
+func (d *decoder) checkThin(x Execution) {
+	t := x.Thin
+	d.unique("entities", "name", len(t.Entities), func(i int) string { return t.Entities[i].Name })
+	for i, e := range t.Entities {
+		d.checkWord(indexPath("entities", i)+".name", e.Name)
+		if e.Connected != nil {
+			d.distinct(indexPath("entities", i)+".connected.types", e.Connected.Types)
+		}
+	}
+	if t.Creates != nil {
+		d.checkInput("creates.fields")
+		d.checkRelations("creates.relations")
+		d.checkList("creates.workspaces")
+	}
+	if t.Starts != nil {
+		d.checkInput("starts.input")
+		d.distinct("starts.fields", t.Starts.Fields)
+		if !d.has("creates") {
+			d.at("starts", ProblemBadShape, "add creates, or remove starts", "an extraction fills the entity that the tool creates, and it creates none")
+		}
+	}
+	d.checkThinExpressions(x)
+}
+
+// distinct reports what stands in a list of words twice.
+func (d *decoder) distinct(path string, words []string) {
+	seen := map[string]bool{}
+	for i, word := range words {
+		if seen[word] {
+			d.at(indexPath(path, i), ProblemDuplicateID, "remove one of them", "%q stands there already", word)
+		}
+		seen[word] = true
+	}
+}
+
+// checkRelations checks that a value is a mapping of names to lists, as far as no template makes them.
+func (d *decoder) checkRelations(path string) {
+	d.checkInput(path)
+	n := d.places[path]
+	if n == nil || n.kind != kindMap {
+		return
+	}
+	for _, e := range n.entries {
+		if !relationName.MatchString(e.key) {
+			d.at(keyPath(path, e.key), ProblemBadName, "use letters, digits and '_', beginning with a small letter; dots lead into objects", "%q is not allowed here", e.key)
+		}
+		d.checkList(keyPath(path, e.key))
+	}
+}
+
+// checkList checks that a value, where it is given, is a list of texts or may become one.
+func (d *decoder) checkList(path string) {
+	n := d.places[path]
+	if n == nil || n.kind == kindString && isTemplate(n.json()) {
+		return
+	}
+	if n.kind != kindList {
+		hint := `write a list, e.g. ["${input.id}"]`
+		d.at(path, ProblemWrongType, hint, "this must be a list, or one expression (${…}) that gives it, not %s", n.kind)
+		return
+	}
+	for i, item := range n.items {
+		d.is(item, indexPath(path, i), kindString)
+	}
+}
+
+// thinToolShape adds to the schema of a thin tool what the types alone do not say.
+func thinToolShape(schema *jsonschema.Schema) {
+	schema.DependentRequired = map[string][]string{"starts": {"creates"}}
+	lists := &jsonschema.Schema{Types: []string{"array", "string"}, Items: &jsonschema.Schema{Type: "string"}}
+	creates := schema.Properties["creates"]
+	creates.Properties["workspaces"].Items = lists.Items
+	relations := creates.Properties["relations"]
+	relations.AdditionalProperties = lists
+	relations.PropertyNames = &jsonschema.Schema{Pattern: relationName.String()}
+}

@@ -1,0 +1,262 @@
+package spec
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+)
+
+// ThinShapes says what the expressions of a thin tool read: a JSON Schema by the path of each value. types gives the entity
+// types that are known, by name; nil for none.
+func ThinShapes(x Execution, types func(name string) (jig.EntityType, bool)) expr.Shapes {
+	return thinShapes(x, types, len(x.Thin.Entities))
+}
+
+// thinShapes is ThinShapes where only so many of the entities have been looked up.
+func thinShapes(x Execution, types func(name string) (jig.EntityType, bool), found int) expr.Shapes {
+	text := jsonObject{{"type", "string"}}
+	texts := jsonObject{{"type", "array"}, {"items", text}}
+	entities := jsonObject{}
+	for _, e := range x.Thin.Entities[:found] {
+		entities = append(entities, jsonMember{e.Name, thinEntityShape(e, types)})
+	}
+	shapes := expr.Shapes{
+		"entities":  writeJSON(closedObject(entities)),
+		"principal": writeJSON(closedObject(jsonObject{{"id", text}, {"groups", texts}, {"permissions", texts}})),
+		"entity":    writeJSON(closedObject(jsonObject{{"id", text}})),
+		"session":   writeJSON(closedObject(jsonObject{{"id", text}})),
+	}
+	if len(x.Tool.InputSchema) > 0 {
+		shapes["input"] = x.Tool.InputSchema
+	}
+	return shapes
+}
+
+// thinEntityShape is what is known of an entity; what is connected with it is read only where the document says which.
+func thinEntityShape(e jig.ThinEntity, types func(name string) (jig.EntityType, bool)) jsonObject {
+	text := jsonObject{{"type", "string"}}
+	content := jsonObject{{"type", "object"}}
+	if types != nil {
+		if t, known := types(e.Type); known {
+			content = contentShape(t.Fields)
+		}
+	}
+	members := jsonObject{{"id", text}, {"type", text}, {"title", text}, {"content", content}}
+	if e.Connected != nil {
+		one := closedObject(jsonObject{{"id", text}, {"type", text}, {"title", text}})
+		members = append(members, jsonMember{"connected", jsonObject{{"type", "array"}, {"items", one}}})
+	}
+	shape := closedObject(members)
+	if e.Optional {
+		shape[0].value = []any{"object", "null"}
+	}
+	return shape
+}
+
+func closedObject(properties jsonObject) jsonObject {
+	return jsonObject{{"type", "object"}, {"properties", properties}, {"additionalProperties", false}}
+}
+
+func contentShape(fields []jig.Field) jsonObject {
+	content := jsonObject{}
+	for i := range fields {
+		content = append(content, jsonMember{fields[i].Name, fieldSchema(&fields[i], false)})
+	}
+	return closedObject(content)
+}
+
+// thinSites goes through the expressions of a thin tool.
+type thinSites struct {
+	compiler
+	shapes expr.Shapes
+	before int
+	wrong  int
+}
+
+// checkThinExpressions checks that expressions compile, that what they read may be there, and that they give what is needed.
+func (d *decoder) checkThinExpressions(x Execution) {
+	var all weight
+	if all.add(d.places[""]); all.count > maxExpressions || all.bytes > maxThinExpressionBytes {
+		d.at("", ProblemTooMany, "put a part into a composition, which a task can run",
+			"the document has more than %d expressions, more than %d bytes of them, or too many loops in one", maxExpressions, maxThinExpressionBytes)
+		return
+	}
+	d.thinExpressions(x, nil)
+}
+
+// thinExpressions checks the expressions of a thin tool with what is known of entity types.
+func (d *decoder) thinExpressions(x Execution, types func(name string) (jig.EntityType, bool)) {
+	env, err := expr.ThinEnv()
+	if err != nil {
+		d.at("", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
+		return
+	}
+	linkEnv, err := expr.ThinURLEnv()
+	if err != nil {
+		d.at("", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
+		return
+	}
+	s := &thinSites{compiler: compiler{decoder: d, env: env}, before: len(d.problems)}
+	for i := range x.Thin.Entities {
+		path := indexPath("entities", i)
+		s.shapes = thinShapes(x, types, i) // those before it have been found
+		s.text(path+".id", true)
+		s.text(path+".workspace", true)
+	}
+	s.shapes = ThinShapes(x, types)
+	for i, r := range x.Thin.Requires {
+		path := indexPath("requires", i)
+		s.source(path+".check", r.Check, expr.Bool)
+		s.text(path+".message", false)
+	}
+	if c := x.Thin.Creates; c != nil {
+		s.text("creates.title", true)
+		s.document("creates.fields", "object")
+		s.text("creates.key", true)
+		s.relations("creates.relations")
+		s.list("creates.workspaces")
+	}
+	s.document("starts.input", "object")
+	s.env = linkEnv
+	s.text("url", false)
+}
+
+func (s *thinSites) enough() bool {
+	return len(s.problems)-s.before >= maxExpressionProblems || s.wrong > maxWrongBytes
+}
+
+func (s *thinSites) refuse(path, source string, err error) {
+	s.wrong += min(len(source), maxExpression)
+	s.report(path, err)
+}
+
+func (s *thinSites) source(path, source string, want expr.Type) {
+	if source == "" || s.enough() {
+		return
+	}
+	if err := s.env.Check(source, want, s.shapes); err != nil {
+		s.refuse(path, source, err)
+	}
+}
+
+// text checks a template that gives a text; one that may be left out may give null.
+func (s *thinSites) text(path string, nullable bool) {
+	n := s.places[path]
+	if n == nil || n.kind != kindString {
+		return
+	}
+	want := []string{"string"}
+	if nullable {
+		want = append(want, "null")
+	}
+	s.template(path, n.text, want...)
+}
+
+// template checks a template whose value must be of one of these types of JSON Schema; of any when there are none.
+func (s *thinSites) template(path, source string, want ...string) {
+	if !strings.Contains(source, "${") || s.enough() {
+		return
+	}
+	described, err := s.env.DescribeTemplate(source, s.shapes)
+	if err != nil {
+		s.refuse(path, source, err)
+		return
+	}
+	if have, never := neverOf(described, want); never {
+		s.wrong += min(len(source), maxExpression)
+		s.at(path, ProblemBadCEL, "convert it, e.g. ${string(…)}, or read something else", "this gives %s where %s is needed", have, typeWord(want[0]))
+	}
+}
+
+// typeWord names a type of JSON Schema in a sentence.
+func typeWord(name string) string {
+	switch name {
+	case "string":
+		return "a text"
+	case "array":
+		return "a list"
+	case "object":
+		return "a mapping"
+	case "boolean":
+		return "true or false"
+	case "null":
+		return "null"
+	}
+	return "a number"
+}
+
+// neverOf reports whether a described value can be of none of some types, and what it is instead.
+func neverOf(described json.RawMessage, want []string) (have string, never bool) {
+	var schema struct {
+		Type any `json:"type"`
+	}
+	if len(want) == 0 || json.Unmarshal(described, &schema) != nil || schema.Type == nil {
+		return "", false
+	}
+	types := list(schema.Type)
+	if one, ok := schema.Type.(string); ok {
+		types = []any{one}
+	}
+	var words []string
+	for _, t := range types {
+		name, ok := t.(string)
+		if !ok {
+			return "", false
+		}
+		for _, wanted := range want {
+			if name == wanted {
+				return "", false
+			}
+		}
+		words = append(words, typeWord(name))
+	}
+	return strings.Join(words, " or "), len(words) > 0
+}
+
+// document checks every text of a value, a template each; the value itself must be of a type, when a template makes it.
+func (s *thinSites) document(path string, want ...string) {
+	if n := s.places[path]; n != nil {
+		s.node(path, n, want...)
+	}
+}
+
+func (s *thinSites) node(path string, n *node, want ...string) {
+	for i, item := range n.items {
+		s.node(indexPath(path, i), item)
+	}
+	for _, e := range n.entries {
+		s.node(keyPath(path, e.key), e.value)
+	}
+	if n.kind == kindString {
+		s.template(path, n.text, want...)
+	}
+}
+
+// list checks a list whose items are texts.
+func (s *thinSites) list(path string) {
+	n := s.places[path]
+	if n == nil {
+		return
+	}
+	if n.kind == kindString {
+		s.template(path, n.text, "array")
+	}
+	for i := range n.items {
+		s.text(indexPath(path, i), false)
+	}
+}
+
+func (s *thinSites) relations(path string) {
+	n := s.places[path]
+	if n == nil {
+		return
+	}
+	if n.kind == kindString {
+		s.template(path, n.text, "object")
+	}
+	for _, e := range n.entries {
+		s.list(keyPath(path, e.key))
+	}
+}

@@ -1,0 +1,66 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+)
+
+const fullThinTool = `kind: thin_tool
+name: review.start
+description: Starts a review of a module; its fields fill in the background.
+input_schema: {type: object, properties: {engagement_id: {type: string}, module: {type: string}, workspace: {type: string}, model: {type: string}}, required: [engagement_id, module]}
+bundle: dependency-review
+entities:
+  - name: engagement
+    id: "${input.engagement_id}"
+    type: engagement
+    workspace: "${input.?workspace.orValue(null)}"
+    connected: {types: [pilot, assessment], at_least: 3}
+requires:
+  - {check: "entities.engagement.connected.exists(c, c.type == 'assessment')", code: insufficient_graph, message: "add an assessment to ${entities.engagement.title} first"}
+creates:
+  type: review
+  title: "Review of ${input.module}"
+  key: "${input.module}"
+  fields: {module: "${input.module}"}
+  relations: {engagement: ["${entities.engagement.id}"]}
+  workspaces: ["${input.workspace}"]
+starts: {input: {model: "${input.?model.orValue('')}"}, fields: [summary]}
+url: "https://example.com/reviews/${entity.id}?session=${session.id}"
+`
+
+func TestThinTool(t *testing.T) {
+	t.Parallel()
+	x, err := spec.LoadExecution("review.yaml", []byte(fullThinTool))
+	require.NoError(t, err)
+	require.Equal(t, spec.KindThinTool, x.Kind)
+	require.Empty(t, x.Steps)
+	require.Equal(t, &jig.ThinTool{
+		Bundle: "dependency-review",
+		Entities: []jig.ThinEntity{{
+			Name: "engagement", ID: "${input.engagement_id}", Type: "engagement", Workspace: "${input.?workspace.orValue(null)}",
+			Connected: &jig.ThinConnected{Types: []string{"pilot", "assessment"}, Depth: 1, AtLeast: 3},
+		}},
+		Requires: []jig.ThinRequirement{{
+			Check: "entities.engagement.connected.exists(c, c.type == 'assessment')", Code: jig.ReasonInsufficientGraph,
+			Message: "add an assessment to ${entities.engagement.title} first",
+		}},
+		Creates: &jig.ThinCreation{
+			Type: "review", Title: "Review of ${input.module}", Key: "${input.module}", Fields: json.RawMessage(`{"module":"${input.module}"}`),
+			Relations: json.RawMessage(`{"engagement":["${entities.engagement.id}"]}`), Workspaces: json.RawMessage(`["${input.workspace}"]`),
+		},
+		Starts: &jig.ThinStart{Fields: []string{"summary"}, Input: json.RawMessage(`{"model":"${input.?model.orValue('')}"}`)},
+		URL:    "https://example.com/reviews/${entity.id}?session=${session.id}",
+	}, x.Thin)
+	require.Equal(t, jig.ImplementationThin, x.Tool.Implementation)
+	require.Equal(t, jig.PermissionDraft, x.Tool.Permission)
+	require.True(t, x.Tool.Idempotent)
+	require.Empty(t, x.Tool.Bundle, "it is the document that the tenant has or has not")
+	require.Equal(t, x.Version, x.Tool.Version)
+	require.Contains(t, string(x.Tool.OutputSchema), "session_id")
+}
