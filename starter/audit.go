@@ -25,7 +25,7 @@ type audits interface {
 }
 
 func (a *app) auditCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "audit",
 		Short: "Show, export and check the record of who decided what",
 		Long: `Show, export and check the record of who decided what. Each row of a tenant's record carries the hash of the one before it, so
@@ -34,16 +34,7 @@ the record where it is kept.`,
 		Example: `  jig audit list --session ses_…
   jig audit export --out audit.jsonl
   jig audit verify audit.jsonl`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.auditListCommand(), a.auditExportCommand(), a.auditVerifyCommand())
-	return cmd
+	}, a.auditListCommand(), a.auditExportCommand(), a.auditVerifyCommand())
 }
 
 func (a *app) auditListCommand() *cobra.Command {

@@ -62,7 +62,7 @@ func (f *grantFlags) request(cmd *cobra.Command) (*jig.GrantRequest, error) {
 }
 
 func (a *app) grantCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "grant",
 		Short: "Give, list and end standing approvals",
 		Long: `Give, list and end standing approvals: calls that one covers are not asked about, until it is used up, expires or is revoked. It
@@ -70,16 +70,7 @@ counts as the word of those who gave it, and never covers a destructive tool or 
 approval of a call, too: see "jig approve --help".`,
 		Example: `  jig grant create --tool file.write --when 'input.path.startsWith("docs/")' --uses 20 --expires 7d
   jig grant list`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.grantCreateCommand(), a.grantListCommand(), a.grantRevokeCommand())
-	return cmd
+	}, a.grantCreateCommand(), a.grantListCommand(), a.grantRevokeCommand())
 }
 
 func (a *app) grantCreateCommand() *cobra.Command {

@@ -26,20 +26,11 @@ const principalLine = "# principal: "
 const maxPrincipal = 128
 
 func (a *app) keyCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "key",
 		Short:   "Make keys that sign decisions",
 		Example: `  jig key new --principal ana --out ana.key`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.keyNewCommand())
-	return cmd
+	}, a.keyNewCommand())
 }
 
 func (a *app) keyNewCommand() *cobra.Command {

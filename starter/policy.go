@@ -16,23 +16,14 @@ import (
 )
 
 func (a *app) policyCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "policy",
 		Short: "Try policies before they rule on anything",
 		Long: `Try policies before they rule on anything: run the cases that a policy document ships with, or ask it about one call.
 Nothing is called and nothing is changed.`,
 		Example: `  jig policy test production.yaml
   jig policy explain production.yaml --tool file.write --input path=docs/a.md`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.policyTestCommand(), a.policyExplainCommand(), a.policyBacktestCommand())
-	return cmd
+	}, a.policyTestCommand(), a.policyExplainCommand(), a.policyBacktestCommand())
 }
 
 // addCatalogFile adds --catalog alone: without a catalogue and without a worker nothing is known of tools.

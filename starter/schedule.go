@@ -24,7 +24,7 @@ type schedules interface {
 }
 
 func (a *app) scheduleCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "schedule",
 		Short: "Start agents and tools at set times",
 		Long: `Start an agent session, or run a tool or a registered composition, at set times: at those of a cron line, or at an
@@ -32,19 +32,10 @@ interval. The times are kept by Temporal; nothing of this program has to run.`,
 		Example: `  jig schedule create nightly --agent dependency-review --input path=. --cron "0 7 * * 1-5" --timezone Europe/Berlin
   jig schedule list
   jig schedule trigger nightly`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	},
 		a.scheduleCreateCommand(), a.scheduleListCommand(), a.scheduleDescribeCommand(),
 		a.schedulePauseCommand(), a.scheduleResumeCommand(), a.scheduleTriggerCommand(), a.scheduleDeleteCommand(),
 	)
-	return cmd
 }
 
 func (a *app) scheduleListCommand() *cobra.Command {
