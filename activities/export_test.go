@@ -1,5 +1,11 @@
 package activities
 
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
 // What the tests of this package look at directly.
 var (
 	Next         = next
@@ -15,3 +21,14 @@ var (
 	FitView      = fitView
 	Patched      = patched
 )
+
+// Prompt is what the model is asked in a pass.
+func (a *Activities) Prompt(ctx context.Context, session jig.Session, pass int) (jig.ModelRequest, error) {
+	return a.prompt(ctx, session, pass)
+}
+
+// MemoryOf is the working memory after some exchanges.
+func MemoryOf(exchanges ...jig.Exchange) string {
+	m := newMemory(exchanges)
+	return m.note()
+}

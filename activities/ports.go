@@ -20,6 +20,8 @@ type Sessions interface {
 	BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *jig.Turn, error)
 	// Transcript returns the exchanges after pass `after`, oldest first, with calls and results as the rows have them.
 	Transcript(ctx context.Context, tenant, id string, after int) ([]jig.Exchange, error)
+	// OlderCalls returns the calls of passes up to through that succeeded, the latest first, at most limit.
+	OlderCalls(ctx context.Context, tenant, id string, through, limit int) ([]jig.Call, error)
 	// SaveTurn stores the model's answer under (session, pass) and adds its usage to the session; when there is one
 	// already, that one is returned and nothing changes.
 	SaveTurn(ctx context.Context, tenant, id string, pass int, turn jig.Turn) (jig.Turn, error)
@@ -260,11 +262,11 @@ type Composer interface {
 
 // Extractor reads what fills entities and works out what its runs do next.
 type Extractor interface {
-	// Begin says what a call that fills an entity runs, after a look at whether its principal may. Errors are the call's own:
-	// NOT_FOUND, NOT_PERMITTED, INVALID_INPUT; UNAVAILABLE when it cannot be found out now.
-	Begin(ctx context.Context, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error)
-	// Advance works out the next move, as Composer.Advance does, for the document of an entity type. The situation's input is
-	// that of the Extraction.
+	// Begin says what a call of a tool that fills entities runs, after a look at whether its principal may. Errors are the call's
+	// own: NOT_FOUND, NOT_PERMITTED, INVALID_INPUT; UNAVAILABLE when it cannot be found out now.
+	Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error)
+	// Advance works out the next move, as Composer.Advance does, for the document of an entity type; what fills many entities has
+	// no version and no document. The situation's input is that of the Extraction; of many entities, that of the call.
 	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.Facts, at jig.Situation) (jig.Move, error)
 }
 

@@ -371,7 +371,11 @@ func cutDown(c *jig.Completion) error {
 	}
 	c.Whole = whole
 	if len(r.Data) > jig.InlineBytes/2 {
-		cutData, err := json.Marshal(map[string]any{"truncated": true, "size": len(r.Data), "preview": cut(string(r.Data), 4096)})
+		preview := map[string]any{"truncated": true, "size": len(r.Data), "preview": cut(string(r.Data), 4096)}
+		if named := namedIn(r.Data); len(named) > 0 { // once, while the whole is at hand
+			preview[namedKey] = named
+		}
+		cutData, err := json.Marshal(preview)
 		if err != nil {
 			return jig.Errorf(jig.CodeInternal, "encoding the result of call %s: %w", c.CallID, err)
 		}

@@ -70,8 +70,12 @@ func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) 
 		request.Exchanges, err = a.wholeResults(ctx, session, exchanges)
 		return request, err
 	}
+	known, err := a.remember(ctx, session, exchanges)
+	if err != nil {
+		return jig.ModelRequest{}, err
+	}
 	exchanges = withInput(session, exchanges)
-	budget := limits.TokenBudget - tokens(len(request.System)) - toolTokens(request.Tools)
+	budget := limits.TokenBudget - tokens(len(request.System)) - toolTokens(request.Tools) - tokens(len(known.note()))
 	fitted, overflow := fit(session.ID, exchanges, budget)
 	if overflow > 0 {
 		through := exchanges[overflow-1].Pass
@@ -85,7 +89,7 @@ func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) 
 		session.Summary = summary
 		fitted = fitted[overflow:]
 	}
-	request.Exchanges = withTodo(session, withSummary(session, fitted))
+	request.Exchanges = withTodo(session, withMemory(known, withSummary(session, fitted)))
 	return request, nil
 }
 

@@ -1,0 +1,223 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/jig-run/jig"
+)
+
+const (
+	// maxRemembered is how many entities the working memory holds, and maxOfList how many a list in a result adds.
+	maxRemembered, maxOfList = 20, 3
+	// maxOlderCalls bounds the calls before the summary whose results are looked at.
+	maxOlderCalls = 200
+	// maxNamedID and maxNamedTitle are in bytes. An id that is longer is no id.
+	maxNamedID, maxNamedTitle = 128, 120
+	// namedKey holds, in the preview of a large result, what the whole of it names.
+	namedKey = "named"
+)
+
+// remembered is an entity that a call's result named.
+type remembered struct {
+	ID    string `json:"entity_id"`
+	Type  string `json:"type,omitempty"`
+	Title string `json:"title,omitempty"`
+	// Call and Tool are where it was named last.
+	Call string `json:"-"`
+	Tool string `json:"-"`
+}
+
+// namingKeys are where a result names entities, in the order in which they are taken. An object of a key with a kind is of
+// that kind unless it says another.
+func namingKeys() []struct{ key, kind string } {
+	return []struct{ key, kind string }{
+		{"entity", ""}, {"page", "page"}, {"post", "post"}, {"section", "section"}, {"image", "image"},
+		{"entities", ""}, {"pages", "page"}, {"matches", ""}, {"hits", ""},
+	}
+}
+
+// namedIn takes the entities out of a result's data: the object itself when it has an entity_id, the object under each key,
+// and the first of each list.
+func namedIn(data json.RawMessage) []remembered {
+	object := fieldsOf(data)
+	if object == nil {
+		return nil
+	}
+	var found []remembered
+	var kept []json.RawMessage
+	if _, short := object["truncated"]; short && json.Unmarshal(object[namedKey], &kept) == nil {
+		for _, one := range kept {
+			if e, ok := namedBy(fieldsOf(one), ""); ok {
+				found = append(found, e)
+			}
+		}
+		return found
+	}
+	if _, ok := object["entity_id"]; ok {
+		if e, ok := namedBy(object, ""); ok {
+			found = append(found, e)
+		}
+	}
+	for _, at := range namingKeys() {
+		var list []json.RawMessage
+		if json.Unmarshal(object[at.key], &list) != nil {
+			list = []json.RawMessage{object[at.key]}
+		}
+		for _, one := range list[:min(len(list), maxOfList)] {
+			if e, ok := namedBy(fieldsOf(one), at.kind); ok {
+				found = append(found, e)
+			}
+		}
+	}
+	return found
+}
+
+// fieldsOf are the fields of an object; nil when it is none.
+func fieldsOf(raw json.RawMessage) map[string]json.RawMessage {
+	var object map[string]json.RawMessage
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || json.Unmarshal(trimmed, &object) != nil {
+		return nil
+	}
+	return object
+}
+
+// namedBy reads an object as an entity: it has an id, and a title, a name or a path, without which entity_id alone will do.
+func namedBy(object map[string]json.RawMessage, kind string) (remembered, bool) {
+	e := remembered{ID: idIn(object["entity_id"]), Type: wordIn(object["type"], maxNamedID)}
+	known := e.ID != ""
+	if e.Type == "" {
+		e.Type = kind
+	}
+	for _, key := range []string{"id", kind + "_id"} {
+		if e.ID == "" {
+			e.ID = idIn(object[key])
+		}
+	}
+	for _, key := range []string{"title", "name", "path"} {
+		if e.Title == "" {
+			e.Title = wordIn(object[key], maxNamedTitle)
+		}
+	}
+	return e, e.ID != "" && (known || e.Title != "")
+}
+
+// idIn is an id: a text in one piece, or a whole number.
+func idIn(raw json.RawMessage) string {
+	var id string
+	var number int64
+	switch {
+	case json.Unmarshal(raw, &number) == nil && string(raw) != "null":
+		return string(raw)
+	case json.Unmarshal(raw, &id) != nil, len(id) > maxNamedID, strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }):
+		return ""
+	}
+	return id
+}
+
+// wordIn is a text on one line, cut to n bytes; "" when it is none.
+func wordIn(raw json.RawMessage, n int) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return ""
+	}
+	return cut(strings.Join(strings.Fields(text), " "), n)
+}
+
+// memory collects what calls named, the latest first.
+type memory struct {
+	list []remembered
+	// at are places in the list; -1 of what was deleted.
+	at map[string]int
+}
+
+func newMemory(exchanges []jig.Exchange) memory {
+	m := memory{at: map[string]int{}}
+	for _, x := range slices.Backward(exchanges) {
+		for _, c := range slices.Backward(x.Calls) {
+			m.add(c)
+		}
+	}
+	return m
+}
+
+func (m *memory) full() bool { return len(m.list) >= maxRemembered }
+
+// add takes in what a call's result names, after the calls that came later. What a later call named is not named anew, but a
+// type and a title that the later one left out are kept.
+func (m *memory) add(c jig.Call) {
+	if c.Result == nil || !c.Result.Success || c.Status == jig.CallDuplicate {
+		return
+	}
+	for _, e := range namedIn(c.Result.Data) {
+		e.Call, e.Tool = c.ID, c.Tool
+		asked := fieldsOf(c.Input) // a tool that creates an entity answers with its id
+		if e.Type == "" {
+			e.Type = wordIn(asked["type"], maxNamedID)
+		}
+		if e.Title == "" && idIn(fieldsOf(c.Result.Data)["entity_id"]) == e.ID {
+			e.Title = wordIn(asked["title"], maxNamedTitle)
+		}
+		key := e.ID
+		if !strings.HasPrefix(key, jig.EntityPrefix) { // other ids are those of their kind alone
+			key = e.Type + " " + e.ID
+		}
+		i, known := m.at[key]
+		switch {
+		case known && i >= 0 && m.list[i].Title == "":
+			m.list[i].Title = e.Title
+		case !known && strings.HasSuffix(c.Tool, ".delete"): // nothing to go on with, whatever earlier calls said
+			m.at[key] = -1
+		case !known && !m.full():
+			m.at[key] = len(m.list)
+			m.list = append(m.list, e)
+		}
+	}
+}
+
+// remember is the working memory of a session: what the exchanges name, then what calls before them did.
+func (a *Activities) remember(ctx context.Context, session jig.Session, exchanges []jig.Exchange) (memory, error) {
+	m := newMemory(exchanges)
+	if session.SummaryThrough == 0 || m.full() {
+		return m, nil
+	}
+	older, err := a.store.OlderCalls(ctx, session.Tenant, session.ID, session.SummaryThrough, maxOlderCalls)
+	for _, c := range older {
+		m.add(c)
+	}
+	return m, err
+}
+
+// note is the block of a prompt that shows the memory; "" when it is empty. Titles are quoted, for they are data.
+func (m *memory) note() string {
+	if len(m.list) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("Working memory: what results named, the latest first. The ids hold; read anew what may have changed.")
+	for _, e := range m.list {
+		fmt.Fprintf(&b, "\n- %s", e.ID)
+		if e.Type != "" {
+			b.WriteString(" " + e.Type)
+		}
+		if e.Title != "" {
+			fmt.Fprintf(&b, " %q", e.Title)
+		}
+		fmt.Fprintf(&b, " (%s %s)", e.Call, e.Tool)
+	}
+	return b.String()
+}
+
+// withMemory puts the working memory behind the exchanges, where its changes spoil no prompt cache.
+func withMemory(m memory, exchanges []jig.Exchange) []jig.Exchange {
+	note := m.note()
+	if note == "" {
+		return exchanges
+	}
+	return append(exchanges, jig.Exchange{Messages: []jig.Message{{Role: jig.RoleUser, Text: note}}})
+}

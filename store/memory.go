@@ -1,0 +1,25 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+// OlderCalls returns the calls of a session's passes up to one that succeeded, the latest first, at most limit; steps of
+// compositions are not among them.
+func (db *DB) OlderCalls(ctx context.Context, tenant, id string, through, limit int) ([]jig.Call, error) {
+	var rows []callRow
+	var status *string
+	err := db.once(ctx, tenant, func(t *tx) {
+		value(t.queue("SessionStatus", tenant, id), &status)
+		list(t.queue("CallsOlder", tenant, id, through, page(limit)), &rows)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if status == nil {
+		return nil, noSession(id)
+	}
+	return calls(rows)
+}
