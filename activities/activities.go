@@ -27,7 +27,8 @@ type Store interface {
 	Reviews
 }
 
-// Deps are what the activities work with. All are required but Runs (the sweeper is off without it) and Logger.
+// Deps are what the activities work with. All are required but Runs (the sweeper is off without it), Bundles (no tenant has any without it)
+// and Logger.
 type Deps struct {
 	Store       Store
 	Catalogue   Catalogue
@@ -42,6 +43,7 @@ type Deps struct {
 	Proofs      Proofs
 	GrantRules  GrantRules
 	Runs        Runs
+	Bundles     Bundles
 	// Logger gets one line for each failure that no event tells of; default slog.Default.
 	Logger *slog.Logger
 	// Now is the clock; default time.Now.
@@ -64,6 +66,7 @@ type Activities struct {
 	proofs      Proofs
 	grantRules  GrantRules
 	runs        Runs
+	bundles     Bundles
 	logger      *slog.Logger
 	now         func() time.Time
 }
@@ -79,7 +82,7 @@ func New(d Deps) *Activities {
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, agents: d.Agents, schemas: d.Schemas, tenants: d.Tenants, proofs: d.Proofs, grantRules: d.GrantRules,
-		runs: d.Runs, logger: d.Logger, now: d.Now,
+		runs: d.Runs, bundles: d.Bundles, logger: d.Logger, now: d.Now,
 	}
 }
 

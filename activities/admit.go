@@ -248,7 +248,7 @@ func (a *Activities) resolve(ctx context.Context, session jig.Session, asked jig
 		return tool, nil, err
 	}
 	if !ok {
-		return tool, a.noTool(asked.Name), nil
+		return tool, a.noTool(ctx, session.Tenant, asked.Name), nil
 	}
 	if refused := allowed(tool, session); refused != nil {
 		return tool, refused, nil

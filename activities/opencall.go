@@ -89,14 +89,16 @@ func (a *Activities) callee(ctx context.Context, in OpenCallInput) (jig.Tool, er
 		if err != nil {
 			return tool, err
 		}
-		if _, taken := a.catalogue.Tool(tool.Name); taken {
+		if _, taken, err := a.code(ctx, in.Tenant, tool.Name); err != nil {
+			return tool, err
+		} else if taken {
 			return tool, jig.Errorf(jig.CodeConflict, "there is a tool %s already", tool.Name).WithField("name").
 				WithHint("give the document another name")
 		}
 		return tool, a.store.KeepDocument(ctx, in.Tenant, DocumentSpec, tool.Name, tool.Version, body)
 	}
-	if tool, ok := a.catalogue.Tool(in.Tool); ok {
-		return tool, nil
+	if tool, ok, err := a.code(ctx, in.Tenant, in.Tool); ok || err != nil {
+		return tool, err
 	}
 	specs, err := a.specs(ctx, in.Tenant)
 	if err != nil {
@@ -107,7 +109,7 @@ func (a *Activities) callee(ctx context.Context, in OpenCallInput) (jig.Tool, er
 			return tool, nil
 		}
 	}
-	return jig.Tool{}, a.noTool(in.Tool)
+	return jig.Tool{}, a.noTool(ctx, in.Tenant, in.Tool)
 }
 
 // callInput assembles the input of a single call, and checks it before there is a session.

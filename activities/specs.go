@@ -78,10 +78,10 @@ func (c *contracts) put(key contractKey, found contract) {
 	c.known[key] = found
 }
 
-// tool finds a tool's contract: one in code, or a version of an execution spec. It is false when there is none.
+// tool finds a tool's contract: one in code that the tenant sees, or a version of an execution spec. It is false when there is none.
 func (a *Activities) tool(ctx context.Context, tenant, name, version string) (jig.Tool, bool, error) {
-	if tool, ok := a.catalogue.Tool(name); ok {
-		return tool, true, nil
+	if tool, ok, err := a.code(ctx, tenant, name); ok || err != nil {
+		return tool, ok, err
 	}
 	if version == "" {
 		return jig.Tool{}, false, nil
@@ -137,13 +137,20 @@ func (a *Activities) specs(ctx context.Context, tenant string) ([]jig.Tool, erro
 
 // tools are all tools that a tenant may see, those in code and execution specs, sorted by name. Code wins over a spec of its name.
 func (a *Activities) tools(ctx context.Context, tenant string) ([]jig.Tool, error) {
-	list := a.catalogue.Tools()
+	list, err := a.codes(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
 	specs, err := a.specs(ctx, tenant)
 	if err != nil || len(specs) == 0 {
 		return list, err
 	}
+	taken := make(map[string]bool, len(list))
+	for _, tool := range list {
+		taken[tool.Name] = true
+	}
 	for _, tool := range specs {
-		if _, taken := a.catalogue.Tool(tool.Name); !taken {
+		if !taken[tool.Name] {
 			list = append(list, tool)
 		}
 	}
@@ -157,9 +164,4 @@ func (a *Activities) validate(tool jig.Tool, input []byte) error {
 		return a.schemas.Validate(tool.InputSchema, input)
 	}
 	return a.catalogue.Validate(tool.Name, input)
-}
-
-// noTool is the error for a name that no tool has, with the nearest one as a hint.
-func (a *Activities) noTool(name string) *jig.Error {
-	return jig.AsError(a.catalogue.Validate(name, nil))
 }

@@ -1,0 +1,93 @@
+package activities
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jig-run/jig"
+)
+
+// Bundles tells which bundles tenants have: what belongs to one is not there for a tenant without it.
+type Bundles interface {
+	// BundleNames lists the bundles that a tenant has, at most a second old.
+	BundleNames(ctx context.Context, tenant string) ([]string, error)
+	// Suggest is the hint for a name that is not among the names that there are: the nearest of them.
+	Suggest(name string, names []string) string
+}
+
+// sees reports whether a tool in code is there for a tenant.
+func (a *Activities) sees(ctx context.Context, tenant string, tool jig.Tool) (bool, error) {
+	if len(tool.Tenants) > 0 && !slices.Contains(tool.Tenants, tenant) {
+		return false, nil
+	}
+	if tool.Bundle == "" {
+		return true, nil
+	}
+	installed, err := a.bundleNames(ctx, tenant)
+	return slices.Contains(installed, tool.Bundle), err
+}
+
+func (a *Activities) bundleNames(ctx context.Context, tenant string) ([]string, error) {
+	if a.bundles == nil {
+		return nil, nil
+	}
+	return a.bundles.BundleNames(ctx, tenant)
+}
+
+// code finds a tool in code that the tenant sees.
+func (a *Activities) code(ctx context.Context, tenant, name string) (jig.Tool, bool, error) {
+	tool, ok := a.catalogue.Tool(name)
+	if !ok {
+		return jig.Tool{}, false, nil
+	}
+	if seen, err := a.sees(ctx, tenant, tool); !seen || err != nil {
+		return jig.Tool{}, false, err
+	}
+	return tool, true, nil
+}
+
+// codes are the tools in code that a tenant sees, sorted by name.
+func (a *Activities) codes(ctx context.Context, tenant string) ([]jig.Tool, error) {
+	all := a.catalogue.Tools()
+	list := make([]jig.Tool, 0, len(all))
+	for _, tool := range all {
+		seen, err := a.sees(ctx, tenant, tool)
+		if err != nil {
+			return nil, err
+		}
+		if seen {
+			list = append(list, tool)
+		}
+	}
+	return list, nil
+}
+
+// hidden refuses a tool in code that the tenant does not see, in the words for a name that nobody has; nil when it sees it.
+func (a *Activities) hidden(ctx context.Context, tenant string, tool jig.Tool) (*jig.Error, error) {
+	if seen, err := a.sees(ctx, tenant, tool); seen || err != nil {
+		return nil, err
+	}
+	return a.noTool(ctx, tenant, tool.Name), nil
+}
+
+// maxNamed bounds how much of a name is repeated.
+const maxNamed = 80
+
+// noTool is the error for a name that no tool of the tenant has. Its hint names tools that the tenant sees, and no others.
+func (a *Activities) noTool(ctx context.Context, tenant, name string) *jig.Error {
+	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", cut(name, maxNamed))
+	e.Hint = "see the catalogue for the tools there are"
+	e.NotExecuted = true
+	if a.bundles == nil {
+		return e
+	}
+	tools, err := a.tools(ctx, tenant)
+	if err != nil { // a hint is worth no failure
+		return e
+	}
+	names := make([]string, len(tools))
+	for i, tool := range tools {
+		names[i] = tool.Name
+	}
+	return e.WithHint(a.bundles.Suggest(name, names))
+}
