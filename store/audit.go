@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -15,6 +16,8 @@ const (
 	auditBytes = 64 << 10
 	// auditRows is how many rows one read returns at most.
 	auditRows = 1000
+	// violationBytes bounds an id that was tried: it is whatever somebody sent.
+	violationBytes = 256
 )
 
 // audit queues a row of the tenant's chain. The chain stays locked until the transaction ends, so it is the last lock that a
@@ -86,6 +89,52 @@ func shortenAudit(e *jig.AuditEntry, room int) {
 		shown.Input, shown.Truncated = preview(shown.Input)
 	}
 	e.Shown = shown
+}
+
+// RecordViolation writes into the audit of the caller's own tenant that a call tried to reach what is another tenant's: a row for
+// each id, once for each call, whatever the number of its attempts. Without a session each time makes a row.
+func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := jig.CheckTenant(by.Tenant); err != nil {
+		return err
+	}
+	session, call := text(by.SessionID), text(by.CallID)
+	return db.transact(ctx, by.Tenant, func(t *tx) error {
+		var known []string
+		var tool *string
+		if session != "" {
+			t.queue("Serialize", strings.Join([]string{"jig violations", by.Tenant, session, call}, " "))
+			column(t.queue("AuditEntriesOfCall", by.Tenant, session, call, string(jig.AuditViolation)), &known)
+			value(t.queue("CallTool", by.Tenant, session, call), &tool)
+			if err := t.flush(ctx); err != nil {
+				return err
+			}
+		}
+		e := jig.AuditEntry{
+			Kind: jig.AuditViolation, By: by.Principal.ID, Claimed: by.Principal.Claimed, SessionID: by.SessionID, Call: by.CallID,
+			Reason: jig.ReasonIDORViolation,
+		}
+		if tool != nil {
+			e.Tool = *tool
+		}
+		told := map[string]bool{}
+		for _, entry := range known {
+			var before jig.AuditEntry
+			if err := json.Unmarshal([]byte(entry), &before); err == nil {
+				told[before.Subject] = true
+			}
+		}
+		l := &log{}
+		for _, id := range ids {
+			if e.Subject = cut(text(id), violationBytes); !told[e.Subject] {
+				told[e.Subject] = true
+				l.audits = append(l.audits, e)
+			}
+		}
+		return t.finish(ctx, l, by.SessionID)
+	})
 }
 
 // AuditRows returns at most limit rows (1000 when it is 0 or more) of a tenant's chain after row n, in their order.

@@ -8,7 +8,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// PutDocument stores a document's version and makes it the current one. The reserved tenant's documents are written by the
+// PutDocument stores a document's version and makes it the current one, which is the tenant's own even when a bundle brought it
+// before. The reserved tenant's documents are written by the
 // owner of the tables alone.
 func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
 	if err := mayWriteDocuments(tenant); err != nil {
@@ -37,17 +38,25 @@ func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, kind, nam
 		}
 		l := &log{}
 		if before == nil || *before != version {
-			e := jig.AuditEntry{
-				Kind: jig.AuditDocument, By: by.Principal.ID, Claimed: by.Principal.Claimed, SessionID: by.SessionID, Call: by.CallID,
-				Subject: kind + "/" + name + "@" + version,
-			}
+			reason := ""
 			if before != nil {
-				e.Reason = "in place of " + *before
+				reason = inPlaceOf + *before
 			}
-			l.audits = append(l.audits, e)
+			l.audits = append(l.audits, audited(by, jig.AuditDocument, subjectOf(jig.DocumentVersion{Kind: kind, Name: name, Version: version}), reason))
 		}
 		return t.finish(ctx, l, by.SessionID)
 	})
+}
+
+// inPlaceOf begins the reason of an audit row that names what was there before.
+const inPlaceOf = "in place of "
+
+// audited is an audit row of what a call did to something that outlives its session.
+func audited(by jig.Invocation, kind jig.AuditKind, subject, reason string) jig.AuditEntry {
+	return jig.AuditEntry{
+		Kind: kind, By: by.Principal.ID, Claimed: by.Principal.Claimed, SessionID: by.SessionID, Call: by.CallID,
+		Subject: subject, Reason: reason,
+	}
 }
 
 // KeepDocument stores a document's version without making it the current one; one that is there is left alone, current or not.

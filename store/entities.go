@@ -21,6 +21,8 @@ type entityRow struct {
 	Content     []byte
 	Provenance  []byte
 	Revision    int64
+	SessionID   string
+	CallID      string
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
@@ -28,7 +30,7 @@ type entityRow struct {
 func (r *entityRow) entity() (jig.Entity, error) {
 	e := jig.Entity{
 		Tenant: r.TenantID, ID: r.EntityID, Type: r.Type, TypeVersion: r.TypeVersion, Title: r.Title, Content: r.Content,
-		Revision: r.Revision, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		Revision: r.Revision, SessionID: r.SessionID, Call: r.CallID, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 	err := decode(r.Provenance, &e.Provenance)
 	if len(e.Provenance) == 0 {
@@ -52,7 +54,8 @@ func noEntity(id string) *jig.Error {
 	return jig.Errorf(jig.CodeNotFound, "there is no entity %q", text(id)).WithField("entity_id")
 }
 
-// CreateEntity stores an entity under an id of the store's choice, with its relations and workspaces. With a key that was
+// CreateEntity stores an entity under an id of the store's choice, with its relations, its workspaces and the call that is to
+// fill it, if any. With a key that was
 // used before it changes nothing and returns what was made then (created is false), CONFLICT when that is of another type.
 // NOT_FOUND names a relation's end that is not there.
 func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, created bool, err error) {
@@ -77,7 +80,7 @@ func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, 
 		id := jig.NewEntityID()
 		t.queue("TenantEnsure", n.Tenant)
 		first(t.queue("EntityInsert", n.Tenant, id, text(n.Type), text(n.TypeVersion), text(n.Title), content, provenance,
-			text(n.Bundle), text(n.Key)), &row)
+			text(n.Bundle), text(n.Key), text(n.SessionID), text(n.Call)), &row)
 		first(t.queue("EntityByKey", n.Tenant, text(n.Key)), &have)
 		if len(ends) > 0 {
 			affected(t.queue("RelationsPut", n.Tenant, id, names, ends), &related)

@@ -63,38 +63,72 @@ func (db *DB) Unrelate(ctx context.Context, tenant string, r jig.Relation) (bool
 // not positive, jig.MaxConnectedDepth when it is more), the nearest first and without the one itself; at most
 // jig.MaxConnected. With a workspace, only entities of it are found and passed through. NOT_FOUND when the entity is not there.
 func (db *DB) Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error) {
-	depth = min(max(depth, 1), jig.MaxConnectedDepth)
-	id, workspace = text(id), text(workspace)
 	var found []string
-	err := db.transact(ctx, tenant, func(t *tx) error {
-		var start *string
-		found = nil
-		value(t.queue("EntityPatchKey", tenant, id), &start) // null for none
-		if err := t.flush(ctx); err != nil {
-			return err
-		}
-		if start == nil {
-			return noEntity(id)
-		}
-		seen, edge := map[string]bool{id: true}, []string{id}
-		for step := 0; step < depth && len(edge) > 0; step++ {
-			var next []string
-			column(t.queue("EntityNeighbours", tenant, edge, workspace), &next)
-			if err := t.flush(ctx); err != nil {
-				return err
-			}
-			edge = slices.DeleteFunc(next, func(id string) bool { return seen[id] })
-			for _, id := range edge {
-				seen[id] = true
-			}
-			if found = append(found, edge...); len(found) >= jig.MaxConnected {
-				found = found[:jig.MaxConnected]
-				return nil
-			}
-		}
-		return nil
+	err := db.transact(ctx, tenant, func(t *tx) (err error) {
+		found, err = t.reach(ctx, id, depth, workspace)
+		return err
 	})
 	return found, err
+}
+
+// ConnectedEntities returns what Connected finds of some types (of all when there is none), without contents: the tenant, the
+// id, the type and the title alone, at most so many (jig.MaxConnected when limit is not positive).
+func (db *DB) ConnectedEntities(
+	ctx context.Context, tenant, id string, depth int, types []string, workspace string, limit int,
+) ([]jig.Entity, error) {
+	if limit <= 0 {
+		limit = jig.MaxConnected
+	}
+	type brief struct{ EntityID, Type, Title string }
+	var rows []brief
+	err := db.transact(ctx, tenant, func(t *tx) error {
+		rows = nil
+		ids, err := t.reach(ctx, id, depth, workspace)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		list(t.queue("EntitiesBrief", tenant, ids, texts(types), limit), &rows)
+		return t.flush(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]jig.Entity, len(rows))
+	for i, r := range rows {
+		found[i] = jig.Entity{Tenant: tenant, ID: r.EntityID, Type: r.Type, Title: r.Title}
+	}
+	return found, nil
+}
+
+// reach is Connected within a transaction.
+func (t *tx) reach(ctx context.Context, id string, depth int, workspace string) ([]string, error) {
+	depth = min(max(depth, 1), jig.MaxConnectedDepth)
+	id, workspace = text(id), text(workspace)
+	var start *string
+	value(t.queue("EntityPatchKey", t.tenant, id), &start) // null for none
+	if err := t.flush(ctx); err != nil {
+		return nil, err
+	}
+	if start == nil {
+		return nil, noEntity(id)
+	}
+	var found []string
+	seen, edge := map[string]bool{id: true}, []string{id}
+	for step := 0; step < depth && len(edge) > 0; step++ {
+		var next []string
+		column(t.queue("EntityNeighbours", t.tenant, edge, workspace), &next)
+		if err := t.flush(ctx); err != nil {
+			return nil, err
+		}
+		edge = slices.DeleteFunc(next, func(id string) bool { return seen[id] })
+		for _, id := range edge {
+			seen[id] = true
+		}
+		if found = append(found, edge...); len(found) >= jig.MaxConnected {
+			return found[:jig.MaxConnected], nil
+		}
+	}
+	return found, nil
 }
 
 // AddToWorkspace makes entities a part of a workspace, which is there from its first entity on. NOT_FOUND names an entity

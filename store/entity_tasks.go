@@ -25,6 +25,31 @@ func (db *DB) EntityTasks(ctx context.Context, tenant, id string) (map[string]js
 	return ended, err
 }
 
+// progressRow is the row of the query EntityProgress.
+type progressRow struct {
+	entityRow
+
+	Tasks []string
+	Ended [][]byte
+}
+
+// EntityProgress returns an entity and what EntityTasks says of it, both as of one moment; NOT_FOUND when it is not there.
+func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (jig.Entity, map[string]json.RawMessage, error) {
+	var row *progressRow
+	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityProgress", tenant, text(id)), &row) }); err != nil {
+		return jig.Entity{}, nil, err
+	}
+	if row == nil {
+		return jig.Entity{}, nil, noEntity(id)
+	}
+	ended := make(map[string]json.RawMessage, len(row.Tasks))
+	for i, name := range row.Tasks {
+		ended[name] = row.Ended[i]
+	}
+	e, err := row.entity()
+	return e, ended, err
+}
+
 // Sources returns some entities, those that are there, and their texts, the oldest first, with hashes of what they hold. The
 // first texts come with their bodies, at most so many bytes together; none when that is 0.
 func (db *DB) Sources(ctx context.Context, tenant string, ids []string, bytes int) (jig.Sources, error) {

@@ -15,6 +15,7 @@ type frameRow struct {
 	Kind           string
 	Name           string
 	Version        string
+	EntityID       string
 	Fence          int
 	State          []byte
 	Revision       int64
@@ -34,7 +35,7 @@ type receivedRow struct {
 func (r *frameRow) frame(received []receivedRow) (jig.Frame, error) {
 	f := jig.Frame{
 		Tenant: r.TenantID, SessionID: r.SessionID, CallID: r.CallID, Kind: r.Kind, Name: r.Name, Version: r.Version,
-		Fence: r.Fence, State: r.State, Revision: r.Revision, Done: r.Done, ResultArtifact: r.ResultArtifact,
+		Entity: r.EntityID, Fence: r.Fence, State: r.State, Revision: r.Revision, Done: r.Done, ResultArtifact: r.ResultArtifact,
 	}
 	for _, e := range received {
 		f.Received = append(f.Received, jig.ReceivedEvent{ID: e.N, Name: e.Name, Data: e.Data, By: e.By})
@@ -50,13 +51,15 @@ func (t *tx) frameRead(id, callID string, row **frameRow, received *[]receivedRo
 }
 
 // BeginFrame stores a composition that begins, for a call that is there and open (NOT_FOUND, CONFLICT); one that is there
-// already is returned as it stands, with the higher of both fences: a later attempt at the call takes it over.
+// already is returned as it stands, with the higher of both fences: a later attempt at the call takes it over. The entity that
+// it fills names its session and call from the moment in which it begins.
 func (db *DB) BeginFrame(ctx context.Context, f jig.Frame) (jig.Frame, error) {
 	var row *frameRow
 	var received []receivedRow
 	err := db.once(ctx, f.Tenant, func(t *tx) {
 		t.queue("FrameTakeOver", f.Tenant, f.SessionID, f.CallID, f.Fence)
-		t.queue("FrameInsert", f.Tenant, f.SessionID, f.CallID, text(f.Kind), text(f.Name), text(f.Version), f.Fence, []byte(f.State))
+		t.queue("FrameInsert", f.Tenant, f.SessionID, f.CallID, text(f.Kind), text(f.Name), text(f.Version), f.Fence, []byte(f.State),
+			text(f.Entity))
 		t.frameRead(f.SessionID, f.CallID, &row, &received)
 	})
 	if err != nil {

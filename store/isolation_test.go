@@ -45,6 +45,8 @@ func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	require.NoError(t, err)
 	by := jig.Invocation{Tenant: w.tenant, SessionID: w.session, CallID: "1.1"}
 	require.NoError(t, w.RegisterDocument(t.Context(), by, "agent", "secret", "v1", []byte("secret")))
+	_, err = w.InstallBundle(t.Context(), by, bundleOf("secret", "1.0.0", nil, "agent/secret-of-bundle@v1"))
+	require.NoError(t, err)
 	require.NoError(t, w.PutGrant(t.Context(), jig.Grant{
 		Tenant: w.tenant, ID: "grt_secret", Tool: "secret", When: "true", MaxUses: 1, ExpiresAt: time.Now().Add(time.Hour), By: []string{"ana"},
 	}))
@@ -131,6 +133,11 @@ func TestTenantsAreKeptApart(t *testing.T) {
 				Values: map[string]json.RawMessage{"x": []byte(`1`)},
 			})
 		},
+		"Document of a bundle": func() error { _, err := w.Document(ctx, thief, "agent", "secret-of-bundle"); return err },
+		"RemoveBundle": func() error {
+			_, err := w.RemoveBundle(ctx, jig.Invocation{Tenant: thief}, "secret")
+			return err
+		},
 		"Receive": func() error { _, err := w.Receive(ctx, thief, id, "x", jig.ReceivedEvent{Name: "x"}); return err },
 	} {
 		err := try()
@@ -164,6 +171,12 @@ func TestTenantsAreKeptApart(t *testing.T) {
 	current, err := w.CurrentDocuments(ctx, thief, "agent")
 	require.NoError(t, err)
 	require.Empty(t, current)
+	bundles, err := w.Bundles(ctx, thief)
+	require.NoError(t, err)
+	require.Empty(t, bundles)
+	bundleNames, err := w.BundleNames(ctx, thief)
+	require.NoError(t, err)
+	require.Empty(t, bundleNames)
 	waiting, _, err := w.PendingApprovals(ctx, thief, "", 0)
 	require.NoError(t, err)
 	require.Empty(t, waiting)
@@ -192,7 +205,7 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 	tables := []string{
 		"tenants", "sessions", "messages", "turns", "pass_ends", "events", "calls", "approvals", "decisions", "artifacts",
 		"artifact_chunks", "documents", "frames", "frame_values", "received", "received_consumed",
-		"grants", "pauses", "notices", "notice_deliveries", "audit", "audit_heads",
+		"grants", "pauses", "notices", "notice_deliveries", "audit", "audit_heads", "bundles",
 	}
 	count := func(tx pgx.Tx, table string) (n int) {
 		require.NoError(t, tx.QueryRow(t.Context(), "select count(*) from "+table+" where tenant_id <> '_global'").Scan(&n), table)
@@ -218,6 +231,7 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 	}
 	for sql, state := range map[string]string{
 		"delete from sessions":                                                      "42501",
+		"delete from bundles":                                                       "42501",
 		"delete from frames":                                                        "42501",
 		"update received set by = 'me'":                                             "42501",
 		"update frames set tenant_id = 'another'":                                   "42501",

@@ -154,10 +154,10 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 		"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, documents, " +
 			"frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries" + to,
 		"grant update on sessions, calls, approvals, frames, frame_values, grants, pauses, notices, notice_deliveries" + to,
-		"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks" + to,
+		"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,
 		"grant select on audit, audit_heads" + to,
 		"grant update (size) on artifacts" + to,
-		"grant update (current) on documents" + to,
+		"grant update (current, bundle) on documents" + to,
 		"grant select on " + versionTable + to,
 		"grant execute on function jig_live_sessions(integer), jig_last_seqs(text[], text[]), jig_prune(timestamptz), jig_erase(), " +
 			"jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval), " +

@@ -33,6 +33,7 @@ var exports = [...]struct{ query, name string }{
 	{"ExportArtifacts", "artifact"},
 	{"ExportArtifactChunks", "artifact_chunk"},
 	{"ExportDocuments", "document"},
+	{"ExportBundles", "bundle"},
 	{"ExportEntities", "entity"},
 	{"ExportEntityTasks", "entity_task"},
 	{"ExportRelations", "relation"},

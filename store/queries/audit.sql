@@ -18,3 +18,6 @@ from audit where tenant_id = $1 and n > $2 and {{audit_between}} and session_id 
 
 -- name: AuditHead
 select n, encode(hash, 'hex') as hash from audit_heads where tenant_id = $1
+
+-- name: AuditEntriesOfCall
+select entry from audit where tenant_id = $1 and session_id = $2 and session_id <> '' and call_id = $3 and kind = $4 order by n

@@ -1,9 +1,10 @@
 -- fragment: entity
-e.tenant_id, e.entity_id, e.type, e.type_version, e.title, e.content, e.provenance, e.revision, e.created_at, e.updated_at
+e.tenant_id, e.entity_id, e.type, e.type_version, e.title, e.content, e.provenance, e.revision, e.session_id, e.call_id,
+    e.created_at, e.updated_at
 
 -- name: EntityInsert
-insert into entities as e (tenant_id, entity_id, type, type_version, title, content, provenance, bundle, key)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+insert into entities as e (tenant_id, entity_id, type, type_version, title, content, provenance, bundle, key, session_id, call_id)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 on conflict (tenant_id, key) where key <> '' do nothing
 returning {{entity}}
 
@@ -106,6 +107,13 @@ where n.tenant_id = $1 and n.deleted_at is null and n.entity_id in (
         select from workspaces w where w.tenant_id = $1 and w.workspace = $3 and w.entity_id = n.entity_id and w.removed_at is null))
 order by n.entity_id collate "C"
 
+-- name: EntitiesBrief
+-- Without their contents, those of some types (of all when there is none), in the order of the ids.
+select e.entity_id, e.type, e.title from unnest($2::text[]) with ordinality as q(entity_id, n)
+join entities e on e.tenant_id = $1 and e.entity_id = q.entity_id and e.deleted_at is null
+where cardinality($3::text[]) = 0 or e.type = any($3)
+order by q.n limit $4
+
 -- name: WorkspaceAdd
 insert into workspaces (tenant_id, workspace, entity_id)
 select $1, w.name, e.entity_id from unnest($2::text[]) as w(name)
@@ -181,6 +189,13 @@ on conflict (tenant_id, entity_id, task) do update set ended = excluded.ended, u
 
 -- name: EntityTasksGet
 select k.task, k.ended from entity_tasks k where k.tenant_id = $1 and k.entity_id = $2
+
+-- name: EntityProgress
+-- An entity and how its tasks ended, as of one moment.
+select {{entity}},
+    array(select k.task from entity_tasks k where k.tenant_id = $1 and k.entity_id = $2 order by k.task) as tasks,
+    array(select k.ended from entity_tasks k where k.tenant_id = $1 and k.entity_id = $2 order by k.task) as ended
+from entities e where e.tenant_id = $1 and e.entity_id = $2 and e.deleted_at is null
 
 -- name: SourceEntities
 select e.entity_id as id, e.type, encode(sha256(convert_to(json_build_array(e.title, e.content)::text, 'UTF8')), 'hex') as hash

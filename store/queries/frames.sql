@@ -4,16 +4,20 @@ update frames f set fence = $4, updated_at = clock_timestamp()
 where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and f.fence < $4 and not f.done
 
 -- name: FrameInsert
--- Begins a composition once, for a call that has no result yet.
-insert into frames (tenant_id, session_id, call_id, kind, name, version, fence, state, received_before)
-select $1, $2, $3, $4, $5, $6, $7, $8,
-    coalesce((select max(r.n) from received r where r.tenant_id = $1 and r.session_id = $2), 0)
-from calls c
-where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.result is null
-on conflict do nothing
+-- Begins a composition once, for a call that has no result yet; the entity that it fills knows it from then on.
+with f as (
+    insert into frames (tenant_id, session_id, call_id, kind, name, version, fence, state, entity_id, received_before)
+    select $1, $2, $3, $4, $5, $6, $7, $8, $9,
+        coalesce((select max(r.n) from received r where r.tenant_id = $1 and r.session_id = $2), 0)
+    from calls c
+    where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.result is null
+    on conflict do nothing returning entity_id
+)
+update entities e set session_id = $2, call_id = $3
+from f where f.entity_id <> '' and e.tenant_id = $1 and e.entity_id = f.entity_id and e.deleted_at is null
 
 -- name: FrameGet
-select f.tenant_id, f.session_id, f.call_id, f.kind, f.name, f.version, f.fence, f.state, f.revision, f.done, f.result, f.result_artifact
+select f.tenant_id, f.session_id, f.call_id, f.kind, f.name, f.version, f.entity_id, f.fence, f.state, f.revision, f.done, f.result, f.result_artifact
 from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3
 
 -- name: FrameReceived

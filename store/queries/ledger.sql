@@ -169,3 +169,6 @@ with q as (
     from n, r
 )
 select r.call_id, n.last_seq from r, n
+
+-- name: CallTool
+select c.tool from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3

@@ -82,6 +82,9 @@ select to_json(t)::text from artifact_chunks t where t.tenant_id = $1 order by t
 -- name: ExportDocuments
 select to_json(t)::text from documents t where t.tenant_id = $1 order by t.kind, t.name, t.created_at
 
+-- name: ExportBundles
+select to_json(t)::text from bundles t where t.tenant_id = $1 order by t.name
+
 -- name: ExportEntities
 select (to_jsonb(t) - 'words')::text from entities t where t.tenant_id = $1 order by t.entity_id
 

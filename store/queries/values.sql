@@ -32,8 +32,9 @@ update documents d set current = false
 where d.tenant_id = $1 and d.kind = $2 and d.name = $3 and d.current and d.version <> $4
 
 -- name: DocumentPut
+-- It is the tenant's own from now on.
 insert into documents (tenant_id, kind, name, version, body, current) values ($1, $2, $3, $4, $5, true)
-on conflict (tenant_id, kind, name, version) do update set current = true
+on conflict (tenant_id, kind, name, version) do update set current = true, bundle = ''
 
 -- name: DocumentVersion
 select d.version from documents d where d.tenant_id = $1 and d.kind = $2 and d.name = $3 and d.current

@@ -1,0 +1,231 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// documentKey is a document, whatever its version.
+type documentKey struct{ kind, name string }
+
+func keyOf(d jig.DocumentVersion) documentKey { return documentKey{d.Kind, d.Name} }
+
+func (k documentKey) String() string { return k.kind + "/" + k.name }
+
+func (k documentKey) compare(other documentKey) int {
+	return cmp.Or(strings.Compare(k.kind, other.kind), strings.Compare(k.name, other.name))
+}
+
+// heldDocument is the current version of a document and the bundle that made it so; none when it is the tenant's own.
+type heldDocument struct{ Kind, Name, Version, Bundle string }
+
+func (h heldDocument) document() jig.DocumentVersion {
+	return jig.DocumentVersion{Kind: h.Kind, Name: h.Name, Version: h.Version}
+}
+
+// shelf is what a tenant has of bundles, as seen from the one with a name.
+type shelf struct {
+	name string
+	// before is the bundle of that name as it is installed; nil when it is not.
+	before *jig.Bundle
+	// others are the tenant's other bundles, sorted by name.
+	others []jig.Bundle
+	// current are the documents that the bundle has, or is to have, as they stand.
+	current map[documentKey]heldDocument
+}
+
+// bundlePlan is what becomes of documents when a bundle comes or goes.
+type bundlePlan struct {
+	// put become current and the bundle's, retired stop being current, given become current and another bundle's.
+	put     []jig.StoredDocument
+	retired []jig.DocumentVersion
+	given   []heldDocument
+	// removed are those that are out of use from now on.
+	removed []jig.DocumentVersion
+	// before are the versions that were current.
+	before map[documentKey]heldDocument
+}
+
+func (s *shelf) version() string {
+	if s.before == nil {
+		return ""
+	}
+	return s.before.Version
+}
+
+// had returns the version of a document that the installed bundle brought; empty when it has none.
+func (s *shelf) had(key documentKey) string {
+	if s.before == nil {
+		return ""
+	}
+	return versionIn(*s.before, key)
+}
+
+func versionIn(b jig.Bundle, key documentKey) string {
+	for _, d := range b.Documents {
+		if keyOf(d) == key {
+			return d.Version
+		}
+	}
+	return ""
+}
+
+// replaced lists the documents of the installed bundle that the tenant has its own versions of, which b would put aside.
+func (s *shelf) replaced(b jig.BundleInstall) []string {
+	var list []string
+	for _, d := range b.Documents {
+		key := keyOf(d.DocumentVersion)
+		have, there := s.current[key]
+		had := s.had(key)
+		if there && have.Bundle == "" && had != "" && have.Version != had && have.Version != d.Version {
+			list = append(list, key.String())
+		}
+	}
+	return list
+}
+
+// taken lists the documents of b that are somebody else's in another version, and whose they are.
+func (s *shelf) taken(b jig.BundleInstall) []string {
+	var list []string
+	for _, d := range b.Documents {
+		key := keyOf(d.DocumentVersion)
+		have, there := s.current[key]
+		if there && have.Version == d.Version {
+			continue
+		}
+		other := slices.IndexFunc(s.others, func(o jig.Bundle) bool {
+			v := versionIn(o, key)
+			return v != "" && v != d.Version
+		})
+		switch {
+		case other >= 0:
+			list = append(list, key.String()+" (of the bundle "+s.others[other].Name+")")
+		case there && have.Bundle == "" && s.had(key) == "":
+			list = append(list, key.String()+" (the tenant's own)")
+		}
+	}
+	return list
+}
+
+// requiring lists the other bundles that require one.
+func (s *shelf) requiring(name string) []string {
+	var list []string
+	for _, o := range s.others {
+		if slices.Contains(o.Requires, name) {
+			list = append(list, o.Name)
+		}
+	}
+	return list
+}
+
+// refuse says why a bundle cannot be installed; nil when it can.
+func (s *shelf) refuse(b jig.BundleInstall, replaced []string) error {
+	have := ""
+	if s.before != nil {
+		have = s.before.Hash
+	}
+	var missing []string
+	for _, name := range b.Requires {
+		if !slices.ContainsFunc(s.others, func(o jig.Bundle) bool { return o.Name == name }) {
+			missing = append(missing, name)
+		}
+	}
+	taken := s.taken(b)
+	switch {
+	case have != b.Over:
+		return jig.Errorf(jig.CodeConflict, "the bundle %q was changed by somebody else at the same time", b.Name).
+			WithReason("bundle_changed").WithHint("try again")
+	case len(missing) > 0:
+		return jig.Errorf(jig.CodeInvalidInput, "the bundle %q requires bundles that are not installed: %s", b.Name, strings.Join(missing, ", ")).
+			WithField("requires").WithReason(jig.ReasonBundleNotInstalled).WithHint("install them first")
+	case len(taken) > 0:
+		return jig.Errorf(jig.CodeConflict, "documents of the bundle %q are there already and belong to others: %s", b.Name, strings.Join(taken, ", ")).
+			WithField("documents").WithReason("document_taken").WithHint("give the bundle's documents other names")
+	case len(replaced) > 0 && !b.Replace:
+		return jig.Errorf(jig.CodeConflict, "the tenant has its own versions of documents of the bundle %q: %s", b.Name, strings.Join(replaced, ", ")).
+			WithField("replace").WithReason("document_changed").WithHint("set replace: true to put the bundle's in their place")
+	}
+	return nil
+}
+
+// install plans how the documents of a bundle, which was not refused, take their places.
+func (s *shelf) install(b jig.BundleInstall) *bundlePlan {
+	var gone []jig.DocumentVersion
+	if s.before != nil {
+		for _, d := range s.before.Documents {
+			if !slices.ContainsFunc(b.Documents, func(n jig.StoredDocument) bool { return keyOf(n.DocumentVersion) == keyOf(d) }) {
+				gone = append(gone, d)
+			}
+		}
+	}
+	p := s.giveUp(gone)
+	for _, d := range b.Documents {
+		have, there := s.current[keyOf(d.DocumentVersion)]
+		if there && have.Version == d.Version && have.Bundle != "" {
+			continue // the bundle's already, or shared with the one whose it is
+		}
+		if there && have.Version != d.Version {
+			p.retired = append(p.retired, have.document())
+		}
+		p.put = append(p.put, d)
+	}
+	return p
+}
+
+// giveUp plans what becomes of documents that the bundle does not have any more: those that are still its own go to another bundle
+// that brought them too, else out of use.
+func (s *shelf) giveUp(documents []jig.DocumentVersion) *bundlePlan {
+	p := &bundlePlan{before: s.current}
+	for _, d := range documents {
+		key := keyOf(d)
+		have, there := s.current[key]
+		if !there || have.Bundle != s.name {
+			continue
+		}
+		heir := heldDocument{Kind: d.Kind, Name: d.Name}
+		for _, o := range s.others {
+			if heir.Version = versionIn(o, key); heir.Version != "" {
+				heir.Bundle = o.Name
+				break
+			}
+		}
+		if heir.Version != have.Version {
+			p.retired = append(p.retired, have.document())
+		}
+		if heir.Version == "" {
+			p.removed = append(p.removed, have.document())
+		} else {
+			p.given = append(p.given, heir)
+		}
+	}
+	return p
+}
+
+// audits are the rows that tell of current versions that changed.
+func (p *bundlePlan) audits(by jig.Invocation) []jig.AuditEntry {
+	var rows []jig.AuditEntry
+	change := func(d jig.DocumentVersion) {
+		have, there := p.before[keyOf(d)]
+		switch {
+		case !there:
+			rows = append(rows, audited(by, jig.AuditDocument, subjectOf(d), ""))
+		case have.Version != d.Version:
+			rows = append(rows, audited(by, jig.AuditDocument, subjectOf(d), inPlaceOf+have.Version))
+		}
+	}
+	for _, d := range p.removed {
+		rows = append(rows, audited(by, jig.AuditDocument, subjectOf(d), "out of use"))
+	}
+	for _, d := range p.put {
+		change(d.DocumentVersion)
+	}
+	for _, h := range p.given {
+		change(h.document())
+	}
+	return rows
+}
+
+func subjectOf(d jig.DocumentVersion) string { return d.Kind + "/" + d.Name + "@" + d.Version }

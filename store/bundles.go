@@ -1,0 +1,281 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// bundleRow is a row of bundles.
+type bundleRow struct {
+	Name        string
+	Hash        string
+	Manifest    []byte
+	Documents   []byte
+	InstalledAt time.Time
+	InstalledBy string
+}
+
+// documentRef is a document as the column bundles.documents has it.
+type documentRef struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+func (r *bundleRow) bundle() (jig.Bundle, error) {
+	b := jig.Bundle{Hash: r.Hash, InstalledAt: r.InstalledAt.UTC(), InstalledBy: r.InstalledBy}
+	if err := decode(r.Manifest, &b.BundleManifest); err != nil {
+		return jig.Bundle{}, err
+	}
+	var refs []documentRef
+	if err := decode(r.Documents, &refs); err != nil {
+		return jig.Bundle{}, err
+	}
+	b.Documents = make([]jig.DocumentVersion, len(refs))
+	for i, d := range refs {
+		b.Documents[i] = jig.DocumentVersion(d)
+	}
+	return b, nil
+}
+
+func bundles(rows []bundleRow) ([]jig.Bundle, error) {
+	list := make([]jig.Bundle, len(rows))
+	for i := range rows {
+		var err error
+		if list[i], err = rows[i].bundle(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Bundles returns the bundles that a tenant has, sorted by name.
+func (db *DB) Bundles(ctx context.Context, tenant string) ([]jig.Bundle, error) {
+	var rows []bundleRow
+	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("BundlesGet", tenant), &rows) }); err != nil {
+		return nil, err
+	}
+	return bundles(rows)
+}
+
+// BundleNames returns the names of the bundles that a tenant has, sorted.
+func (db *DB) BundleNames(ctx context.Context, tenant string) ([]string, error) {
+	var names []string
+	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("BundleNames", tenant), &names) })
+	return names, err
+}
+
+// InstallBundle makes a bundle the tenant's of a call, in one transaction: its documents become the current ones, and those that
+// only the version before had go out of use. With the hash that is installed nothing changes, unless b.Replace is set and the
+// tenant has documents of its own in place of the bundle's. It refuses with
+//   - CONFLICT, reason bundle_changed, when the installed hash is not b.Over;
+//   - INVALID_INPUT, reason bundle_not_installed, when a bundle that it requires is not there;
+//   - CONFLICT, reason document_taken, when a document is current in another version that is the tenant's own or another bundle's;
+//   - CONFLICT, reason document_changed, when the tenant replaced a document of the bundle, unless b.Replace is set.
+//
+// A document that is current in the very version that the bundle brings is the bundle's from then on when it was the tenant's own,
+// and shared when it is another bundle's.
+func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b jig.BundleInstall) (jig.BundleInstalled, error) {
+	if err := mayWriteDocuments(by.Tenant); err != nil {
+		return jig.BundleInstalled{}, err
+	}
+	if err := checkInstall(b); err != nil {
+		return jig.BundleInstalled{}, err
+	}
+	var done jig.BundleInstalled
+	err := db.transact(ctx, by.Tenant, func(t *tx) error {
+		s, err := t.shelf(ctx, b.Name, versionsOf(b.Documents))
+		if err != nil {
+			return err
+		}
+		done = jig.BundleInstalled{Before: s.version()}
+		replaced := s.replaced(b)
+		if s.before != nil && s.before.Hash == b.Hash && (!b.Replace || len(replaced) == 0) {
+			done.Bundle = *s.before
+			return nil
+		}
+		if err := s.refuse(b, replaced); err != nil {
+			return err
+		}
+		var at *time.Time
+		plan := s.install(b)
+		done.Changed, done.Removed = true, plan.removed
+		done.Bundle = jig.Bundle{BundleManifest: b.BundleManifest, Hash: b.Hash, Documents: sortedVersions(b.Documents), InstalledBy: text(by.Principal.ID)}
+		if err := t.putBundle(done.Bundle, &at); err != nil {
+			return err
+		}
+		reason := ""
+		if s.before != nil {
+			reason = inPlaceOf + s.before.Version + "+" + s.before.Hash
+		}
+		t.documents(b.Name, plan)
+		l := &log{audits: []jig.AuditEntry{audited(by, jig.AuditBundle, bundleSubject(done.Bundle), reason)}}
+		l.audits = append(l.audits, plan.audits(by)...)
+		if err := t.finish(ctx, l, by.SessionID); err != nil {
+			return err
+		}
+		done.Bundle.InstalledAt = at.UTC()
+		return nil
+	})
+	if err != nil {
+		return jig.BundleInstalled{}, err
+	}
+	return done, nil
+}
+
+// RemoveBundle takes a bundle from the tenant of a call and returns what it was. Its documents go out of use, those aside that the
+// tenant replaced, and those that another bundle brought too, which are that one's then. Running sessions keep the versions that
+// they began with, and entities stay. NOT_FOUND when the tenant does not have it; CONFLICT, reason bundle_required, when another
+// bundle of the tenant requires it.
+func (db *DB) RemoveBundle(ctx context.Context, by jig.Invocation, name string) (jig.Bundle, error) {
+	if err := mayWriteDocuments(by.Tenant); err != nil {
+		return jig.Bundle{}, err
+	}
+	var gone jig.Bundle
+	err := db.transact(ctx, by.Tenant, func(t *tx) error {
+		s, err := t.shelf(ctx, text(name), nil)
+		if err != nil {
+			return err
+		}
+		if s.before == nil {
+			return jig.Errorf(jig.CodeNotFound, "the bundle %q is not installed", text(name)).WithField("name")
+		}
+		if needing := s.requiring(name); len(needing) > 0 {
+			return jig.Errorf(jig.CodeConflict, "the bundle %q is required by %s", name, strings.Join(needing, ", ")).WithField("name").
+				WithReason("bundle_required").WithHint("remove those first")
+		}
+		gone = *s.before
+		plan := s.giveUp(gone.Documents)
+		t.queue("BundleRemove", t.tenant, name)
+		t.documents(name, plan)
+		l := &log{audits: []jig.AuditEntry{audited(by, jig.AuditBundle, bundleSubject(gone), "removed")}}
+		l.audits = append(l.audits, plan.audits(by)...)
+		return t.finish(ctx, l, by.SessionID)
+	})
+	if err != nil {
+		return jig.Bundle{}, err
+	}
+	return gone, nil
+}
+
+func bundleSubject(b jig.Bundle) string { return "bundle/" + b.Name + "@" + b.Version + "+" + b.Hash }
+
+func checkInstall(b jig.BundleInstall) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
+	if b.Hash == "" {
+		return jig.Errorf(jig.CodeInvalidInput, "the bundle %q has no hash", b.Name).WithField("hash")
+	}
+	seen := map[documentKey]bool{}
+	for _, d := range b.Documents {
+		key := keyOf(d.DocumentVersion)
+		switch {
+		case d.Kind == "" || d.Name == "" || d.Version == "":
+			return jig.Errorf(jig.CodeInvalidInput, "a document of the bundle has no kind, name or version: %q", key.String()).WithField("documents")
+		case seen[key]:
+			return jig.Errorf(jig.CodeInvalidInput, "the bundle has the document %s twice", key).WithField("documents").
+				WithHint("give one of them another name")
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+// shelf reads what a tenant has of bundles and holds it until the transaction ends: the one of a name, and whose the documents are
+// that it has or is to have.
+func (t *tx) shelf(ctx context.Context, name string, documents []jig.DocumentVersion) (*shelf, error) {
+	var rows []bundleRow
+	t.queue("TenantEnsure", t.tenant)
+	t.queue("Serialize", "jig bundles "+t.tenant)
+	list(t.queue("BundlesGet", t.tenant), &rows)
+	if err := t.flush(ctx); err != nil {
+		return nil, err
+	}
+	installed, err := bundles(rows)
+	if err != nil {
+		return nil, err
+	}
+	s := &shelf{name: name, current: map[documentKey]heldDocument{}}
+	for _, b := range installed {
+		if b.Name == name {
+			s.before = &b
+			documents = slices.Concat(documents, b.Documents)
+			continue
+		}
+		s.others = append(s.others, b)
+	}
+	var held []heldDocument
+	kinds, names, _ := documentColumns(documents)
+	list(t.queue("DocumentsHold", t.tenant, kinds, names), &held)
+	if err := t.flush(ctx); err != nil {
+		return nil, err
+	}
+	for _, h := range held {
+		s.current[documentKey{h.Kind, h.Name}] = h
+	}
+	return s, nil
+}
+
+// putBundle queues a bundle's row.
+func (t *tx) putBundle(b jig.Bundle, at **time.Time) error {
+	b.Title, b.Description = text(b.Title), text(b.Description)
+	manifest, err := encode(b.BundleManifest)
+	if err != nil {
+		return err
+	}
+	refs := make([]documentRef, len(b.Documents))
+	for i, d := range b.Documents {
+		refs[i] = documentRef(d)
+	}
+	documents, err := encode(refs)
+	if err != nil {
+		return err
+	}
+	value(t.queue("BundlePut", t.tenant, b.Name, b.Version, b.Hash, manifest, documents, b.InstalledBy), at)
+	return nil
+}
+
+// documents queues what a plan does with documents.
+func (t *tx) documents(bundle string, p *bundlePlan) {
+	kinds, names, versions := documentColumns(p.retired)
+	t.queue("DocumentsRetire", t.tenant, kinds, names, versions)
+	bodies := make([][]byte, len(p.put))
+	for i, d := range p.put {
+		bodies[i] = nonNil(d.Body)
+	}
+	kinds, names, versions = documentColumns(versionsOf(p.put))
+	t.queue("DocumentsPut", t.tenant, bundle, kinds, names, versions, bodies)
+	owners, given := make([]string, len(p.given)), make([]jig.DocumentVersion, len(p.given))
+	for i, h := range p.given {
+		owners[i], given[i] = h.Bundle, h.document()
+	}
+	kinds, names, versions = documentColumns(given)
+	t.queue("DocumentsGive", t.tenant, kinds, names, versions, owners)
+}
+
+func documentColumns(list []jig.DocumentVersion) (kinds, names, versions []string) {
+	kinds, names, versions = make([]string, len(list)), make([]string, len(list)), make([]string, len(list))
+	for i, d := range list {
+		kinds[i], names[i], versions[i] = d.Kind, d.Name, d.Version
+	}
+	return kinds, names, versions
+}
+
+func versionsOf(documents []jig.StoredDocument) []jig.DocumentVersion {
+	list := make([]jig.DocumentVersion, len(documents))
+	for i, d := range documents {
+		list[i] = d.DocumentVersion
+	}
+	return list
+}
+
+func sortedVersions(documents []jig.StoredDocument) []jig.DocumentVersion {
+	list := versionsOf(documents)
+	slices.SortFunc(list, func(a, b jig.DocumentVersion) int { return keyOf(a).compare(keyOf(b)) })
+	return list
+}

@@ -1,0 +1,43 @@
+-- name: Serialize
+-- Until the transaction ends, nobody else does what is called so.
+select pg_advisory_xact_lock(hashtextextended($1::text, 0))
+
+-- name: BundlesGet
+select b.name, b.hash, b.manifest, b.documents, b.installed_at, b.installed_by from bundles b
+where b.tenant_id = $1 and b.removed_at is null order by b.name collate "C"
+
+-- name: BundleNames
+select b.name from bundles b where b.tenant_id = $1 and b.removed_at is null order by b.name collate "C"
+
+-- name: BundlePut
+insert into bundles as b (tenant_id, name, version, hash, manifest, documents, installed_by) values ($1, $2, $3, $4, $5, $6, $7)
+on conflict (tenant_id, name) do update
+    set version = excluded.version, hash = excluded.hash, manifest = excluded.manifest, documents = excluded.documents,
+        installed_by = excluded.installed_by, installed_at = clock_timestamp(), removed_at = null
+returning b.installed_at
+
+-- name: BundleRemove
+update bundles b set removed_at = clock_timestamp() where b.tenant_id = $1 and b.name = $2 and b.removed_at is null
+
+-- name: DocumentsHold
+-- The current versions of some documents, and whose they are; they stay the current ones until the transaction ends.
+select d.kind, d.name, d.version, d.bundle from documents d
+where d.tenant_id = $1 and d.current and (d.kind, d.name) in (select q.kind, q.name from unnest($2::text[], $3::text[]) as q(kind, name))
+order by d.kind, d.name for no key update of d
+
+-- name: DocumentsRetire
+-- Versions by name: one that became the current one meanwhile is not touched, and what follows meets it as a duplicate.
+update documents d set current = false from unnest($2::text[], $3::text[], $4::text[]) as q(kind, name, version)
+where d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q.version and d.current
+
+-- name: DocumentsPut
+insert into documents (tenant_id, kind, name, version, body, current, bundle)
+select $1, q.kind, q.name, q.version, q.body, true, $2
+from unnest($3::text[], $4::text[], $5::text[], $6::bytea[]) as q(kind, name, version, body)
+on conflict (tenant_id, kind, name, version) do update set current = true, bundle = excluded.bundle
+
+-- name: DocumentsGive
+-- Makes versions that are there the current ones, of a bundle each.
+update documents d set current = true, bundle = q.bundle
+from unnest($2::text[], $3::text[], $4::text[], $5::text[]) as q(kind, name, version, bundle)
+where d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q.version
