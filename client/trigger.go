@@ -12,12 +12,10 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// triggerBytes bounds the input of a single call.
-const triggerBytes = 192 << 10
-
 // Trigger runs one tool call without a model and returns as soon as it has its result or waits for a person: the status
 // says which. id is the call's session; a fresh one when empty. An id that is taken gives the call that is there.
-// When no worker answers, the call is kept and runs as soon as one does; the result then names the session beside the error.
+// When no worker answers, the call is kept and runs as soon as one does; the result then names the session beside the error. An
+// input too large to travel with the start is kept aside first, which takes a worker that answers.
 func (c *Client) Trigger(ctx context.Context, input workflows.CallInput, id string) (workflows.CallResult, error) {
 	if input.Tenant == "" {
 		input.Tenant = jig.DefaultTenant
@@ -26,12 +24,11 @@ func (c *Client) Trigger(ctx context.Context, input workflows.CallInput, id stri
 		id = jig.NewSessionID()
 	}
 	err := errors.Join(jig.CheckTenant(input.Tenant), jig.CheckSessionID(id), jig.CheckToolName(input.Tool))
-	if size := len(input.Input) + pairsSize(input.Pairs); size > triggerBytes {
-		err = errors.Join(err, jig.Errorf(jig.CodeInvalidInput, "the input has %d bytes, at most %d are taken", size, triggerBytes).
-			WithField("input"))
-	}
 	if err != nil {
 		return workflows.CallResult{}, translate(err)
+	}
+	if err := c.stageCall(ctx, &input); err != nil {
+		return workflows.CallResult{}, err
 	}
 	result := workflows.CallResult{SessionID: id}
 	err = c.watchWorker(ctx, id, func(ctx context.Context) error {
