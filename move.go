@@ -81,9 +81,23 @@ type Move struct {
 	Wake time.Time
 	// Steps are the paths of the steps under way, for people, at most 20.
 	Steps []string
+	// Progress is how far the run has come, for people; nil when it has no number of steps to tell of.
+	Progress *Progress
 	// Done says that the run is over with Result.
 	Done   bool
 	Result ToolResult
+}
+
+// Progress counts the tasks of an extraction, or the entities of one of many.
+type Progress struct {
+	// Done have a value, also one that was kept; of entities, their tasks have ended.
+	Done    int `json:"done"`
+	Running int `json:"running"`
+	// Failed were denied, expired or canceled, too.
+	Failed  int `json:"failed"`
+	Skipped int `json:"skipped"`
+	// Total of many entities grows page by page.
+	Total int `json:"total"`
 }
 
 // Ask is a call of a composition's step that is to be admitted.

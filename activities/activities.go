@@ -60,6 +60,7 @@ type Activities struct {
 	composer    Composer
 	extractor   Extractor
 	contracts   contracts
+	callers     callers
 	agents      Agents
 	schemas     Schemas
 	tenants     Tenants

@@ -21,6 +21,8 @@ type ComposeInput struct {
 	Known []string `json:"known,omitempty"`
 	// Cancel is set once the run is cancelled: what is open ends, what was done is undone.
 	Cancel bool `json:"cancel,omitempty"`
+	// alone makes no move that asks for calls: nobody would run them.
+	alone bool
 }
 
 // Composed is where a composition stands.
@@ -31,8 +33,9 @@ type Composed struct {
 	Cancel []string `json:"cancel,omitempty"`
 	// Wake is when to look again although nothing has happened.
 	Wake time.Time `json:"wake,omitzero"`
-	// Steps are the paths of the steps under way, for people.
-	Steps []string `json:"steps,omitempty"`
+	// Steps are the paths of the steps under way, for people; Progress is how far an extraction has come.
+	Steps    []string      `json:"steps,omitempty"`
+	Progress *jig.Progress `json:"progress,omitempty"`
 	// Done says that the composition is over; Ran is where its call stands then.
 	Done bool `json:"done,omitempty"`
 	Ran  Ran  `json:"ran,omitzero"`
@@ -73,11 +76,11 @@ type composition struct {
 	session jig.Session
 	root    jig.Call
 	spec    contract
-	// extracts says that an entity is filled, and begun is what is known of it before anything is stored.
-	extracts bool
-	begun    *jig.Extraction
-	frame    jig.Frame
-	at       jig.Situation
+	// extracts says that entities are filled, fills that it is one; begun is what is known of it before anything is stored.
+	extracts, fills bool
+	begun           *jig.Extraction
+	frame           jig.Frame
+	at              jig.Situation
 	// cover finds the grants for its calls.
 	cover *cover
 	// told are the calls that were cancelled by this run of Compose: an executing one stays open until its worker ends it.
@@ -112,6 +115,7 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 	if err != nil || ended != nil {
 		return nil, ended, err
 	}
+	c.fills = c.extracts && c.frame.Kind == DocumentEntityType
 	c.at, err = situation(session, call)
 	c.at.Now, c.at.Events, c.at.Canceled = in.Now, c.frame.Received, in.Cancel
 	return c, nil, err
@@ -153,7 +157,9 @@ func (c *composition) begin(ctx context.Context) (ended *Ran, err error) {
 		if ended, err := c.beginExtraction(ctx, reservation.Fence); ended != nil || err != nil {
 			return ended, err
 		}
-		frame.Kind, frame.Name, frame.Version = DocumentEntityType, c.begun.Type, c.begun.Version
+		if c.begun.Type != "" { // what fills many runs no document
+			frame.Kind, frame.Name, frame.Version, frame.Entity = DocumentEntityType, c.begun.Type, c.begun.Version, c.begun.Entity
+		}
 	}
 	c.frame, err = c.store.BeginFrame(ctx, frame)
 	return nil, err
@@ -172,6 +178,9 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 		if err != nil {
 			return out, err
 		}
+		if in.alone && !move.Done && len(move.Calls) > 0 {
+			return out, nil
+		}
 		final, err := c.keep(ctx, move)
 		if jig.CodeOf(err) == jig.CodeConflict { // somebody else took it up: go on from where they are
 			stale := c.frame.Revision
@@ -188,7 +197,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 			}
 			continue
 		}
-		if c.extracts && jig.CodeOf(err) == jig.CodeInvalidInput { // the values do not fit into the entity together
+		if c.fills && jig.CodeOf(err) == jig.CodeInvalidInput { // the values do not fit into the entity together
 			if err = c.abandon(ctx, jig.Failure(err)); err == nil {
 				break
 			}
@@ -196,7 +205,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 		if err != nil {
 			return out, err
 		}
-		out.Wake, out.Steps = move.Wake, move.Steps
+		out.Wake, out.Steps, out.Progress = move.Wake, move.Steps, move.Progress
 		out.Cancel = append(out.Cancel, c.ids(move.Cancel)...)
 		if !final && !move.Done {
 			out.Calls, err = c.unknown(ctx, in, move)
@@ -215,8 +224,11 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 func (c *composition) move(ctx context.Context) (jig.Move, error) {
 	facts := &facts{store: c.store, ref: SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}, root: c.root.ID}
 	advance, version := c.composer.Advance, c.root.Version
-	if c.extracts {
+	switch {
+	case c.fills:
 		advance, version = c.extractor.Advance, c.frame.Version
+	case c.extracts:
+		advance, version, facts.brief = c.extractor.Advance, "", c.isExtraction
 	}
 	move, err := advance(ctx, version, c.spec.body, c.frame.State, facts, c.at)
 	if err == nil {
@@ -234,7 +246,7 @@ func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err 
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: move.State,
 		Values: move.Values, Events: move.Events, Consumed: move.Consumed, Done: move.Done,
 	}
-	if c.extracts {
+	if c.fills {
 		c.toEntity(&m, move.Entity)
 	}
 	m.Abandon = c.at.Canceled // the workflow waited until nothing of it ran
@@ -360,7 +372,11 @@ func (c *composition) unknown(ctx context.Context, in ComposeInput, move jig.Mov
 		}
 	}
 	window.Calls = slices.DeleteFunc(window.Calls, func(call jig.Call) bool { return slices.Contains(in.Known, call.ID) })
-	return c.refs(ctx, window)
+	refs, err := c.refs(ctx, window)
+	if err == nil && c.extracts && !c.fills {
+		c.beside(refs)
+	}
+	return refs, err
 }
 
 // ids are the call ids of paths.
@@ -372,46 +388,6 @@ func (c *composition) ids(paths []string) []string {
 	return ids
 }
 
-// AbandonFrame ends a composition whose workflow was ended from outside: its open calls are canceled, its call fails.
-func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, error) {
-	c, ended, err := a.composition(ctx, in)
-	if err != nil {
-		return Ran{}, temporalError(err)
-	}
-	if ended != nil {
-		return *ended, nil
-	}
-	if !c.frame.Done {
-		err := c.abandon(ctx, jig.Failure(
-			jig.Errorf(jig.CodeCanceled, "the workflow of the composition was ended from outside").WithReason(jig.ReasonTerminated)))
-		if err != nil {
-			return Ran{}, temporalError(err)
-		}
-	}
-	ran, err := c.finish(ctx)
-	return ran, temporalError(err)
-}
-
-// abandon ends a composition as it stands: its open calls are canceled.
-func (c *composition) abandon(ctx context.Context, failed jig.ToolResult) error {
-	window, err := c.store.FrameWindow(ctx, c.root.Tenant, c.root.SessionID, c.root.ID)
-	if err != nil {
-		return err
-	}
-	m := jig.FrameMove{
-		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: c.frame.State,
-		Abandon: true, Done: true, Result: &failed,
-	}
-	for _, call := range window.Calls {
-		m.Cancel = append(m.Cancel, call.ID)
-	}
-	if err := c.store.MoveFrame(ctx, m); err != nil {
-		return err
-	}
-	c.frame.Done, c.frame.Result = true, &failed
-	return nil
-}
-
 // maxFacts bounds the results that one move reads.
 const maxFacts = 16 << 20
 
@@ -421,6 +397,8 @@ type facts struct {
 	ref   SessionRef
 	root  string
 	read  int64
+	// brief says of which tools' calls a large result is of no interest beyond its summary; of none when nil.
+	brief func(tool string) bool
 }
 
 // Calls returns the calls with these paths, with their whole results.
@@ -438,7 +416,7 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepC
 	}
 	found := make(map[string]jig.StepCall, len(calls))
 	for _, call := range calls {
-		if call.ResultArtifact != "" {
+		if call.ResultArtifact != "" && (f.brief == nil || !f.brief(call.Tool)) {
 			whole, err := readArtifact(ctx, f.store, f.ref.Tenant, call.ResultArtifact, maxFacts-f.read)
 			if err != nil {
 				return nil, err

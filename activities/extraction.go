@@ -13,7 +13,7 @@ const inputPath = "$input"
 
 // beginExtraction finds out what the call is to fill. ended is set when it may not, or cannot: then the call has its result.
 func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ran, err error) {
-	begun, err := c.extractor.Begin(ctx, jig.Invocation{
+	begun, err := c.extractor.Begin(ctx, c.root.Tool, jig.Invocation{
 		Tenant: c.root.Tenant, Principal: c.session.Principal, SessionID: c.root.SessionID, CallID: c.root.ID,
 		Agent: c.session.Agent.Name, Depth: c.session.Depth,
 	}, c.root.Input)
@@ -31,7 +31,7 @@ func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ra
 // prepare reads what the moves of an extraction are worked out from: the entity type that it began with, and its input, which
 // is stored with the first move and stays what it is.
 func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
-	if !c.extracts || c.frame.Done {
+	if !c.fills || c.frame.Done {
 		return nil, nil //nolint:nilnil // there is nothing to read
 	}
 	if c.frame.Revision > 0 {

@@ -16,7 +16,7 @@ type RunLocalInput struct {
 
 // RunLocal runs calls of quick, read-only, idempotent tools together: one read, all tools at once, one record. A call that
 // is not as simple as that (another attempt had begun, the tool changed, the result is large, the failure is worth another
-// try) takes the way of RunTool. It answers in the order of the input.
+// try) takes the way of RunTool. Extractions that call nothing are taken to their end. It answers in the order of the input.
 func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, error) {
 	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, in.Calls)
 	if err != nil {
@@ -24,6 +24,10 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 	}
 	quick := a.runQuick(ctx, session, calls)
 	finished := map[string]Ran{}
+	alone, err := a.runAlone(ctx, in.SessionRef, calls)
+	if err != nil {
+		return nil, err
+	}
 	if len(quick) > 0 {
 		ids, err := a.store.FinishQuick(ctx, in.Tenant, in.SessionID, quick)
 		if err != nil {
@@ -41,6 +45,9 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 	list := make([]Ran, len(in.Calls))
 	for i, id := range in.Calls {
 		ran, ok := finished[id]
+		if !ok {
+			ran, ok = alone[id]
+		}
 		if paused(calls, id) {
 			list[i] = Ran{State: jig.CallReserved, Paused: true}
 			continue

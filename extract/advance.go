@@ -87,11 +87,35 @@ func (r *run) advance(ctx context.Context) error {
 		}
 		r.st.Done = r.over()
 	}
+	r.move.Progress = r.progress()
 	if r.st.Done {
 		return r.finish(ctx)
 	}
 	r.describe()
 	return nil
+}
+
+// progress counts the tasks that were asked for.
+func (r *run) progress() *jig.Progress {
+	var p jig.Progress
+	for n, m := range r.st.marks {
+		if !r.given.asked[n] {
+			continue
+		}
+		p.Total++
+		switch m {
+		case markDone, markKept:
+			p.Done++
+		case markOpen:
+			p.Running++
+		case markFailed, markCanceled:
+			p.Failed++
+		case markLeft, markOut:
+			p.Skipped++
+		case markPending, markReady:
+		}
+	}
+	return &p
 }
 
 // over says whether every task that was asked for has ended.

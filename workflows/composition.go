@@ -46,23 +46,37 @@ func FrameWorkflowID(sessionID, call string) string { return jig.IdempotencyKey(
 // knows, so that neither data nor the language is part of a replay: the workflow runs the calls that it is given, keeps
 // the time, and asks again whenever something has happened.
 func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
-	return runFrame(ctx, CompositionWorkflow, in)
+	return newFrame(CompositionWorkflow, in).toEnd(ctx)
 }
 
-// Extraction answers one call that fills an entity, as Composition answers one of an execution spec: what tells them apart is
-// known to the activity alone.
+// Extraction answers one call that fills an entity, or many, as Composition answers one of an execution spec: what tells them
+// apart is known to the activity alone. It answers the query status with a jig.Progress.
 func Extraction(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
-	return runFrame(ctx, ExtractionWorkflow, in)
+	c := newFrame(ExtractionWorkflow, in)
+	err := workflow.SetQueryHandler(ctx, QueryStatus, func() (jig.Progress, error) {
+		if c.far == nil {
+			return jig.Progress{}, nil
+		}
+		return *c.far, nil
+	})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // registering fails for a programming error alone
+	}
+	return c.toEnd(ctx)
 }
 
-// runFrame runs a workflow of that type to the end of its frame, or of the run.
-func runFrame(ctx workflow.Context, name string, in CompositionInput) (*activities.Ran, error) {
+func newFrame(name string, in CompositionInput) *composition {
 	c := &composition{
 		name:  name,
 		board: board{ref: activities.SessionRef{Tenant: in.Tenant, SessionID: in.SessionID}}, in: in, canceled: in.Canceled,
 		stops: map[string]workflow.CancelFunc{},
 	}
 	c.hold = c.stoppable
+	return c
+}
+
+// toEnd runs a workflow to the end of its frame, or of the run.
+func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 	workflow.GoNamed(ctx, "woken", c.listen)
 	workflow.GoNamed(ctx, "yield", c.listenYield)
 	for {
@@ -84,8 +98,9 @@ func runFrame(ctx workflow.Context, name string, in CompositionInput) (*activiti
 			return &activities.Ran{State: jig.CallExecuting}, nil
 		}
 		if again {
+			in := c.in
 			in.Canceled = c.canceled
-			return nil, workflow.NewContinueAsNewError(ctx, name, in)
+			return nil, workflow.NewContinueAsNewError(ctx, c.name, in)
 		}
 	}
 }
@@ -104,8 +119,9 @@ type composition struct {
 	stops map[string]workflow.CancelFunc
 	// told is what the session was told last.
 	told Waiting
-	// steps under way, for people.
+	// steps under way, and how far it has come, for people.
 	steps []string
+	far   *jig.Progress
 	alarm alarm
 	// timer wakes the composition at the next moment of a step.
 	timer wakeTimer
@@ -166,6 +182,9 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 		c.stop(id)
 	}
 	c.steps = out.Steps
+	if out.Progress != nil {
+		c.far = out.Progress
+	}
 	return out, nil
 }
 

@@ -148,10 +148,13 @@ func (s *session) details() string {
 	return b.String()
 }
 
-// details of a composition: the steps under way, and what waits for a person.
+// details of a composition: how far it has come, the steps under way, and what waits for a person.
 func (c *composition) details() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** of call %s in session %s\n", strings.ToLower(c.name), c.in.Call, c.ref.SessionID)
+	if p := c.far; p != nil {
+		fmt.Fprintf(&b, "\n%d of %d done, %d under way, %d failed, %d skipped\n", p.Done, p.Total, p.Running, p.Failed, p.Skipped)
+	}
 	if len(c.steps) > 0 {
 		fmt.Fprintf(&b, "\nUnder way: %s\n", strings.Join(c.steps, ", "))
 	}

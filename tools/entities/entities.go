@@ -89,6 +89,7 @@ func Tools(o Options) []tools.Tool {
 			"Returns the relation."), o.createRelation),
 		tools.New(remove, o.delete),
 		extractTool(),
+		extractAllTool(),
 	}
 }
 

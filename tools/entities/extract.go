@@ -77,17 +77,8 @@ func (o Options) Extraction(ctx context.Context, inv jig.Invocation, input json.
 	if err != nil {
 		return Extraction{}, err
 	}
-	if len(t.Tasks) == 0 {
-		return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the type %s has no tasks: there is nothing to extract", t.Name).WithField("/id")
-	}
-	for _, name := range in.Fields {
-		f, err := fieldAt(t, "/fields", name)
-		if err != nil {
-			return Extraction{}, err
-		}
-		if f.Task == "" {
-			return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "no task fills the field %q", name).WithField("/fields")
-		}
+	if err := extractable(t, "/id", in.Fields); err != nil {
+		return Extraction{}, err
 	}
 	x := Extraction{Entity: e, Type: t, Fields: in.Fields, Mode: in.Mode, Input: in.Input}
 	if x.Tasks, err = o.Store.EntityTasks(ctx, inv.Tenant, e.ID); err != nil {

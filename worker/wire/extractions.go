@@ -32,8 +32,11 @@ func newExtractor(db *store.DB) extractor {
 	}
 }
 
-// Begin says what a call that fills an entity runs.
-func (x extractor) Begin(ctx context.Context, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error) {
+// Begin says what a call of a tool that fills entities runs.
+func (x extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error) {
+	if tool == entities.ExtractAllTool {
+		return jig.Extraction{}, x.entities.CheckExtractAll(ctx, inv, input)
+	}
 	begun, err := x.entities.Extraction(ctx, inv, input)
 	if err != nil {
 		return jig.Extraction{}, err
@@ -41,13 +44,16 @@ func (x extractor) Begin(ctx context.Context, inv jig.Invocation, input json.Raw
 	raw, err := extract.InputOf(begun.Type, extract.Begin{
 		Entity: begun.Entity, Fields: begun.Fields, Mode: extract.Mode(begun.Mode), Input: begun.Input, Tasks: begun.Tasks, Sources: begun.Sources,
 	})
-	return jig.Extraction{Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
+	return jig.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
 }
 
 // Advance works out the next move. What fields of type relation have as values becomes relations, too.
 func (x extractor) Advance(
 	ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.Facts, at jig.Situation,
 ) (jig.Move, error) {
+	if version == "" {
+		return extract.AdvanceBatch(ctx, state, facts, at)
+	}
 	move, err := x.engine.Advance(ctx, version, body, state, facts, at)
 	if err != nil || move.Entity == nil || len(move.Entity.Fields) == 0 {
 		return move, err

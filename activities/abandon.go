@@ -1,0 +1,47 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+// AbandonFrame ends a composition whose workflow was ended from outside: its open calls are canceled, its call fails.
+func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, error) {
+	c, ended, err := a.composition(ctx, in)
+	if err != nil {
+		return Ran{}, temporalError(err)
+	}
+	if ended != nil {
+		return *ended, nil
+	}
+	if !c.frame.Done {
+		err := c.abandon(ctx, jig.Failure(
+			jig.Errorf(jig.CodeCanceled, "the workflow of the composition was ended from outside").WithReason(jig.ReasonTerminated)))
+		if err != nil {
+			return Ran{}, temporalError(err)
+		}
+	}
+	ran, err := c.finish(ctx)
+	return ran, temporalError(err)
+}
+
+// abandon ends a composition as it stands: its open calls are canceled.
+func (c *composition) abandon(ctx context.Context, failed jig.ToolResult) error {
+	window, err := c.store.FrameWindow(ctx, c.root.Tenant, c.root.SessionID, c.root.ID)
+	if err != nil {
+		return err
+	}
+	m := jig.FrameMove{
+		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: c.frame.State,
+		Abandon: true, Done: true, Result: &failed,
+	}
+	for _, call := range window.Calls {
+		m.Cancel = append(m.Cancel, call.ID)
+	}
+	if err := c.store.MoveFrame(ctx, m); err != nil {
+		return err
+	}
+	c.frame.Done, c.frame.Result = true, &failed
+	return nil
+}

@@ -1,0 +1,129 @@
+package extract
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// How the extraction of an entity ended, in BatchFailure.Outcome.
+const (
+	outcomeCompleted = "completed"
+	outcomePartial   = "partial"
+	outcomeFailed    = "failed"
+	outcomeDenied    = "denied"
+	outcomeCanceled  = "canceled"
+)
+
+// maxReason is how much is said of one failure.
+const maxReason = 300
+
+func (c *BatchCounts) add(outcome string, n int) {
+	switch outcome {
+	case outcomeCompleted:
+		c.Completed += n
+	case outcomePartial:
+		c.Partial += n
+	case outcomeDenied:
+		c.Denied += n
+	case outcomeCanceled:
+		c.Canceled += n
+	default:
+		c.Failed += n
+	}
+}
+
+func (c *BatchCounts) total() int { return c.Completed + c.Partial + c.Failed + c.Denied + c.Canceled }
+
+// summary is one line for people.
+func (r BatchResult) summary() string {
+	word := "entities"
+	if r.Matched == 1 {
+		word = "entity"
+	}
+	parts := []string{fmt.Sprintf("%d %s of type %s: %d completed", r.Matched, word, r.Type, r.Completed)}
+	for _, part := range []struct {
+		count int
+		word  string
+	}{{r.Partial, "in part"}, {r.Failed, "failed"}, {r.Denied, "denied"}, {r.Canceled, "canceled"}} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.word))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// outcomeOf says how the extraction of an entity ended, and why when it did not complete. Of a large result the ledger gives no
+// more than the summary, which says enough.
+func outcomeOf(call jig.StepCall) (string, *jig.Error) {
+	result := call.Outcome()
+	if !result.Success {
+		problem := short(result.Cause())
+		switch call.Status { //nolint:exhaustive // the others have failed
+		case jig.CallDenied, jig.CallExpired:
+			return outcomeDenied, problem
+		case jig.CallCanceled:
+			return outcomeCanceled, problem
+		}
+		return outcomeFailed, problem
+	}
+	var told Result
+	if json.Unmarshal(result.Data, &told) != nil {
+		told = Result{}
+	}
+	counts := told.Counts
+	if counts.Total == 0 {
+		counts = countsOf(result.Summary)
+	}
+	if counts.Failed+counts.Canceled == 0 {
+		return outcomeCompleted, nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(told.Tasks)) {
+		if e := told.Tasks[id].Error; e != nil {
+			e = short(e)
+			e.Message = "task " + id + ": " + e.Message
+			return outcomePartial, e
+		}
+	}
+	return outcomePartial, jig.Errorf(jig.CodeInternal, "%s", cut(result.Summary, maxReason)).WithHint("tasks.getStatus says why")
+}
+
+// short is an error as a list of many has it.
+func short(err *jig.Error) *jig.Error {
+	e := *brief(err)
+	e.Message, e.Hint, e.Violations = cut(e.Message, maxReason), cut(e.Hint, maxReason), nil
+	return &e
+}
+
+// countsOf reads what Counts.String wrote; there are none in another text.
+func countsOf(summary string) Counts {
+	var c Counts
+	head, rest, _ := strings.Cut(summary, ": ")
+	if _, err := fmt.Sscanf(head, "%d task", &c.Total); err != nil {
+		return Counts{}
+	}
+	for part := range strings.SplitSeq(rest, ", ") {
+		var n int
+		var word string
+		if _, err := fmt.Sscanf(part, "%d %s", &n, &word); err != nil {
+			return Counts{}
+		}
+		switch word {
+		case "completed":
+			c.Completed = n
+		case "kept":
+			c.Kept = n
+		case "failed":
+			c.Failed = n
+		case "skipped":
+			c.Skipped = n
+		case "canceled":
+			c.Canceled = n
+		}
+	}
+	return c
+}

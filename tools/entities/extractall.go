@@ -1,0 +1,94 @@
+package entities
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// ExtractAllTool lets the tasks of a type fill the fields of many entities.
+const ExtractAllTool = "entities.extractAll"
+
+// maxBatchInput bounds what the tasks of every entity read as input: it is stored with each.
+const maxBatchInput = 16 << 10
+
+type extractAllIn struct {
+	Type        string             `json:"type"                   jsonschema:"the entity type's name" minLength:"1"`
+	Where       []jig.FilterClause `json:"where,omitempty"        jsonschema:"which of them, as for entities.filter; all when it is left out" maxItems:"50"`
+	Match       jig.FilterMatch    `json:"match,omitempty"        jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
+	Workspace   string             `json:"workspace,omitempty"    jsonschema:"the entities of this workspace alone"`
+	Mode        string             `json:"mode,omitempty"         jsonschema:"as for entities.extract" enum:"run,retry,refresh" default:"run"`
+	Fields      []string           `json:"fields,omitempty"       jsonschema:"the only fields to fill, with what they depend on; all when it is left out"`
+	Input       json.RawMessage    `json:"input,omitempty"        jsonschema:"what the tasks of every entity read as input, at most 16 KiB"`
+	MaxParallel int                `json:"max_parallel,omitempty" jsonschema:"how many entities are filled at once" default:"20" minimum:"1" maximum:"100"`
+	Limit       int                `json:"limit,omitempty"        jsonschema:"stop after so many entities; none when it is left out" minimum:"1"`
+}
+
+// extractAllTool is the contract of entities.extractAll. As entities.extract, it is answered by a workflow.
+func extractAllTool() tools.Tool {
+	return tools.New(jig.Tool{
+		Name: ExtractAllTool,
+		Description: "Fills the fields of all entities of a type that pass a filter, by the tasks of the type, many at once, and returns how many " +
+			"completed and which did not. Entities that fail leave the others be. Use entities.extract for one; its calls are of entities.filter and " +
+			"entities.extract, which must be allowed beside it.",
+		Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: true, Timeout: 7 * ExtractTimeout,
+		Implementation: "extraction", Tags: []string{"entities"},
+		OutputSchema: json.RawMessage(`{"type":"object","required":["type","matched","completed","partial","failed","denied","canceled","failures","pages"],"properties":{
+			"type":{"type":"string"},
+			"matched":{"type":"integer","description":"entities that the filter found"},
+			"completed":{"type":"integer","description":"of these, with no task that failed"},
+			"partial":{"type":"integer","description":"with tasks that failed"},
+			"failed":{"type":"integer","description":"with nothing at all"},
+			"denied":{"type":"integer"},
+			"canceled":{"type":"integer"},
+			"failures":{"type":"array","description":"the first 100 that did not complete: {entity_id, outcome, error}","items":{"type":"object"}},
+			"pages":{"type":"integer"}}}`),
+	}, func(context.Context, jig.Invocation, extractAllIn) (map[string]any, error) {
+		e := jig.Errorf(jig.CodeInternal, "%s is answered by a workflow of its own, and was called as a function", ExtractAllTool).
+			WithHint("run it through a workflow; this worker's program is at fault, not the input")
+		e.NotExecuted = true
+		return nil, e
+	}, tools.AdjustInput(func(s *jsonschema.Schema) {
+		s.Properties["input"].Type = "object"
+		filterInput(s)
+	}))
+}
+
+// CheckExtractAll looks whether the principal may read and write entities of the type that a call of ExtractAllTool names, and
+// whether there is anything to extract. The filter is checked by the first page.
+func (o Options) CheckExtractAll(ctx context.Context, inv jig.Invocation, input json.RawMessage) error {
+	var in extractAllIn
+	if err := json.Unmarshal(input, &in); err != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
+	}
+	t, err := o.typeFor(ctx, inv, "/type", in.Type, actionWrite)
+	if err != nil {
+		return err
+	}
+	if len(in.Input) > maxBatchInput {
+		return jig.Errorf(jig.CodeInvalidInput, "the input of the tasks takes %d KiB; at most %d are allowed", len(in.Input)>>10, maxBatchInput>>10).
+			WithField("/input").WithHint("keep large values aside and hand on their ids")
+	}
+	return extractable(t, "/type", in.Fields)
+}
+
+// extractable refuses a type, or fields, that no task fills.
+func extractable(t jig.EntityType, at string, fields []string) error {
+	if len(t.Tasks) == 0 {
+		return jig.Errorf(jig.CodeInvalidInput, "the type %s has no tasks: there is nothing to extract", t.Name).WithField(at)
+	}
+	for _, name := range fields {
+		f, err := fieldAt(t, "/fields", name)
+		if err != nil {
+			return err
+		}
+		if f.Task == "" {
+			return jig.Errorf(jig.CodeInvalidInput, "no task fills the field %q", name).WithField("/fields")
+		}
+	}
+	return nil
+}
