@@ -1,0 +1,236 @@
+// Package bundles holds the tools with which an operator installs bundles for a tenant, lists them and removes them. It must not
+// know how bundles are stored.
+package bundles
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools"
+)
+
+// The names of the tools.
+const (
+	InstallTool = "bundle.install"
+	RemoveTool  = "bundle.remove"
+	ListTool    = "bundle.list"
+)
+
+// Store keeps bundles.
+type Store interface {
+	// InstallBundle makes a bundle the tenant's, in one transaction; the same hash changes nothing.
+	InstallBundle(ctx context.Context, by jig.Invocation, b jig.BundleInstall) (jig.BundleInstalled, error)
+	// RemoveBundle takes a bundle's documents out of use; NOT_FOUND when the tenant does not have it.
+	RemoveBundle(ctx context.Context, by jig.Invocation, name string) (jig.Bundle, error)
+	// Bundles are those that a tenant has, sorted by name.
+	Bundles(ctx context.Context, tenant string) ([]jig.Bundle, error)
+	// EntityCounts counts a tenant's entities by type.
+	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
+}
+
+// Options are the settings of the family; all are required.
+type Options struct {
+	Store Store
+	// Known gives what a tenant has, with the tools in code that come with a bundle, to check documents against.
+	Known func(ctx context.Context, tenant, bundle string) (spec.Catalogue, error)
+	// KindOf maps a document's kind to the one it is stored under.
+	KindOf func(kind spec.Kind) string
+	// Check says what else is wrong with a document of a tenant, given the tenant's tools.
+	Check func(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error
+	// TypeOf gives the entity type that a tenant's entities of a name were last checked against; false when nobody knows of one.
+	TypeOf func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error)
+}
+
+// File is a document as its author wrote it.
+type File struct {
+	Path string `json:"path" jsonschema:"the file's name in the bundle's folder, e.g. bundle.yaml" minLength:"1" maxLength:"512"`
+	Body string `json:"body" jsonschema:"the whole text of the document"                           minLength:"1"`
+}
+
+// Install asks for a bundle to be installed.
+type Install struct {
+	Files   []File `json:"files"             jsonschema:"the manifest bundle.yaml and every document of the bundle"                          minItems:"1" maxItems:"500"`
+	Replace bool   `json:"replace,omitempty" jsonschema:"also replace documents that were changed since, and go back to a lower version"`
+}
+
+// Document is a document of a bundle, under the kind by which it is stored.
+type Document struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Installed is what bundle.install gives back.
+type Installed struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Hash    string `json:"hash"`
+	// Changed is false when the tenant had just this bundle already.
+	Changed bool `json:"changed"`
+	// Before is the version that was there; left out when none was.
+	Before    string     `json:"before,omitempty"`
+	Documents []Document `json:"documents"`
+	// Removed are documents of the version before that the new one does not have.
+	Removed []Document `json:"removed,omitempty"`
+	// Warnings are advice that does not keep a bundle from being installed.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Summary implements tools.Summarizer.
+func (i Installed) Summary() string {
+	switch {
+	case !i.Changed:
+		return fmt.Sprintf("%s %s is installed already", i.Name, i.Version)
+	case i.Before != "":
+		return fmt.Sprintf("installed %s %s in place of %s: %s", i.Name, i.Version, i.Before, documents(len(i.Documents)))
+	}
+	return fmt.Sprintf("installed %s %s: %s", i.Name, i.Version, documents(len(i.Documents)))
+}
+
+func documents(n int) string {
+	if n == 1 {
+		return "1 document"
+	}
+	return fmt.Sprintf("%d documents", n)
+}
+
+// Named names a bundle.
+type Named struct {
+	Name string `json:"name" jsonschema:"the bundle's name" minLength:"1" maxLength:"64"`
+}
+
+// Removed is what bundle.remove gives back.
+type Removed struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	// Documents are those that came with the bundle.
+	Documents []Document `json:"documents"`
+	// Entities is how many entities of its types are kept, out of use.
+	Entities int64 `json:"entities"`
+}
+
+// Summary implements tools.Summarizer.
+func (r Removed) Summary() string {
+	if r.Entities == 0 {
+		return "removed " + strings.TrimSpace(r.Name+" "+r.Version)
+	}
+	return fmt.Sprintf("removed %s %s; %d of its entities are kept for when it is installed again", r.Name, r.Version, r.Entities)
+}
+
+// Nothing is the input of bundle.list.
+type Nothing struct{}
+
+// Bundle is a bundle that the tenant has.
+type Bundle struct {
+	Name        string     `json:"name"`
+	Version     string     `json:"version"`
+	Hash        string     `json:"hash"`
+	Title       string     `json:"title,omitempty"`
+	Description string     `json:"description,omitempty"`
+	Requires    []string   `json:"requires,omitempty"`
+	Documents   []Document `json:"documents"`
+	InstalledAt time.Time  `json:"installed_at"`
+	InstalledBy string     `json:"installed_by"`
+}
+
+// List is what bundle.list gives back.
+type List struct {
+	Bundles []Bundle `json:"bundles"`
+}
+
+// Summary implements tools.Summarizer.
+func (l List) Summary() string {
+	if len(l.Bundles) == 0 {
+		return "no bundle is installed"
+	}
+	names := make([]string, len(l.Bundles))
+	for i, b := range l.Bundles {
+		names[i] = b.Name + " " + b.Version
+	}
+	return "installed: " + strings.Join(names, ", ")
+}
+
+// Tools returns the family.
+func Tools(o Options) []tools.Tool {
+	const timeout = 30 * time.Second
+	operator := []string{"operator"}
+	return []tools.Tool{
+		tools.New(jig.Tool{
+			Name: InstallTool,
+			Description: "Installs a bundle (entity types, agents, tools, prompts, skills and policies that belong together) for the tenant, or another version of it, " +
+				"after checking all of it. Either all of it is there afterwards or nothing changed. Returns the version, the documents and what was removed.",
+			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: timeout, Tags: operator,
+		}, o.install),
+		tools.New(jig.Tool{
+			Name: RemoveTool,
+			Description: "Takes all documents of a bundle out of use for the tenant: its types, agents, tools and policies are not there any more. " +
+				"Entities are kept, and are back when the bundle is installed again. Returns what was removed.",
+			Permission: jig.PermissionDestructive, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: timeout, Tags: operator,
+		}, o.remove),
+		tools.New(jig.Tool{
+			Name:        ListTool,
+			Description: "Lists the bundles that the tenant has, with their versions, their documents, and who installed them when.",
+			Permission:  jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Timeout: timeout, Tags: operator,
+		}, o.list),
+	}
+}
+
+func (o Options) install(ctx context.Context, inv jig.Invocation, in Install) (Installed, error) {
+	var docs []spec.Document
+	var problems spec.Problems
+	for _, file := range in.Files {
+		doc, found := spec.Load(file.Path, []byte(file.Body))
+		docs, problems = append(docs, doc), append(problems, found...)
+	}
+	bundle, found := spec.BundleOf(docs)
+	return o.Install(ctx, inv, bundle, append(problems, found...), in.Replace)
+}
+
+// remove takes a bundle out of use. An attempt that removed it and could not say so is followed by one that finds it gone.
+func (o Options) remove(ctx context.Context, inv jig.Invocation, in Named) (Removed, error) {
+	removed, err := o.Store.RemoveBundle(ctx, inv, in.Name)
+	if jig.CodeOf(err) == jig.CodeNotFound && inv.Attempt > 1 {
+		return Removed{Name: in.Name}, nil
+	}
+	if err != nil {
+		return Removed{}, err
+	}
+	counts, err := o.counts(ctx, inv.Tenant)
+	if err != nil {
+		return Removed{}, err
+	}
+	out := Removed{Name: removed.Name, Version: removed.Version, Documents: documentsOf(removed.Documents)}
+	for _, doc := range removed.Documents {
+		if doc.Kind == o.KindOf(spec.KindEntityType) {
+			out.Entities += counts[doc.Name]
+		}
+	}
+	return out, nil
+}
+
+func (o Options) list(ctx context.Context, inv jig.Invocation, _ Nothing) (List, error) {
+	installed, err := o.Store.Bundles(ctx, inv.Tenant)
+	if err != nil {
+		return List{}, err
+	}
+	out := List{Bundles: make([]Bundle, len(installed))}
+	for i, b := range installed {
+		out.Bundles[i] = Bundle{
+			Name: b.Name, Version: b.Version, Hash: b.Hash, Title: b.Title, Description: b.Description, Requires: b.Requires,
+			Documents: documentsOf(b.Documents), InstalledAt: b.InstalledAt.UTC(), InstalledBy: b.InstalledBy,
+		}
+	}
+	return out, nil
+}
+
+func documentsOf(versions []jig.DocumentVersion) []Document {
+	list := make([]Document, len(versions))
+	for i, v := range versions {
+		list[i] = Document{Kind: v.Kind, Name: v.Name, Version: v.Version}
+	}
+	return list
+}

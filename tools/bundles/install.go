@@ -1,0 +1,221 @@
+package bundles
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/mod/semver"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+)
+
+// Reasons by which an installation is refused, beside those of the store.
+const (
+	// ReasonFieldsChanged: entities are there whose content the new version would not take.
+	ReasonFieldsChanged = "fields_changed"
+	// ReasonDowngrade: a higher version is installed.
+	ReasonDowngrade = "bundle_downgrade"
+	// reasonBundleChanged is the store's word for another version that came in between.
+	reasonBundleChanged = "bundle_changed"
+)
+
+// maxTries is how often an installation is checked: once more when another version came in between.
+const maxTries = 2
+
+// Install installs a bundle for the tenant of a call, after checking it against what the tenant will have then. found are the
+// problems of reading it; with those of checking they are one INVALID_INPUT. replace also replaces documents that the tenant has
+// changed since, and goes back to lower versions.
+func (o Options) Install(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {
+	for try := 1; ; try++ {
+		out, err := o.installOnce(ctx, inv, b, found, replace)
+		if try == maxTries || jig.CodeOf(err) != jig.CodeConflict || jig.AsError(err).Reason != reasonBundleChanged {
+			return out, err
+		}
+	}
+}
+
+func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {
+	before, err := o.installed(ctx, inv.Tenant, b.Manifest.Name)
+	if err != nil {
+		return Installed{}, err
+	}
+	warnings, err := o.check(ctx, inv.Tenant, b, found, before)
+	if err != nil {
+		return Installed{}, err
+	}
+	if before.Hash != b.Hash {
+		if err := o.checkUpgrade(ctx, inv.Tenant, b, before, replace); err != nil {
+			return Installed{}, err
+		}
+		if before.Version == b.Manifest.Version {
+			warnings = append(warnings, fmt.Sprintf("version %s was installed already with other documents: raise the version when documents change", before.Version))
+		}
+	}
+	request := jig.BundleInstall{BundleManifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: replace}
+	for _, doc := range b.Documents {
+		request.Documents = append(request.Documents, jig.StoredDocument{
+			DocumentVersion: jig.DocumentVersion{Kind: o.KindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body,
+		})
+	}
+	done, err := o.Store.InstallBundle(ctx, inv, request)
+	if err != nil {
+		return Installed{}, err
+	}
+	return Installed{
+		Name: done.Bundle.Name, Version: done.Bundle.Version, Hash: done.Bundle.Hash, Changed: done.Changed, Before: done.Before,
+		Documents: documentsOf(done.Bundle.Documents), Removed: documentsOf(done.Removed), Warnings: warnings,
+	}, nil
+}
+
+// installed is the version of a bundle that a tenant has; zero for none.
+func (o Options) installed(ctx context.Context, tenant, name string) (jig.Bundle, error) {
+	all, err := o.Store.Bundles(ctx, tenant)
+	if err != nil {
+		return jig.Bundle{}, err
+	}
+	if i := slices.IndexFunc(all, func(b jig.Bundle) bool { return b.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	return jig.Bundle{}, nil
+}
+
+// check holds the documents against each other and against what the tenant will have beside them.
+func (o Options) check(ctx context.Context, tenant string, b spec.Bundle, problems spec.Problems, before jig.Bundle) (warnings []string, err error) {
+	if len(problems.Errors()) == 0 {
+		known, err := o.Known(ctx, tenant, b.Manifest.Name)
+		if err != nil {
+			return nil, err
+		}
+		known = o.without(known, before.Documents)
+		problems = slices.Concat(problems, spec.Check(b.Documents, known), spec.Advise(b.Documents, known))
+		for _, doc := range b.Documents {
+			if err := o.Check(ctx, tenant, doc, toolsWith(known.Tools, b.Documents)); err != nil {
+				problems = append(problems, problemOf(doc, err))
+			}
+		}
+	}
+	if err := problems.OrNil(); err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		warnings = append(warnings, p.String())
+	}
+	return warnings, nil
+}
+
+// toolsWith are tools with those that documents are, in the place of those of the same name.
+func toolsWith(tools []jig.Tool, docs []spec.Document) []jig.Tool {
+	all := slices.Clone(tools)
+	for _, doc := range docs {
+		if doc.Execution != nil {
+			all = append(slices.DeleteFunc(all, func(t jig.Tool) bool { return t.Name == doc.Name }), doc.Execution.Tool)
+		}
+	}
+	return all
+}
+
+func problemOf(doc spec.Document, err error) spec.Problem {
+	e := jig.AsError(err)
+	return spec.Problem{Document: doc.Path, Path: e.Field, Code: spec.ProblemBadValue, Severity: spec.SeverityError, Message: e.Message, Hint: e.Hint}
+}
+
+// without is what is left of a catalogue when documents go.
+func (o Options) without(c spec.Catalogue, gone []jig.DocumentVersion) spec.Catalogue {
+	leaves := func(kind spec.Kind, name string) bool {
+		stored := o.KindOf(kind)
+		return slices.ContainsFunc(gone, func(d jig.DocumentVersion) bool { return d.Kind == stored && d.Name == name })
+	}
+	drop := func(names []string, kind spec.Kind) []string {
+		if names == nil { // nothing is known of that kind
+			return nil
+		}
+		return slices.DeleteFunc(append([]string{}, names...), func(name string) bool { return leaves(kind, name) })
+	}
+	c.Agents, c.Skills = drop(c.Agents, spec.KindAgent), drop(c.Skills, spec.KindSkill)
+	c.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t jig.Tool) bool {
+		return spec.Kind(t.Implementation).IsExecution() && leaves(spec.KindComposition, t.Name)
+	})
+	c.Specs = slices.DeleteFunc(slices.Clone(c.Specs), func(x spec.Execution) bool { return leaves(spec.KindComposition, x.Name) })
+	c.EntityTypes = slices.DeleteFunc(slices.Clone(c.EntityTypes), func(t jig.EntityType) bool { return leaves(spec.KindEntityType, t.Name) })
+	return c
+}
+
+// checkUpgrade refuses what would go back, or leave entities with content that their type does not take.
+func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle, before jig.Bundle, replace bool) error {
+	if before.Version != "" && !replace && semver.Compare("v"+b.Manifest.Version, "v"+before.Version) < 0 {
+		return jig.Errorf(jig.CodeConflict, "%s %s is installed, which is higher than %s", before.Name, before.Version, b.Manifest.Version).
+			WithField("version").WithReason(ReasonDowngrade).WithHint("raise the version in bundle.yaml, or install with replace: true to go back")
+	}
+	counts, err := o.counts(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	kept := map[string]bool{}
+	var found []jig.Violation
+	for _, doc := range b.Documents {
+		if doc.EntityType == nil {
+			continue
+		}
+		kept[doc.Name] = true
+		if counts[doc.Name] == 0 {
+			continue
+		}
+		changes, err := o.changes(ctx, tenant, *doc.EntityType)
+		if err != nil {
+			return err
+		}
+		found = append(found, changes...)
+	}
+	for _, doc := range before.Documents {
+		if doc.Kind == o.KindOf(spec.KindEntityType) && !kept[doc.Name] && counts[doc.Name] > 0 {
+			found = append(found, jig.Violation{
+				Pointer: "/" + doc.Name,
+				Message: fmt.Sprintf("the type %s is gone, and there are %d entities of it: keep the type, or delete them first", doc.Name, counts[doc.Name]),
+			})
+		}
+	}
+	return refusal(found)
+}
+
+// changes are the changes of a type that the content of its entities may not survive.
+func (o Options) changes(ctx context.Context, tenant string, t jig.EntityType) ([]jig.Violation, error) {
+	old, known, err := o.TypeOf(ctx, tenant, t.Name)
+	if err != nil || !known {
+		return nil, err
+	}
+	var found []jig.Violation
+	for _, change := range spec.CompareTypes(old, t) {
+		if change.Breaks {
+			found = append(found, jig.Violation{
+				Pointer: "/" + t.Name + "/" + change.Field,
+				Message: fmt.Sprintf("%s.%s: %s: keep it as it was and add a new field, or make a new type", t.Name, change.Field, change.Change),
+			})
+		}
+	}
+	return found, nil
+}
+
+// refusal lists all changes of fields; nil when there are none.
+func refusal(found []jig.Violation) error {
+	if len(found) == 0 {
+		return nil
+	}
+	e := jig.Errorf(jig.CodeConflict, "the new version does not fit the entities that are there").WithReason(ReasonFieldsChanged).WithField("files").
+		WithHint("keep the fields and add new ones, make a new type, or change and delete the entities first; types without entities may change freely")
+	e.Violations = found
+	for _, v := range found {
+		e.Message += "; " + v.Message
+	}
+	return e
+}
+
+func (o Options) counts(ctx context.Context, tenant string) (map[string]int64, error) {
+	list, err := o.Store.EntityCounts(ctx, tenant)
+	counts := make(map[string]int64, len(list))
+	for _, c := range list {
+		counts[c.Type] = c.Count
+	}
+	return counts, err
+}
