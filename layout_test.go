@@ -32,6 +32,7 @@ func arrows() map[string][]string {
 		"spec":            {".", "expr"},
 		"compose":         {".", "spec", "expr"},
 		"extract":         {".", "expr"},
+		"thin":            {".", "spec", "expr"},
 		"policy":          {".", "spec", "expr"},
 		"tools":           {".", "spec", "audit"},
 		"tools/tooltest":  {".", "spec", "tools"},

@@ -27,8 +27,8 @@ type Store interface {
 	Reviews
 }
 
-// Deps are what the activities work with. All are required but Runs (the sweeper is off without it), Bundles (no tenant has any without it)
-// and Logger.
+// Deps are what the activities work with. All are required but Runs (the sweeper is off without it), Bundles (no tenant has any without it),
+// Thin (thin tools do not run without it) and Logger.
 type Deps struct {
 	Store       Store
 	Catalogue   Catalogue
@@ -44,6 +44,7 @@ type Deps struct {
 	GrantRules  GrantRules
 	Runs        Runs
 	Bundles     Bundles
+	Thin        Thin
 	// Logger gets one line for each failure that no event tells of; default slog.Default.
 	Logger *slog.Logger
 	// Now is the clock; default time.Now.
@@ -68,6 +69,7 @@ type Activities struct {
 	grantRules  GrantRules
 	runs        Runs
 	bundles     Bundles
+	thin        Thin
 	logger      *slog.Logger
 	now         func() time.Time
 }
@@ -83,7 +85,7 @@ func New(d Deps) *Activities {
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, agents: d.Agents, schemas: d.Schemas, tenants: d.Tenants, proofs: d.Proofs, grantRules: d.GrantRules,
-		runs: d.Runs, bundles: d.Bundles, logger: d.Logger, now: d.Now,
+		runs: d.Runs, bundles: d.Bundles, thin: d.Thin, logger: d.Logger, now: d.Now,
 	}
 }
 

@@ -20,6 +20,8 @@ type OpenCallInput struct {
 	InputArtifact    string            `json:"input_artifact,omitempty"`
 	Pairs            map[string]string `json:"pairs,omitempty"`
 	Principal        jig.Principal     `json:"principal"`
+	// Parent is the session whose call started this one; empty for none.
+	Parent string `json:"parent,omitempty"`
 }
 
 // CallAgent is the agent named in the session of a single call.
@@ -45,6 +47,9 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 		Agent: jig.Agent{Name: CallAgent, Tools: []string{tool.Name}},
 	}
 	if session.Principal, err = a.acting(ctx, in.Tenant, in.Principal); err != nil {
+		return Opened{}, err
+	}
+	if err := a.descend(ctx, in.Parent, &session); err != nil {
 		return Opened{}, err
 	}
 	session.Catalogue = map[string]string{tool.Name: tool.Version}
@@ -74,6 +79,19 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 	return Opened{Agent: CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1}, nil
 }
 
+// descend makes a session one that another started: a level deeper.
+func (a *Activities) descend(ctx context.Context, parent string, session *jig.Session) error {
+	if parent == "" {
+		return nil
+	}
+	above, err := a.store.Session(ctx, session.Tenant, parent)
+	if err != nil {
+		return err
+	}
+	session.ParentID, session.Depth = above.ID, above.Depth+1
+	return nil
+}
+
 // callee finds what is to be called. A spec that comes along is kept under its version, so that it stays what it is for as
 // long as the call lasts; it is not registered.
 func (a *Activities) callee(ctx context.Context, in OpenCallInput) (jig.Tool, error) {
@@ -87,6 +105,9 @@ func (a *Activities) callee(ctx context.Context, in OpenCallInput) (jig.Tool, er
 	if len(body) > 0 {
 		tool, err := a.composer.Contract(in.DocumentName, body)
 		if err != nil {
+			return tool, err
+		}
+		if err := registered(tool); err != nil {
 			return tool, err
 		}
 		if _, taken, err := a.code(ctx, in.Tenant, tool.Name); err != nil {

@@ -35,7 +35,7 @@ type Ran struct {
 // maxAdmissions bounds how often one attempt admits its call anew. Once is the rule: the tool changed.
 const maxAdmissions = 5
 
-// RunTool runs one call: reserve, execute, finalise. It is registered under every tool's name. An attempt that finds the
+// RunTool runs one call: reserve, execute, finalise. It is registered under every name: that of a tool in code, or of a thin tool. An attempt that finds the
 // call finished returns the stored result; one that finds it begun runs it again only when the tool is idempotent, and
 // otherwise leaves it to a person. See the documentation of the ledger.
 func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
@@ -66,10 +66,9 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	if call.Status.Final() {
 		return result(call), false, nil
 	}
-	tool, ok := a.catalogue.Tool(call.Tool) // what runs as an activity is code
-	if !ok {
-		// Another worker may have it; until then the call is as it is.
-		return Ran{}, false, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)
+	tool, err := a.runnable(ctx, call)
+	if err != nil {
+		return Ran{}, false, err
 	}
 	reservation, ended, err := a.claim(ctx, session, call, tool, name)
 	if err != nil {
@@ -232,7 +231,7 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.Tool, r jig.Reservation) (Ran, error) {
 	call := r.Call
 	progress, flush := a.progress(ctx, call)
-	outcome := a.catalogue.Run(ctx, tool.Name, call.Input, a.invocation(session, call, r.Fence, progress))
+	outcome := a.runTool(ctx, tool, call, a.invocation(session, call, r.Fence, progress))
 	flush()
 
 	status := verdictOn(ctx, tool, outcome, r.Fence)

@@ -160,7 +160,7 @@ func (a *Activities) tools(ctx context.Context, tenant string) ([]jig.Tool, erro
 
 // validate checks an input against a tool's schema; every violation in one error.
 func (a *Activities) validate(tool jig.Tool, input []byte) error {
-	if isSpec(tool) {
+	if isDocument(tool) {
 		return a.schemas.Validate(tool.InputSchema, input)
 	}
 	return a.catalogue.Validate(tool.Name, input)

@@ -36,6 +36,7 @@ func (c *Client) StartCall(ctx context.Context, input workflows.CallInput, id st
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	options.WorkflowExecutionErrorWhenAlreadyStarted = true
+	options.EnableEagerStart = true
 	err = c.repeat(ctx, func(ctx context.Context) error {
 		_, err := c.temporal.ExecuteWorkflow(ctx, options, workflows.CallWorkflow, input)
 		return err

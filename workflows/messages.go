@@ -182,6 +182,8 @@ type CallInput struct {
 	Principal        jig.Principal   `json:"principal"`
 	// Pairs are key=value inputs, converted by the tool's input schema.
 	Pairs map[string]string `json:"pairs,omitempty"`
+	// Parent is the session whose call started this one; empty for one that a person or a program started.
+	Parent string `json:"parent,omitempty"`
 	// Calling and Inbox are what a run hands to the next.
 	Calling bool       `json:"calling,omitempty"`
 	Inbox   []Envelope `json:"inbox,omitempty"`

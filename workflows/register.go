@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -11,7 +13,8 @@ import (
 )
 
 // Register makes a worker able to run jig: the workflows, the engine's activities, the reads that clients start by
-// themselves, and each tool of the given names under its own name, which is what the Web UI shows.
+// themselves, and each tool of the given names under its own name, which is what the Web UI shows. A call of any other tool runs
+// under its name too: tools that are documents are not known beforehand.
 func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	w.RegisterWorkflowWithOptions(Pass, workflow.RegisterOptions{Name: PassWorkflow})
 	w.RegisterWorkflowWithOptions(Call, workflow.RegisterOptions{Name: CallWorkflow})
@@ -58,4 +61,18 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	for _, tool := range tools {
 		named(tool, func(ctx context.Context, in activities.RunInput) (activities.Ran, error) { return a.RunTool(ctx, in) })
 	}
+	w.RegisterDynamicActivity(func(ctx context.Context, args converter.EncodedValues) (activities.Ran, error) {
+		return runNamed(ctx, a, args)
+	}, activity.DynamicRegisterOptions{})
+}
+
+// runNamed runs a call under a name that is not registered: that of a tool which is a document, or which another worker has. What is
+// not a call is answered as Temporal does for a name that nobody registered.
+func runNamed(ctx context.Context, a *activities.Activities, args converter.EncodedValues) (activities.Ran, error) {
+	var in activities.RunInput
+	name := activity.GetInfo(ctx).ActivityType.Name
+	if err := args.Get(&in); err != nil || in.Call == "" {
+		return activities.Ran{}, temporal.NewApplicationError("unable to find activityType="+name, "ActivityNotRegisteredError")
+	}
+	return a.RunTool(ctx, in)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jig-run/jig"
@@ -32,23 +33,7 @@ func (o Options) create(ctx context.Context, inv jig.Invocation, in createIn) (C
 	if err != nil {
 		return Changed{}, err
 	}
-	awaits := false
-	content := map[string]json.RawMessage{}
-	for _, f := range t.Fields {
-		awaits = awaits || f.Task != ""
-		if len(f.Default) > 0 {
-			content[f.Name] = f.Default
-		}
-	}
-	for name, v := range in.Content {
-		content[name] = v
-	}
-	for _, f := range t.Fields {
-		if _, ok := content[f.Name]; awaits && f.Required && f.Task == "" && !ok {
-			return Changed{}, jig.Errorf(jig.CodeInvalidInput, "the field %q is required", f.Name).WithField("/content")
-		}
-	}
-	b, err := o.checked(t, content, awaits, "/content")
+	b, content, err := o.complete(t, in.Content, "/content")
 	if err != nil {
 		return Changed{}, err
 	}
@@ -65,6 +50,28 @@ func (o Options) create(ctx context.Context, inv jig.Invocation, in createIn) (C
 	}
 	e, _, err := o.Store.CreateEntity(ctx, n)
 	return Changed{e.ID, e.Type, e.Revision, "created"}, err
+}
+
+// complete fills in the defaults of a new entity and checks its content. Of a type with tasks, the fields that they fill may be missing.
+func (o Options) complete(
+	t jig.EntityType, given map[string]json.RawMessage, at string,
+) (raw json.RawMessage, content map[string]json.RawMessage, err error) {
+	awaits := false
+	content = map[string]json.RawMessage{}
+	for _, f := range t.Fields {
+		awaits = awaits || f.Task != ""
+		if len(f.Default) > 0 {
+			content[f.Name] = f.Default
+		}
+	}
+	maps.Copy(content, given)
+	for _, f := range t.Fields {
+		if _, ok := content[f.Name]; awaits && f.Required && f.Task == "" && !ok {
+			return nil, nil, jig.Errorf(jig.CodeInvalidInput, "the field %q is required", f.Name).WithField(at)
+		}
+	}
+	raw, err = o.checked(t, content, awaits, at)
+	return raw, content, err
 }
 
 // checked writes fields as a content and checks it. Pointers of the checker are into the content, which is at a place of the input.
@@ -137,6 +144,25 @@ func (o Options) relations(
 	if len(ids) == 0 {
 		return found.ends, nil
 	}
+	kinds, err := o.kinds(ctx, inv, ids)
+	if err != nil {
+		return nil, err
+	}
+	for name, ends := range found.ends {
+		for _, id := range ends {
+			switch kind, ok := kinds[id]; {
+			case !ok:
+				return nil, notFound(at, id)
+			case found.target[name] != "" && kind != found.target[name]:
+				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, and %q is one of type %s", name, found.target[name], id, kind).WithField(at)
+			}
+		}
+	}
+	return found.ends, nil
+}
+
+// kinds are the types of those of some entities that the principal may read, by id.
+func (o Options) kinds(ctx context.Context, inv jig.Invocation, ids []string) (map[string]string, error) {
 	types, err := o.readable(ctx, inv)
 	if err != nil {
 		return nil, err
@@ -151,17 +177,7 @@ func (o Options) relations(
 			kinds[e.ID] = e.Type
 		}
 	}
-	for name, ends := range found.ends {
-		for _, id := range ends {
-			switch kind, ok := kinds[id]; {
-			case !ok:
-				return nil, notFound(at, id)
-			case found.target[name] != "" && kind != found.target[name]:
-				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, and %q is one of type %s", name, found.target[name], id, kind).WithField(at)
-			}
-		}
-	}
-	return found.ends, nil
+	return kinds, nil
 }
 
 // links are the ids in relation fields and the types that they must be of, by dotted names.

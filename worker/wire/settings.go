@@ -30,6 +30,7 @@ const (
 	EnvOperatorKey      = "JIG_OPERATOR_KEY"
 	EnvPermissions      = "JIG_PERMISSIONS"
 	EnvMetrics          = "JIG_METRICS_ADDRESS"
+	EnvEntityURL        = "JIG_ENTITY_URL"
 	EnvModel            = "JIG_MODEL"
 	EnvAnthropicKey     = "ANTHROPIC_API_KEY"
 	EnvAnthropicURL     = "ANTHROPIC_BASE_URL"
@@ -67,6 +68,9 @@ type Settings struct {
 	Permissions []string
 	// MetricsAddress is where metrics are served, host:port; nowhere when empty.
 	MetricsAddress string
+	// EntityURL is the link that thin tools give where their document gives none, with {tenant}, {entity_id} and {session_id} in it;
+	// default /entities/{entity_id}.
+	EntityURL string
 	// Model answers prompts that name none, e.g. anthropic/claude-sonnet-4-5; none when empty.
 	Model string
 	// Anthropic and OpenAI are the model providers; without a key (or a base URL, for OpenAI) they are not served.
@@ -108,6 +112,7 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 		OperatorKey:      r.key(EnvOperatorKey),
 		Permissions:      r.list(EnvPermissions),
 		MetricsAddress:   r.text(EnvMetrics, ""),
+		EntityURL:        r.text(EnvEntityURL, ""),
 		Model:            r.text(EnvModel, ""),
 		Anthropic:        Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
 		OpenAI:           Provider{APIKey: r.text(EnvOpenAIKey, ""), BaseURL: r.text(EnvOpenAIURL, "")},
@@ -135,6 +140,7 @@ func Describe() string {
 		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); none without it"},
 		{EnvPermissions, "permissions of everybody in tenants without a document, with commas between them; none without it"},
 		{EnvMetrics, "host:port for Prometheus metrics; none without it"},
+		{EnvEntityURL, "link to what a thin tool created, with {tenant}, {entity_id}, {session_id} in it; default /entities/{entity_id}"},
 		{EnvAnthropicKey, "key for models anthropic/…; none without it"},
 		{EnvAnthropicURL, "address in place of Anthropic's own"},
 		{EnvOpenAIKey, "key for models openai/…; not needed by most local servers"},

@@ -73,6 +73,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	if err := installBundles(ctx, w.store, w.logger); err != nil {
 		return err
 	}
+	thinTools := newThin(w.store, w.temporal, s)
 	a := activities.New(activities.Deps{
 		Store:       w.store,
 		Catalogue:   registry,
@@ -82,7 +83,8 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		GrantRules:  newGrantRules(),
 		Model:       models,
 		Expressions: expressions,
-		Composer:    compose.NewEngine(),
+		Composer:    contracts{Engine: compose.NewEngine(), thin: thinTools},
+		Thin:        thinTools,
 		Extractor:   newExtractor(w.store),
 		Agents:      spec.Parser{},
 		Schemas:     newSchemas(),

@@ -1,0 +1,17 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+// EntityByKey returns the entity that was created under a key, also one that was deleted since; found is false when none was.
+func (db *DB) EntityByKey(ctx context.Context, tenant, key string) (e jig.Entity, found bool, err error) {
+	var row *entityRow
+	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityByKey", tenant, text(key)), &row) }); err != nil || row == nil {
+		return jig.Entity{}, false, err
+	}
+	e, err = row.entity()
+	return e, err == nil, err
+}

@@ -1,0 +1,238 @@
+package thin
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+)
+
+const (
+	// maxTitle, maxKey and maxWorkspace bound texts of what is created, in characters.
+	maxTitle, maxKey, maxWorkspace = 500, 500, 128
+	// maxDepth bounds sessions that start sessions.
+	maxDepth = 5
+)
+
+// made is the entity of a call.
+type made struct {
+	jig.Entity
+	// own says that this call created it, in this attempt or an earlier one.
+	own bool
+}
+
+// session is the one that the call's extraction runs in; empty when it starts none.
+func (r *run) session() string {
+	if r.plan.thin.Starts == nil {
+		return ""
+	}
+	return jig.ChildSessionID(r.inv.SessionID, r.inv.CallID)
+}
+
+// keyed is what the creation is idempotent by: the call, or what the document says, within the tenant.
+func (r *run) keyed(ctx context.Context) (key string, shared bool, err error) {
+	text, err := r.text(ctx, r.plan.key, "creates.key")
+	if err != nil || text == "" {
+		return r.inv.IdempotencyKey, false, err
+	}
+	if n := utf8.RuneCountInString(text); n > maxKey {
+		return "", false, tooLong("creates.key", n, maxKey)
+	}
+	return r.plan.tool.Name + ": " + text, true, nil // no id of a session has a space: the keys of calls are others
+}
+
+func tooLong(at string, n, limit int) *jig.Error {
+	return jig.Errorf(jig.CodeInvalidInput, "it has %d characters, at most %d are allowed", n, limit).WithField(at).
+		WithHint("give a shorter text")
+}
+
+// madeBefore finds what an earlier attempt of the call created, so that what the tool requires is not asked of a world that has the
+// entity already. nil when there was none.
+func (r *run) madeBefore(ctx context.Context) (*made, error) {
+	if r.plan.thin.Creates == nil || r.inv.Attempt <= 1 {
+		return nil, nil //nolint:nilnil // nothing was made
+	}
+	key, shared, err := r.keyed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, found, err := r.records.Made(ctx, r.inv.Tenant, key)
+	if err != nil || !found || shared && (r.session() == "" || e.SessionID != r.session()) {
+		return nil, err
+	}
+	return &made{Entity: e, own: true}, nil
+}
+
+// create makes the entity; nil when the tool creates none.
+func (r *run) create(ctx context.Context) (*made, error) {
+	t := r.plan.thin
+	if t.Creates == nil {
+		return nil, nil //nolint:nilnil // nothing is to be made
+	}
+	if t.Starts != nil && r.inv.Depth >= maxDepth {
+		return nil, jig.Errorf(jig.CodeBudgetExhausted, "sessions may start sessions at most %d levels deep", maxDepth).WithField("starts").
+			WithHint("let the tasks of the extraction not start extractions of the same kind")
+	}
+	c, err := r.creation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, created, missing, err := r.records.Create(ctx, r.inv, c)
+	if err != nil {
+		return nil, blamed(err)
+	}
+	if len(missing) > 0 {
+		return nil, r.notFound(ctx, "creates.relations", "entity", missing[0])
+	}
+	return &made{Entity: e, own: created || !c.Shared || c.SessionID != "" && e.SessionID == c.SessionID}, nil
+}
+
+// creation renders what is to be created.
+func (r *run) creation(ctx context.Context) (c Creation, err error) {
+	c = Creation{Type: r.plan.thin.Creates.Type, Bundle: r.plan.thin.Bundle, SessionID: r.session()}
+	if c.SessionID != "" {
+		c.Call = jig.CallID(1, 1)
+	}
+	if c.Key, c.Shared, err = r.keyed(ctx); err != nil {
+		return c, err
+	}
+	if c.Title, err = r.text(ctx, r.plan.title, "creates.title"); err != nil {
+		return c, err
+	}
+	if n := utf8.RuneCountInString(c.Title); n > maxTitle {
+		return c, tooLong("creates.title", n, maxTitle)
+	}
+	if err := r.document(ctx, r.plan.fields, "creates.fields", &c.Content); err != nil {
+		return c, err
+	}
+	for name, v := range c.Content {
+		if string(v) == "null" {
+			delete(c.Content, name)
+		}
+	}
+	var relations map[string][]*string
+	if err := r.document(ctx, r.plan.relations, "creates.relations", &relations); err != nil {
+		return c, err
+	}
+	for name, ids := range relations {
+		if given := present(ids); len(given) > 0 {
+			if c.Relations == nil {
+				c.Relations = map[string][]string{}
+			}
+			c.Relations[name] = given
+		}
+	}
+	var workspaces []*string
+	if err := r.document(ctx, r.plan.workspaces, "creates.workspaces", &workspaces); err != nil {
+		return c, err
+	}
+	c.Workspaces = present(workspaces)
+	for _, w := range c.Workspaces {
+		if n := utf8.RuneCountInString(w); n > maxWorkspace {
+			return c, tooLong("creates.workspaces", n, maxWorkspace)
+		}
+	}
+	return c, nil
+}
+
+// present leaves out null and empty texts: what an optional input gives.
+func present(list []*string) []string {
+	var out []string
+	for _, s := range list {
+		if s != nil && *s != "" {
+			out = append(out, *s)
+		}
+	}
+	return out
+}
+
+// document renders a document of templates into v; one that is left out changes nothing.
+func (r *run) document(ctx context.Context, d *expr.Document, at string, v any) error {
+	if d == nil {
+		return nil
+	}
+	raw, err := d.Render(ctx, r.vars)
+	if err != nil {
+		return fault(at, err)
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return fault(at, jig.Errorf(jig.CodeInvalidInput, "what it gives has another form: %w", err))
+	}
+	return nil
+}
+
+// start starts the extraction of what the call created, or says which one an earlier call started.
+func (r *run) start(ctx context.Context, m made) (jig.ThinResult, error) {
+	out := jig.ThinResult{EntityID: m.ID, SessionID: m.SessionID, Created: m.own}
+	starts := r.plan.thin.Starts
+	if starts == nil || !m.own && m.SessionID != "" {
+		return out, nil
+	}
+	input := struct {
+		ID     string          `json:"id"`
+		Fields []string        `json:"fields,omitempty"`
+		Input  json.RawMessage `json:"input,omitempty"`
+	}{ID: m.ID, Fields: starts.Fields}
+	if r.plan.input != nil {
+		var given map[string]json.RawMessage
+		if err := r.document(ctx, r.plan.input, "starts.input", &given); err != nil {
+			return out, err
+		}
+		if err := write(given, &input.Input); err != nil {
+			return out, err
+		}
+	}
+	var raw json.RawMessage
+	if err := write(input, &raw); err != nil {
+		return out, err
+	}
+	out.SessionID = r.session()
+	return out, r.starter.Start(ctx, r.inv, out.SessionID, raw)
+}
+
+func write(v any, to *json.RawMessage) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return jig.Errorf(jig.CodeInternal, "writing JSON: %w", err)
+	}
+	*to = raw
+	return nil
+}
+
+// link is where the entity can be looked at.
+func (r *run) link(ctx context.Context, out jig.ThinResult) (string, error) {
+	if r.plan.url != nil {
+		r.vars["entity"] = map[string]any{"id": out.EntityID}
+		r.vars["session"] = map[string]any{"id": out.SessionID}
+		return r.text(ctx, r.plan.url, "url")
+	}
+	if out.EntityID == "" {
+		return "", nil
+	}
+	return strings.NewReplacer(
+		"{tenant}", url.PathEscape(r.inv.Tenant), "{entity_id}", url.PathEscape(out.EntityID), "{session_id}", url.PathEscape(out.SessionID),
+	).Replace(r.Engine.url), nil
+}
+
+// result tells of it in a line.
+func (r *run) result(out jig.ThinResult) jig.ToolResult {
+	var data json.RawMessage
+	if err := write(out, &data); err != nil {
+		return jig.Failure(err)
+	}
+	summary := "everything that " + r.plan.tool.Name + " requires holds"
+	if c := r.plan.thin.Creates; c != nil {
+		summary = "created " + c.Type + " " + out.EntityID
+		if !out.Created {
+			summary = c.Type + " " + out.EntityID + " was there already"
+		}
+		if out.SessionID != "" {
+			summary += "; its fields fill in session " + out.SessionID
+		}
+	}
+	return jig.ToolResult{Success: true, Data: data, Summary: summary}
+}

@@ -1,0 +1,91 @@
+package thin
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+)
+
+// codes are those of the reasons that are not the authors' own.
+func codeOf(reason string) jig.Code {
+	switch reason {
+	case jig.ReasonBundleNotInstalled, jig.ReasonWorkspaceViolation:
+		return jig.CodeNotPermitted
+	case jig.ReasonEngagementNotFound:
+		return jig.CodeNotFound
+	case jig.ReasonInsufficientGraph:
+		return jig.CodeConflict
+	}
+	return jig.CodeInvalidInput
+}
+
+// reject is a rejection with a reason. Nothing was done.
+func reject(reason, at, hint, format string, args ...any) *jig.Error {
+	if reason == jig.ReasonIDORViolation { // what stands in the audit is not for callers
+		reason = jig.ReasonEngagementNotFound
+	}
+	return jig.Errorf(codeOf(reason), format, args...).WithReason(reason).WithField(at).WithHint(hint)
+}
+
+// unfound is how long an answer that an id was not found takes at least: longer than the look whose it is, and the row that an attempt
+// at another tenant's leaves, so that the time tells nobody which it was.
+const unfound = 50 * time.Millisecond
+
+// notFound answers for an id that is nobody's, another tenant's, of another type, or not to be read: all the same.
+func (r *run) notFound(ctx context.Context, at, kind, id string) error {
+	over := time.NewTimer(unfound)
+	defer over.Stop()
+	if err := r.records.Trespassed(ctx, r.inv, []string{id}); err != nil {
+		return err
+	}
+	select {
+	case <-over.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return reject(jig.ReasonEngagementNotFound, at, "give the id of a "+kind+" that you may read; entities.search and entities.filter find them",
+		"there is no %s %q", kind, cut(id, 80))
+}
+
+// fault is an expression that could not be worked out for this call.
+func fault(at string, err error) error {
+	e := *jig.AsError(err)
+	if e.Code == jig.CodeTimeout || e.Code == jig.CodeCanceled || e.Code == jig.CodeUnavailable {
+		return &e
+	}
+	if e.Field != "" {
+		at += "." + e.Field
+	}
+	e.Code, e.Field = jig.CodeInvalidInput, at
+	if e.Hint == "" {
+		e.Hint = "the tool works it out from the input and the entities that it names: look at those, or at " + at + " of its document"
+	}
+	return &e
+}
+
+// blamed makes an error about what is to be created name the place in the document, and what to do.
+func blamed(err error) error {
+	e := *jig.AsError(err)
+	if e.Code != jig.CodeInvalidInput {
+		return err
+	}
+	e.Field = strings.ReplaceAll(e.Field, "/", ".")
+	if e.Hint == "" {
+		e.Hint = "the tool makes it of the input: look at what stands at " + e.Field + " of its document"
+	}
+	return &e
+}
+
+// cut shortens a text to at most n bytes without breaking a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

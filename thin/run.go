@@ -1,0 +1,216 @@
+package thin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/expr"
+)
+
+// run is one attempt at a call.
+type run struct {
+	*Engine
+	plan  *plan
+	inv   jig.Invocation
+	input json.RawMessage
+	// entities are those that were looked up, as expressions read them.
+	entities map[string]any
+	vars     map[string]any
+}
+
+func (r *run) do(ctx context.Context) (jig.ThinResult, error) {
+	if err := r.bundle(ctx); err != nil {
+		return jig.ThinResult{}, err
+	}
+	if err := r.begin(); err != nil {
+		return jig.ThinResult{}, err
+	}
+	for i := range r.plan.entities {
+		if err := r.lookUp(ctx, &r.plan.entities[i]); err != nil {
+			return jig.ThinResult{}, err
+		}
+	}
+	made, err := r.madeBefore(ctx)
+	if err != nil {
+		return jig.ThinResult{}, err
+	}
+	if made == nil {
+		if err := r.require(ctx); err != nil {
+			return jig.ThinResult{}, err
+		}
+		if made, err = r.create(ctx); err != nil {
+			return jig.ThinResult{}, err
+		}
+	}
+	out := jig.ThinResult{}
+	if made != nil {
+		if out, err = r.start(ctx, *made); err != nil {
+			return jig.ThinResult{}, err
+		}
+	}
+	out.URL, err = r.link(ctx, out)
+	return out, err
+}
+
+func (r *run) bundle(ctx context.Context) error {
+	name := r.plan.thin.Bundle
+	if name == "" {
+		return nil
+	}
+	has, err := r.records.HasBundle(ctx, r.inv.Tenant, name)
+	if err != nil || has {
+		return err
+	}
+	return reject(jig.ReasonBundleNotInstalled, "bundle", "ask an operator to install it: jig bundle install FOLDER",
+		"%s belongs to the bundle %s, which is not installed", r.plan.tool.Name, name)
+}
+
+// begin makes the variables. They stay the same during an attempt, but for the entities.
+func (r *run) begin() error {
+	input, err := expr.FromJSON(r.input)
+	if err != nil {
+		return fault("input", err)
+	}
+	who := r.inv.Principal
+	r.vars = map[string]any{
+		"input": input, "tenant": r.inv.Tenant, "now": r.now().UTC(),
+		"principal": map[string]any{"id": who.ID, "groups": anyList(who.Groups), "permissions": anyList(who.Permissions)},
+	}
+	return r.seen()
+}
+
+// seen makes the entities that were looked up so far readable.
+func (r *run) seen() error {
+	ready, err := expr.From(r.entities)
+	r.vars["entities"] = ready
+	return err
+}
+
+func anyList(texts []string) []any {
+	list := make([]any, len(texts))
+	for i, t := range texts {
+		list[i] = t
+	}
+	return list
+}
+
+// lookUp finds an entity that the tool works from.
+func (r *run) lookUp(ctx context.Context, e *entityPlan) error {
+	id, err := r.text(ctx, e.id, "entities."+e.Name+".id")
+	if err != nil {
+		return err
+	}
+	if id == "" && e.Optional {
+		r.entities[e.Name] = nil
+		return r.seen()
+	}
+	found, ok, err := r.records.Readable(ctx, r.inv, id)
+	if err != nil {
+		return err
+	}
+	if !ok || found.Type != e.Type {
+		return r.notFound(ctx, e.at, e.Type, id)
+	}
+	if err := r.inWorkspace(ctx, e, id); err != nil {
+		return err
+	}
+	connected, err := r.connected(ctx, e, found)
+	if err != nil {
+		return err
+	}
+	content := found.Content
+	if len(content) == 0 {
+		content = json.RawMessage(`{}`)
+	}
+	r.entities[e.Name] = map[string]any{
+		"id": found.ID, "type": found.Type, "title": found.Title, "content": content, "connected": connected,
+	}
+	return r.seen()
+}
+
+func (r *run) inWorkspace(ctx context.Context, e *entityPlan, id string) error {
+	if e.workspace == nil {
+		return nil
+	}
+	workspace, err := r.text(ctx, e.workspace, "entities."+e.Name+".workspace")
+	if err != nil || workspace == "" {
+		return err
+	}
+	in, err := r.records.InWorkspace(ctx, r.inv.Tenant, workspace, id)
+	if err != nil || in {
+		return err
+	}
+	return reject(jig.ReasonWorkspaceViolation, e.workspaceAt, "name a workspace that it is in, or a "+e.Type+" of this one",
+		"the %s %q is not in the workspace %q", e.Type, id, cut(workspace, 80))
+}
+
+func (r *run) connected(ctx context.Context, e *entityPlan, found jig.Entity) ([]any, error) {
+	if e.Connected == nil {
+		return []any{}, nil
+	}
+	which := *e.Connected
+	if which.Depth == 0 {
+		which.Depth = 1
+	}
+	all, err := r.records.Connected(ctx, r.inv, found.ID, which)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) < which.AtLeast {
+		what := "entities"
+		if len(which.Types) > 0 {
+			what = "entities of type " + strings.Join(which.Types, " or ")
+		}
+		return nil, reject(jig.ReasonInsufficientGraph, e.at, "relate more of them to it: entities.createRelation, or a field of type relation",
+			"%d %s are connected with the %s %q, it takes at least %d", len(all), what, e.Type, found.ID, which.AtLeast)
+	}
+	list := make([]any, len(all))
+	for i, c := range all {
+		list[i] = map[string]any{"id": c.ID, "type": c.Type, "title": c.Title}
+	}
+	return list, nil
+}
+
+// require checks what must hold; what cannot be worked out does not hold.
+func (r *run) require(ctx context.Context) error {
+	for i, q := range r.plan.requires {
+		at := fmt.Sprintf("requires[%d]", i)
+		holds, err := q.check.EvalBool(ctx, r.vars)
+		if err != nil {
+			return fault(at+".check", err)
+		}
+		if holds {
+			continue
+		}
+		message := "this does not hold: " + q.Check
+		if q.message != nil {
+			if message, err = q.message.EvalText(ctx, r.vars); err != nil {
+				return fault(at+".message", err)
+			}
+		}
+		return reject(q.Code, at, "it takes: "+q.Check, "%s", message)
+	}
+	return nil
+}
+
+// text renders a template that gives a text; null is the empty text.
+func (r *run) text(ctx context.Context, t *expr.Template, at string) (string, error) {
+	if t == nil {
+		return "", nil
+	}
+	v, err := t.Eval(ctx, r.vars)
+	if err != nil {
+		return "", fault(at, err)
+	}
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return strings.TrimSpace(v), nil
+	}
+	return "", jig.Errorf(jig.CodeInvalidInput, "it gives %T where a text must stand", v).WithField(at).
+		WithHint("give a text, or null for none")
+}

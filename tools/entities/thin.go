@@ -1,0 +1,133 @@
+package entities
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/jig-run/jig"
+)
+
+// Readable returns an entity that a call's principal may read; found is false for every other id, whoever's it is.
+func (o Options) Readable(ctx context.Context, inv jig.Invocation, id string) (e jig.Entity, found bool, err error) {
+	e, _, err = o.entity(ctx, inv, "id", id, actionRead)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return jig.Entity{}, false, nil
+	}
+	return e, err == nil, err
+}
+
+// ReadableTypes are the names of the entity types that a call's principal may read, sorted.
+func (o Options) ReadableTypes(ctx context.Context, inv jig.Invocation) ([]string, error) {
+	types, err := o.readable(ctx, inv)
+	return slices.Sorted(maps.Keys(types)), err
+}
+
+// Draft is an entity as a document says that it is to be.
+type Draft struct {
+	Type, Title string
+	Content     map[string]json.RawMessage
+	// Relations are ids by name. Those of a field of type relation become its value, unless the content has one.
+	Relations map[string][]string
+	// At says where in the document the content stands and RelationsAt where the relations do, for messages.
+	At, RelationsAt string
+}
+
+// New makes a draft an entity that may be created, after a look at whether the principal may: with its defaults, checked against its
+// type. missing are ids that it would point at and that are not there for the principal; then there is no entity.
+func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n jig.NewEntity, missing []string, err error) {
+	t, err := o.typeFor(ctx, inv, "creates.type", d.Type, actionWrite)
+	if err != nil {
+		return n, nil, err
+	}
+	content := maps.Clone(d.Content)
+	if content == nil {
+		content = map[string]json.RawMessage{}
+	}
+	others := map[string][]string{}
+	for name, ids := range d.Relations {
+		at := slices.IndexFunc(t.Fields, func(f jig.Field) bool { return f.Name == name })
+		if at < 0 {
+			others[name] = ids
+			continue
+		}
+		if err := fieldFrom(t.Fields[at], ids, d.RelationsAt, content); err != nil {
+			return n, nil, err
+		}
+	}
+	raw, content, err := o.complete(t, content, d.At)
+	if err != nil {
+		return n, nil, err
+	}
+	found := linksOf(t, content)
+	if missing, err = o.unreadable(ctx, inv, t, found, others, d.At); len(missing) > 0 || err != nil {
+		return n, missing, err
+	}
+	n.Entity = jig.Entity{Tenant: inv.Tenant, Type: t.Name, TypeVersion: t.Version, Title: d.Title, Content: raw}
+	n.Relations = found.ends
+	maps.Copy(n.Relations, others)
+	return n, nil, nil
+}
+
+// fieldFrom makes ids the value of a relation field.
+func fieldFrom(f jig.Field, ids []string, at string, content map[string]json.RawMessage) error {
+	at += "." + f.Name
+	if f.Type != jig.FieldRelation {
+		return jig.Errorf(jig.CodeInvalidInput, "%q is a field of type %s, not a relation", f.Name, f.Type).WithField(at).
+			WithHint("set it among the fields, or give the relation another name")
+	}
+	if _, set := content[f.Name]; set || len(ids) == 0 {
+		return nil
+	}
+	var value any = ids
+	if !f.Many {
+		if len(ids) > 1 {
+			return jig.Errorf(jig.CodeInvalidInput, "%q points at one entity, and %d are given", f.Name, len(ids)).WithField(at).WithHint("give one id")
+		}
+		value = ids[0]
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return jig.Errorf(jig.CodeInternal, "writing the relation %s: %w", f.Name, err)
+	}
+	content[f.Name] = raw
+	return nil
+}
+
+// unreadable are the ids that an entity would point at and that the principal may not read. Of those that it may, each must be of
+// the type that its field points at.
+func (o Options) unreadable(
+	ctx context.Context, inv jig.Invocation, t jig.EntityType, found links, others map[string][]string, at string,
+) (missing []string, err error) {
+	var ids []string
+	for _, ends := range []map[string][]string{found.ends, others} {
+		for _, name := range slices.Sorted(maps.Keys(ends)) {
+			ids = append(ids, ends[name]...)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	kinds, err := o.kinds(ctx, inv, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if _, ok := kinds[id]; !ok && !slices.Contains(missing, id) {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) > 0 {
+		return missing, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(found.ends)) {
+		for _, id := range found.ends[name] {
+			if want := found.target[name]; want != "" && kinds[id] != want {
+				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, and %q is one of type %s", name, want, id, kinds[id]).
+					WithField(at + "." + name).WithHint("give the id of a " + want)
+			}
+		}
+	}
+	return nil, nil
+}
