@@ -146,6 +146,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 		a.denyCommand(), a.reconcileCommand(), a.messageCommand(), a.cancelCommand(), a.eventsCommand(), a.catalogCommand(),
 		a.validateCommand(), a.explainCommand(), a.scheduleCommand(), a.policyCommand(), a.auditCommand(), a.versionCommand(), completionCommand(),
 		a.keyCommand(), a.tokenCommand(), a.delegateCommand(), a.answerCommand(), a.grantCommand(), a.pauseCommand(), a.resumeCommand(),
+		a.bundleCommand(),
 	)
 	return root
 }

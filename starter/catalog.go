@@ -104,6 +104,9 @@ func (a *app) documentsIn(paths []string) (json.RawMessage, error) {
 		return nil, usage(problems)
 	}
 	for _, doc := range docs {
+		if doc.Kind == spec.KindBundle {
+			return nil, usagef("%s is the manifest of a bundle: `%s` installs it with its documents", doc.Path, a.command("bundle", "install", path.Dir(doc.Path)))
+		}
 		input.Documents = append(input.Documents, file{Path: keptPath(doc), Body: string(doc.Body)})
 	}
 	if len(input.Documents) == 0 {

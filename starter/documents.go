@@ -92,6 +92,10 @@ func load(name string) ([]spec.Document, spec.Problems, error) {
 		name = filepath.Dir(name)
 	}
 	docs, problems := spec.LoadFS(os.DirFS(name), ".")
+	if _, err := os.Stat(filepath.Join(name, spec.BundleFile)); err == nil { // a bundle is checked whole
+		_, found := spec.BundleOf(docs)
+		problems = append(problems, found...)
+	}
 	for i := range docs {
 		docs[i].Path = path.Join(filepath.ToSlash(name), docs[i].Path)
 	}

@@ -91,6 +91,12 @@ func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result,
 	for _, file := range in.Documents {
 		doc, found := spec.Load(file.Path, []byte(file.Body))
 		docs, problems = append(docs, doc), append(problems, found...)
+		if doc.Kind == spec.KindBundle {
+			problems = append(problems, spec.Problem{
+				Document: file.Path, Path: "kind", Line: 1, Column: 1, Code: spec.ProblemUnknownKind, Severity: spec.SeverityError,
+				Message: "the manifest of a bundle is not registered by itself", Hint: "install the bundle: jig bundle install FOLDER",
+			})
+		}
 	}
 	if len(problems.Errors()) == 0 {
 		problems = append(problems, spec.Check(docs, known)...)

@@ -91,3 +91,12 @@ steps:
 	require.Contains(t, result.Error.Message, "acme.nobody")
 	require.Empty(t, s)
 }
+
+func TestPutTakesNoManifestOfABundle(t *testing.T) {
+	t.Parallel()
+	s := shelf{}
+	result := put(t, s, catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "bundle.yaml", Body: "kind: bundle\nname: acme\nversion: 1.0.0\n"})
+	require.False(t, result.Success)
+	require.Contains(t, result.Error.Message, "jig bundle install")
+	require.Empty(t, s)
+}

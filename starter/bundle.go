@@ -1,0 +1,253 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
+)
+
+// The operator tools over bundles.
+const (
+	bundleInstallTool = "bundle.install"
+	bundleRemoveTool  = "bundle.remove"
+	bundleListTool    = "bundle.list"
+)
+
+func (a *app) bundleCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "bundle",
+		Short: "Install, list and remove bundles",
+		Long: `Install, list and remove bundles: folders of documents that belong together (entity types with their tasks, agents, tools,
+compositions, prompts, skills, policies), with a bundle.yaml at the top. A tenant without a bundle sees nothing of it.`,
+		Example: `  jig bundle install ./my-bundle
+  jig bundle list
+  jig bundle remove my-bundle`,
+	}, a.bundleInstallCommand(), a.bundleListCommand(), a.bundleShowCommand(), a.bundleRemoveCommand())
+}
+
+func (a *app) bundleInstallCommand() *cobra.Command {
+	var f triggerFlags
+	var replace bool
+	cmd := &cobra.Command{
+		Use:   "install FOLDER",
+		Short: "Install a bundle, or another version of it",
+		Long: `Install a bundle, or another version of it. All of it is checked first: here, each document by itself and against the others, and
+by the worker against what the tenant has. Either all of it is there afterwards or nothing changed; the same bundle once more
+changes nothing. Entities are kept, and a version whose fields would not take their content is refused. Installing changes what
+runs, so it waits for approval like any call that writes; sessions that run keep the versions they began with.`,
+		Example: `  jig bundle install ./my-bundle
+  jig bundle install ./my-bundle --yes --tenant acme`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			input, err := a.bundleIn(args[0], replace)
+			if err != nil {
+				return err
+			}
+			call := client.CallInput{Tenant: a.flags.tenant, Tool: bundleInstallTool, Principal: a.principal(), Input: input}
+			return a.with(cmd.Context(), func(e engine) error { return a.trigger(cmd.Context(), e, call, f) })
+		},
+	}
+	cmd.Flags().BoolVar(&replace, "replace", false, "also replace documents that were changed since, and go back to a lower version")
+	f.addAnswers(cmd, "approve the call that installs")
+	return cmd
+}
+
+// addAnswers adds the flags of a call that waits for approval.
+func (f *triggerFlags) addAnswers(cmd *cobra.Command, yes string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.id, "id", "", "session id of the call; one that is taken gives the call that is there")
+	flags.BoolVar(&f.yes, "yes", false, yes)
+	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the call waits for a person")
+}
+
+// bundleIn reads a bundle's folder as the input of the tool that installs it. What is wrong with it is printed as `validate` does.
+func (a *app) bundleIn(folder string, replace bool) (json.RawMessage, error) {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return nil, usage(err)
+	}
+	if !info.IsDir() {
+		return nil, usagef("%s is a file; name the folder that %s is in", folder, spec.BundleFile)
+	}
+	bundle, problems := spec.LoadBundle(os.DirFS(folder), ".")
+	problems = check(bundle.Documents, problems, spec.Catalogue{})
+	if len(problems.Errors()) > 0 {
+		for i := range problems {
+			problems[i].Document = path.Join(filepath.ToSlash(folder), problems[i].Document)
+		}
+		return nil, a.printProblems(problems, len(bundle.Documents)+1)
+	}
+	manifest, err := os.ReadFile(filepath.Join(folder, spec.BundleFile)) //nolint:gosec // the user names the folder
+	if err != nil {
+		return nil, usage(err)
+	}
+	type file struct {
+		Path string `json:"path"`
+		Body string `json:"body"`
+	}
+	input := struct {
+		Files   []file `json:"files"`
+		Replace bool   `json:"replace,omitempty"`
+	}{Files: []file{{Path: spec.BundleFile, Body: string(manifest)}}, Replace: replace}
+	for _, doc := range bundle.Documents {
+		input.Files = append(input.Files, file{Path: keptPath(doc), Body: string(doc.Body)})
+	}
+	return marshal(input)
+}
+
+func (a *app) bundleRemoveCommand() *cobra.Command {
+	var f triggerFlags
+	cmd := &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Take a bundle out of use; its entities are kept",
+		Long: `Take all documents of a bundle out of use. Nothing of it can be seen any more; its entities are kept and are back when it is
+installed again. Documents that the tenant has changed itself stay. Removing never runs without a person.`,
+		Example: `  jig bundle remove my-bundle`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			input, err := marshal(map[string]string{"name": args[0]})
+			if err != nil {
+				return err
+			}
+			call := client.CallInput{Tenant: a.flags.tenant, Tool: bundleRemoveTool, Principal: a.principal(), Input: input}
+			return a.with(cmd.Context(), func(e engine) error { return a.trigger(cmd.Context(), e, call, f) })
+		},
+	}
+	f.addAnswers(cmd, "approve the call that removes")
+	return cmd
+}
+
+// listedBundle is a bundle as the tool lists it.
+type listedBundle struct {
+	Name        string            `json:"name"`
+	Version     string            `json:"version"`
+	Hash        string            `json:"hash"`
+	Title       string            `json:"title,omitempty"`
+	Description string            `json:"description,omitempty"`
+	Requires    []string          `json:"requires,omitempty"`
+	Documents   []bundledDocument `json:"documents"`
+	InstalledAt time.Time         `json:"installed_at"`
+	InstalledBy string            `json:"installed_by"`
+}
+
+// bundledDocument is a document of a bundle, under the kind by which it is stored.
+type bundledDocument struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// bundleList is what the tool lists.
+type bundleList struct {
+	Bundles []listedBundle `json:"bundles"`
+}
+
+// bundles asks for the tenant's bundles and hands them on. A call that did not end well is printed like any other.
+func (a *app) bundles(cmd *cobra.Command, use func(bundleList) error) error {
+	ctx := cmd.Context()
+	return a.with(ctx, func(e engine) error {
+		call := client.CallInput{Tenant: a.flags.tenant, Tool: bundleListTool, Principal: a.principal(), Input: json.RawMessage(`{}`)}
+		result, err := e.Trigger(ctx, call, "")
+		if err != nil {
+			return err
+		}
+		if result.Status == jig.CallWaiting { // a policy asks also about reading
+			if result, err = e.WaitCall(ctx, a.flags.tenant, result.SessionID); err != nil {
+				return err
+			}
+		}
+		if result.Status != jig.CallSucceeded {
+			return a.printCall(result)
+		}
+		whole, err := e.WholeResult(ctx, a.flags.tenant, result)
+		if err != nil {
+			return err
+		}
+		list := bundleList{Bundles: []listedBundle{}}
+		if err := json.Unmarshal(whole.Data, &list); err != nil {
+			return jig.Errorf(jig.CodeInternal, "reading the list of bundles: %w", err)
+		}
+		return use(list)
+	})
+}
+
+func (a *app) bundleListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the bundles that the tenant has",
+		Long: `List the bundles that the tenant has. For programs: {"bundles": [{"name", "version", "hash", "title"?, "documents", "installed_at",
+"installed_by"}]}.`,
+		Example: `  jig bundle list
+  jig bundle list --output json | jq -r '.bundles[].name'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.bundles(cmd, func(list bundleList) error {
+				if a.json() {
+					return a.printJSON(list)
+				}
+				if len(list.Bundles) == 0 {
+					a.say("no bundle is installed for %s; `%s` installs one", a.flags.tenant, a.command("bundle", "install", "FOLDER"))
+					return nil
+				}
+				rows := [][]string{{"NAME", "VERSION", "DOCUMENTS", "INSTALLED", "BY", "TITLE"}}
+				for _, b := range list.Bundles {
+					rows = append(rows, []string{
+						b.Name, b.Version, strconv.Itoa(len(b.Documents)), b.InstalledAt.Local().Format(time.DateTime),
+						oneLine(b.InstalledBy, 40), oneLine(b.Title, 60),
+					})
+				}
+				return table(a.stdout, rows)
+			})
+		},
+	}
+}
+
+func (a *app) bundleShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a bundle that the tenant has, with its documents",
+		Long: `Show a bundle that the tenant has, with its documents under the kinds by which they are stored: tools, compositions, prompts and
+tasks are of kind spec, for they share one space of names. For programs: one of the objects that "jig bundle list" gives.`,
+		Example: `  jig bundle show my-bundle`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.bundles(cmd, func(list bundleList) error {
+				names := make([]string, len(list.Bundles))
+				for i, b := range list.Bundles {
+					if b.Name == args[0] {
+						return a.printBundle(b)
+					}
+					names[i] = b.Name
+				}
+				return jig.Errorf(jig.CodeNotFound, "the bundle %q is not installed", oneLine(args[0], 80)).WithField("name").
+					WithHint(firstOf(spec.Suggest(args[0], names), "see "+a.command("bundle", "list")))
+			})
+		},
+	}
+}
+
+func (a *app) printBundle(b listedBundle) error {
+	if a.json() {
+		return a.printJSON(b)
+	}
+	a.say("%s %s (%s), installed %s by %s", a.err.bold(b.Name), b.Version, b.Hash, b.InstalledAt.Local().Format(time.DateTime), oneLine(b.InstalledBy, 40))
+	for _, text := range []string{b.Title, b.Description} {
+		if text != "" {
+			a.say("%s", oneLine(text, 200))
+		}
+	}
+	rows := [][]string{{"KIND", "NAME", "VERSION"}}
+	for _, doc := range b.Documents {
+		rows = append(rows, []string{doc.Kind, doc.Name, doc.Version})
+	}
+	return table(a.stdout, rows)
+}
