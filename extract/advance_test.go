@@ -198,10 +198,50 @@ func TestRepair(t *testing.T) {
 	require.JSONEq(t, `{"prompt":"Sum up.","repair":{"answer":"\"unfit words\"","problem":"the value does not fit the field x: this does not fit"}}`,
 		string(w.rows["x~2"].input))
 
-	agent := jig.Task{ID: "x", Kind: jig.TaskTool, Use: "look.up"}
-	w = worldOf(compile(t, kindOf(agent)), extract.Input{}, answers(map[string]string{"x": `"unfit"`}))
+	calling := jig.Task{ID: "x", Kind: jig.TaskTool, Use: "look.up"}
+	w = worldOf(compile(t, kindOf(calling)), extract.Input{}, answers(map[string]string{"x": `"unfit"`}))
 	w.run(t)
 	require.Equal(t, []string{"x"}, w.asked, "a tool would give the same again")
+}
+
+// So is an agent whose answer is to be JSON; one that answers in words is not.
+func TestRepairOfAnAgent(t *testing.T) {
+	t.Parallel()
+	agent := jig.Task{
+		ID: "x", Kind: jig.TaskAgent, Use: "writer", Input: json.RawMessage(`{"task":"Write.","input":{"of":"y"}}`), OutputSchema: json.RawMessage(`{"type":"object"}`),
+	}
+	good := `{"answer":"{\"a\":1}"}`
+	for name, bad := range map[string]string{
+		"no JSON": `{"answer":"It is done."}`, "unfit for the field": `{"answer":"\"unfit\""}`, "unfit for the schema": `{"answer":"\"shapeless\""}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := worldOf(compile(t, kindOf(agent)), extract.Input{}, answers(map[string]string{"x": bad, "x~2": good}))
+			result := w.run(t)
+			require.JSONEq(t, `{"a":1}`, string(result.Values["x"]))
+			require.Equal(t, 2, result.Provenance["x"].Attempt)
+			var first, second struct {
+				Agent, Task string
+				Input       json.RawMessage
+			}
+			require.NoError(t, json.Unmarshal(w.rows["x"].input, &first))
+			require.NoError(t, json.Unmarshal(w.rows["x~2"].input, &second))
+			require.Equal(t, "writer", second.Agent)
+			require.JSONEq(t, `{"of":"y"}`, string(second.Input))
+			require.True(t, strings.HasPrefix(second.Task, first.Task+"\n\nYour answer before was:\n"), second.Task)
+			require.Contains(t, second.Task, "It was not accepted: ")
+
+			w = worldOf(compile(t, kindOf(agent)), extract.Input{}, answers(map[string]string{"x": bad, "x~2": bad, "x~3": good}))
+			failed := w.run(t).Tasks["x"]
+			require.Equal(t, extract.TaskFailed, failed.Status)
+			require.Equal(t, []string{"x", "x~2"}, w.asked, "once")
+		})
+	}
+	wordy := agent
+	wordy.OutputSchema = nil
+	w := worldOf(compile(t, kindOf(wordy)), extract.Input{}, answers(map[string]string{"x": `{"answer":"unfit words"}`}))
+	w.run(t)
+	require.Equal(t, []string{"x"}, w.asked)
 }
 
 func TestAttempts(t *testing.T) {

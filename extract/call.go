@@ -41,7 +41,9 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 	var err error
 	switch {
 	case t.Kind == jig.TaskAgent:
-		members, err = toAgent(t, members)
+		if members, err = toAgent(t, members); err == nil {
+			err = r.repair(ctx, t, o, members)
+		}
 	case t.mends():
 		if _, given := members["schema"]; !given && t.asksModel() && t.Value == "" && len(t.OutputSchema) > 0 {
 			members["schema"] = t.OutputSchema
@@ -63,7 +65,7 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 func (t *task) asksModel() bool { return t.tool == ToolPrompt || t.tool == ToolSkill }
 
 // mends says that an answer which does not fit is asked for once more.
-func (t *task) mends() bool { return t.Kind == jig.TaskPrompt || t.asksModel() }
+func (t *task) mends() bool { return t.Kind == jig.TaskPrompt || t.asksModel() || t.wantsJSON() }
 
 // wantsJSON says that the answer of an agent is to be JSON.
 func (t *task) wantsJSON() bool {
@@ -94,7 +96,8 @@ func toAgent(t *task, members map[string]json.RawMessage) (map[string]json.RawMe
 // maxQuoted is how much of an answer that was not accepted is shown again.
 const maxQuoted = 16 << 10
 
-// repair tells a model what was wrong with its answer; a document with a prompt of its own is told as `repair`.
+// repair tells a model what was wrong with its answer; a document with a prompt of its own is told as `repair`. An agent begins
+// anew, in a session that knows nothing of the first: what that one did it must not do again.
 func (r *run) repair(ctx context.Context, t *task, o *openState, members map[string]json.RawMessage) error {
 	if o.Repairs == 0 {
 		return nil
@@ -104,12 +107,16 @@ func (r *run) repair(ctx context.Context, t *task, o *openState, members map[str
 		return err
 	}
 	answer, wrong := cut(string(answerOf(r.calls[path].Outcome().Data)), maxQuoted), told(o.Problem)
-	if !t.asksModel() {
-		raw, err := encode(map[string]string{"answer": answer, "problem": wrong})
-		members["repair"] = raw
-		return err
+	again := "Your answer before was:\n" + answer + "\n\nIt was not accepted: " + wrong + "\nAnswer anew, and put this right."
+	switch {
+	case t.Kind == jig.TaskAgent:
+		return extend(members, "task", again+" What was changed on the way to that answer stays: do not change it a second time.")
+	case t.asksModel():
+		return extend(members, "prompt", again)
 	}
-	return extend(members, "prompt", "Your answer before was:\n"+answer+"\n\nIt was not accepted: "+wrong+"\nAnswer anew, and put this right.")
+	raw, err := encode(map[string]string{"answer": answer, "problem": wrong})
+	members["repair"] = raw
+	return err
 }
 
 // told is an error in words, with every place that it names.
