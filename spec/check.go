@@ -19,6 +19,8 @@ const (
 	ProblemUnknownAgent       ProblemCode = "UNKNOWN_AGENT"
 	ProblemUnknownSkill       ProblemCode = "UNKNOWN_SKILL"
 	ProblemUnknownTask        ProblemCode = "UNKNOWN_TASK"
+	ProblemUnknownType        ProblemCode = "UNKNOWN_ENTITY_TYPE"
+	ProblemUnknownField       ProblemCode = "UNKNOWN_FIELD"
 	ProblemNameTaken          ProblemCode = "NAME_TAKEN"
 	ProblemCycle              ProblemCode = "CYCLE"
 )
@@ -30,8 +32,10 @@ type Catalogue struct {
 	Tools []jig.Tool
 	// Agents, Skills and Tasks are names.
 	Agents, Skills, Tasks []string
-	// Specs are the registered compositions, prompts and tasks. A document of the same name replaces one.
+	// Specs are the registered compositions, prompts, tasks and thin tools. A document of the same name replaces one.
 	Specs []Execution
+	// EntityTypes are the registered entity types. A document of the same name replaces one.
+	EntityTypes []jig.EntityType
 	// Whitelists are the tools of registered agents, by name, and TaskSteps what registered tasks run; both only so that
 	// cycles through them are found.
 	Whitelists map[string][]string
@@ -41,8 +45,8 @@ type Catalogue struct {
 // maxHints bounds the unknown names that get the nearest ones as a hint, so that a thousand of them cost no minute.
 const maxHints = 64
 
-// Check holds documents against the catalogue and each other: names that nothing has, cycles, inputs and outputs that
-// cannot fit their schemas, expressions that read what a tool does not give back. It reports all problems at once, in the order of documents and lines. What reading
+// Check holds documents against the catalogue and each other: names that nothing has, cycles, inputs, outputs and contents of
+// entities that cannot fit, expressions that read what a tool does not give back or an entity does not have. It reports all problems at once, in the order of documents and lines. What reading
 // has reported of a document is not said again; documents of other kinds than agents, execution specs and entity types are passed over.
 func Check(docs []Document, c Catalogue) Problems {
 	k := newChecker(docs, c)
@@ -70,6 +74,8 @@ type checker struct {
 	agents    names[*jig.Agent]
 	skills    names[bool]
 	tasks     names[bool]
+	// types are the entity types; nil for one that could not be read whole.
+	types names[*jig.EntityType]
 	// codeTools are the tools of the catalogue that are code, specTools those that are specs.
 	codeTools, specTools map[string]bool
 	// taskSpecs are the specs of kind task: a step may name one like a task.
@@ -111,6 +117,7 @@ func newChecker(docs []Document, c Catalogue) *checker {
 		docs: docs, catalogue: c,
 		tools: newNames[*contract](c.Tools == nil), specs: newNames[*Execution](c.Specs == nil),
 		agents: newNames[*jig.Agent](c.Agents == nil), skills: newNames[bool](c.Skills == nil), tasks: newNames[bool](c.Tasks == nil),
+		types:     newNames[*jig.EntityType](c.EntityTypes == nil),
 		codeTools: map[string]bool{}, specTools: map[string]bool{}, taskSpecs: map[string]bool{},
 		inputs: map[string]*contract{}, outputs: map[string]json.RawMessage{}, hints: map[string]string{},
 	}
@@ -133,8 +140,13 @@ func newChecker(docs []Document, c Catalogue) *checker {
 	for _, name := range c.Tasks {
 		k.tasks.all[name] = true
 	}
+	for i := range c.EntityTypes {
+		k.types.all[c.EntityTypes[i].Name] = &c.EntityTypes[i]
+	}
 	for i := range docs {
 		switch doc := &docs[i]; {
+		case doc.EntityType != nil:
+			k.addType(doc)
 		case doc.Execution != nil:
 			k.addSpec(doc.Execution)
 		case doc.Agent != nil:
@@ -149,7 +161,15 @@ func newChecker(docs []Document, c Catalogue) *checker {
 	k.agents.sort()
 	k.skills.sort()
 	k.tasks.sort()
+	k.types.sort()
 	return k
+}
+
+// addType makes the entity type of a document known.
+func (k *checker) addType(doc *Document) {
+	if k.types.all[doc.Name] = doc.EntityType; doc.broken {
+		k.types.all[doc.Name] = nil
+	}
 }
 
 // addSpec makes a spec known by its name, and as a tool when its name is a tool's.
@@ -225,6 +245,9 @@ func (k *checker) checkExecution(doc *Document) {
 	if x.Tool.Undo != "" {
 		k.checkName(doc, call{kind: callTool, name: x.Tool.Undo, key: "undo"})
 	}
+	if x.Thin != nil {
+		k.checkThin(doc)
+	}
 	shaped := false
 	walkCalls(*x, func(c call) {
 		_, known := k.shape(c.name)
@@ -264,8 +287,11 @@ func (k *checker) checkName(doc *Document, c call) bool {
 			return false
 		}
 	case callComposition:
-		_, known := k.specs.all[c.name]
+		x, known := k.specs.all[c.name]
 		switch {
+		case known && x.Kind == KindThinTool:
+			k.report(doc, c.at(), ProblemUnknownComposition, "write tool: "+c.name, "%s is a thin tool, not a composition", c.name)
+			return false
 		case k.codeTools[c.name] && !known:
 			k.report(doc, c.at(), ProblemUnknownComposition, "write tool: "+c.name, "%s is a tool, not a composition", c.name)
 			return false

@@ -4,12 +4,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/jig-run/jig"
 )
 
 // maxCycles bounds the cycles that are reported; a thousand documents that all call each other have more than can be read.
 const maxCycles = 20
 
-// graph is who can call whom: specs, agents and tasks.
+// graph is who can call whom: specs, agents, tasks and, where extractions are started, entity types.
 type graph struct {
 	nodes []graphNode
 	// seen is the node that last got an edge to each, so that it gets one alone.
@@ -88,13 +90,20 @@ func (k *checker) checkCycles() {
 // graph builds it: the documents first, in their order.
 func (k *checker) graph() *graph {
 	g := &graph{}
-	specs, agents, tasks := map[string]int{}, map[string]int{}, map[string]int{}
+	specs, agents, tasks, types := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	for i := range k.docs {
 		switch doc := &k.docs[i]; {
 		case doc.Execution != nil && k.specs.all[doc.Execution.Name] == doc.Execution:
 			specs[doc.Execution.Name] = g.add(doc.Execution.Name, doc)
 		case doc.Agent != nil && k.agents.all[doc.Agent.Name] == doc.Agent:
 			agents[doc.Agent.Name] = g.add("agent "+doc.Agent.Name, doc)
+		case doc.EntityType != nil && k.types.all[doc.Name] == doc.EntityType:
+			types[doc.Name] = g.add("entity type "+doc.Name, doc)
+		}
+	}
+	for _, name := range k.types.sorted {
+		if _, ok := types[name]; !ok && k.types.all[name] != nil {
+			types[name] = g.add("entity type "+name, nil)
 		}
 	}
 	for _, name := range k.specs.sorted {
@@ -119,6 +128,10 @@ func (k *checker) graph() *graph {
 	}
 	for name, from := range specs {
 		walkCalls(*k.specs.all[name], link(from))
+		k.linkThin(g, from, k.specs.all[name].Thin, types)
+	}
+	for name, from := range types {
+		walkTasks(k.types.all[name], link(from))
 	}
 	for name, from := range tasks {
 		walkBlock(k.catalogue.TaskSteps[name], nil, "steps", link(from))
@@ -131,6 +144,16 @@ func (k *checker) graph() *graph {
 		k.linkAgent(g, from, whitelist, specs)
 	}
 	return g
+}
+
+// linkThin connects a thin tool with the type whose extraction it starts, unless its key keeps it from making ever new entities.
+func (k *checker) linkThin(g *graph, from int, t *jig.ThinTool, types map[string]int) {
+	if t == nil || t.Starts == nil || t.Creates == nil || t.Creates.Key != "" {
+		return
+	}
+	if to, ok := types[t.Creates.Type]; ok {
+		g.connect(from, graphEdge{to: to, within: (*place)(nil).key("creates"), key: "type"})
+	}
 }
 
 // callee finds what a call leads to; false for what calls nothing that is known.

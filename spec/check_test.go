@@ -21,12 +21,14 @@ import (
 
 // checkCatalogue is a catalogue as test data write it.
 type checkCatalogue struct {
-	Tools      []jig.Tool          `json:"tools"`
-	Agents     []string            `json:"agents"`
-	Skills     []string            `json:"skills"`
-	Tasks      []string            `json:"tasks"`
-	Specs      map[string]string   `json:"specs"`
-	Whitelists map[string][]string `json:"whitelists"`
+	Tools  []jig.Tool        `json:"tools"`
+	Agents []string          `json:"agents"`
+	Skills []string          `json:"skills"`
+	Tasks  []string          `json:"tasks"`
+	Specs  map[string]string `json:"specs"`
+	// EntityTypes are documents; none is known of when there are none.
+	EntityTypes []string            `json:"entity_types"`
+	Whitelists  map[string][]string `json:"whitelists"`
 	// TaskCalls are the compositions that tasks run.
 	TaskCalls map[string]string `json:"task_calls"`
 }
@@ -41,6 +43,11 @@ func (c checkCatalogue) build(t *testing.T) spec.Catalogue {
 		x, err := spec.LoadExecution(name, []byte(c.Specs[name]))
 		require.NoError(t, err)
 		catalogue.Specs = append(catalogue.Specs, x)
+	}
+	for _, text := range c.EntityTypes {
+		entityType, err := spec.LoadEntityType("catalogue.yaml", []byte(text))
+		require.NoError(t, err)
+		catalogue.EntityTypes = append(catalogue.EntityTypes, entityType)
 	}
 	for task, composition := range c.TaskCalls {
 		catalogue.TaskSteps[task] = []spec.Step{{Composition: composition}}

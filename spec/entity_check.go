@@ -1,29 +1,24 @@
 package spec
 
 import (
+	"cmp"
 	"maps"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
 )
 
-// checkEntityType checks the names that an entity type's tasks call, what they give them, and what they read of the result.
+// checkEntityType checks the entity types that fields lead to, the names that tasks call, what they give them, and what they read of the result.
 func (k *checker) checkEntityType(doc *Document) {
 	if doc.broken {
 		return
 	}
+	k.checkTargets(doc, doc.EntityType.Fields, (*place)(nil).key("fields"))
 	tasks, shapes := (*place)(nil).key("tasks"), TaskShapes(*doc.EntityType)
 	for i := range doc.EntityType.Tasks {
 		t := &doc.EntityType.Tasks[i]
-		c := call{name: t.Use, within: tasks.item(i), key: string(t.Kind), inputKey: "input", input: t.Input}
-		switch t.Kind {
-		case jig.TaskTool:
-			c.kind = callTool
-		case jig.TaskComposition, jig.TaskPrompt:
-			c.kind = callComposition
-		case jig.TaskAgent:
-			c.kind = callAgent
-		case jig.TaskCompute, jig.TaskCitations:
+		c, calls := taskCall(t, tasks.item(i))
+		if !calls {
 			continue
 		}
 		if !k.checkPromptName(doc, t, c) || !k.checkName(doc, c) {
@@ -40,6 +35,54 @@ func (k *checker) checkEntityType(doc *Document) {
 	}
 }
 
+// walkTasks visits every call of an entity type's tasks.
+func walkTasks(t *jig.EntityType, visit func(call)) {
+	for i := range t.Tasks {
+		if c, calls := taskCall(&t.Tasks[i], (*place)(nil).key("tasks").item(i)); calls {
+			visit(c)
+		}
+	}
+}
+
+// taskCall is the call that a task makes; false for one that makes none.
+func taskCall(t *jig.Task, within *place) (call, bool) {
+	c := call{name: t.Use, within: within, key: string(t.Kind), inputKey: "input", input: t.Input}
+	switch t.Kind {
+	case jig.TaskTool:
+		c.kind = callTool
+	case jig.TaskComposition, jig.TaskPrompt:
+		c.kind = callComposition
+	case jig.TaskAgent:
+		c.kind = callAgent
+	case jig.TaskCompute, jig.TaskCitations:
+		return call{}, false
+	}
+	return c, true
+}
+
+// checkTargets checks that the entity types exist which relations lead to, those of objects and lists too.
+func (k *checker) checkTargets(doc *Document, fields []jig.Field, at *place) {
+	for i := range fields {
+		here := at.item(i)
+		for f := &fields[i]; f != nil; f = f.Items {
+			if f.Type == jig.FieldRelation {
+				k.checkType(doc, here.key("target"), f.Target)
+			}
+			k.checkTargets(doc, f.Fields, here.key("fields"))
+			here = here.key("items")
+		}
+	}
+}
+
+// checkType reports an entity type that does not exist, and returns the type as far as it is known.
+func (k *checker) checkType(doc *Document, at *place, name string) *jig.EntityType {
+	if k.types.missing(name) {
+		k.report(doc, at, ProblemUnknownType, cmp.Or(k.suggest("entity type", name, k.types.sorted), "add a document of kind entity_type with that name"),
+			"there is no entity type %q", name)
+	}
+	return k.types.all[name]
+}
+
 // checkPromptName reports a prompt that is a composition, and one that is not there; false when there is nothing more to say.
 func (k *checker) checkPromptName(doc *Document, t *jig.Task, c call) bool {
 	if t.Kind != jig.TaskPrompt {
@@ -47,6 +90,8 @@ func (k *checker) checkPromptName(doc *Document, t *jig.Task, c call) bool {
 	}
 	x, known := k.specs.all[t.Use]
 	switch {
+	case known && x != nil && x.Kind == KindThinTool:
+		k.report(doc, c.at(), ProblemUnknownComposition, "write tool: "+t.Use, "%s is a thin tool, not a prompt", t.Use)
 	case known && x != nil && x.Kind != KindPrompt:
 		k.report(doc, c.at(), ProblemUnknownComposition, "write composition: "+t.Use, "%s is a %s, not a prompt", t.Use, x.Kind)
 	case !known && k.specs.missing(t.Use) && !k.specTools[t.Use]:

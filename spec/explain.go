@@ -36,7 +36,7 @@ func toolsByName(tools []jig.Tool) map[string]jig.Tool {
 func (e Explanation) Text() string {
 	o := &outline{tools: e.tools}
 	x := e.spec
-	o.line(0, "%s %s%s", x.Kind, x.Name, versionText(x.Version))
+	o.line(0, "%s %s%s", kindWords(x.Kind), x.Name, versionText(x.Version))
 	if x.Description != "" {
 		o.line(0, "%s", x.Description)
 	}
@@ -47,6 +47,10 @@ func (e Explanation) Text() string {
 		o.line(0, "input: %s", members)
 	}
 	o.b.WriteByte('\n')
+	if x.Thin != nil {
+		o.thin(x.Thin)
+		return o.b.String()
+	}
 	o.block(x.Steps, 0, "")
 	if len(x.Output) > 0 && x.Kind == KindComposition {
 		o.b.WriteByte('\n')

@@ -12,8 +12,13 @@ import (
 // dashed arrows to what catches a failure and to what undoes a step.
 func (e Explanation) Mermaid() string {
 	d := &drawing{tools: e.tools, depth: 1}
-	start := d.node(roundEnds, string(e.spec.Kind)+" "+e.spec.Name)
-	exits := d.block(e.spec.Steps, []exit{{from: start}})
+	start := d.node(roundEnds, kindWords(e.spec.Kind)+" "+e.spec.Name)
+	var exits []exit
+	if e.spec.Thin != nil {
+		exits = d.thin(e.spec.Thin, []exit{{from: start}})
+	} else {
+		exits = d.block(e.spec.Steps, []exit{{from: start}})
+	}
 	if len(exits) > 0 {
 		d.link(exits, d.node(roundEnds, "done"))
 	}

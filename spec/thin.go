@@ -102,6 +102,12 @@ func (h ThinToolHead) thin() *jig.ThinTool {
 // checkThin checks what the keys of a thin tool say together, then its expressions.
 func (d *decoder) checkThin(x Execution) {
 	t := x.Thin
+	if !d.has("entities") && !d.has("requires") && !d.has("creates") {
+		d.at("", ProblemBadShape, "add creates, with the type of an entity", "the tool does nothing: it looks up no entities, requires nothing and creates nothing")
+	}
+	if d.has("url") && !d.has("creates") {
+		d.at("url", ProblemBadShape, "add creates, or remove url", "the link leads to the entity that the tool creates, and it creates none")
+	}
 	d.unique("entities", "name", len(t.Entities), func(i int) string { return t.Entities[i].Name })
 	for i, e := range t.Entities {
 		d.checkWord(indexPath("entities", i)+".name", e.Name)

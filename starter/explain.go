@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,8 +31,8 @@ func (a *app) explainCommand() *cobra.Command {
 		Short: "Show what documents do: as an outline, or as a diagram",
 		Long: `Show what documents do (files, or folders with all that is in them; or what is registered under a name): each step, its
 condition, its loop, what a failure does and what is undone. The running worker, or a catalogue from "catalog export", says
-which calls ask a person first; --offline does without. Compositions, prompts and tasks have a diagram, a Mermaid flowchart;
-agents and skills have a text alone.`,
+which calls ask a person first; --offline does without. Compositions, prompts, tasks, thin tools and entity types have a
+diagram, a Mermaid flowchart; the others have a text alone. Of a bundle, in its folder, it says what it brings.`,
 		Example: `  jig explain nightly.yaml
   jig explain nightly.yaml --format mermaid --offline > nightly.mmd
   jig explain cms.publishPage
@@ -98,9 +100,21 @@ func (a *app) explain(ctx context.Context, args []string, f catalogFlags) ([]exp
 	all := make([]explained, 0, len(docs))
 	tools := toolsFor(docs, known)
 	for _, doc := range docs {
-		all = append(all, explainOne(doc, tools))
+		x := explainOne(doc, tools)
+		if doc.Bundle != nil {
+			x.Text = spec.ExplainBundle(*doc.Bundle, below(docs, doc.Path))
+		}
+		all = append(all, x)
 	}
 	return all, nil
+}
+
+// below are the documents in the folder of a file and in the folders in it: what a bundle's manifest stands for.
+func below(docs []spec.Document, file string) []spec.Document {
+	folder := path.Dir(filepath.ToSlash(file)) + "/"
+	return slices.DeleteFunc(slices.Clone(docs), func(doc spec.Document) bool {
+		return folder != "./" && !strings.HasPrefix(filepath.ToSlash(doc.Path), folder)
+	})
 }
 
 // pathsAndNames tells files and folders from names of what is registered.

@@ -1,0 +1,183 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// kindWords is a kind as people say it.
+func kindWords(k Kind) string { return strings.ReplaceAll(string(k), "_", " ") }
+
+// thin writes what a thin tool does, in the order in which it does it.
+func (o *outline) thin(t *jig.ThinTool) {
+	if t.Bundle != "" {
+		o.line(0, "it needs the bundle %s", t.Bundle)
+	}
+	if len(t.Entities) > 0 {
+		o.line(0, "it looks up:")
+	}
+	for i := range t.Entities {
+		e := &t.Entities[i]
+		o.line(1, "%s: %s", e.Name, lookupText(e))
+		for _, remark := range lookupRemarks(e) {
+			o.line(2, "%s", remark)
+		}
+	}
+	if len(t.Requires) > 0 {
+		o.line(0, "it rejects the call unless:")
+	}
+	for _, r := range t.Requires {
+		o.line(1, "%s (else %s)", r.Check, r.Code)
+		if r.Message != "" {
+			o.line(2, "%s", r.Message)
+		}
+	}
+	if c := t.Creates; c != nil {
+		o.line(0, "it creates %s", creationText(c))
+		for _, part := range []struct {
+			name string
+			raw  []byte
+		}{{"fields", c.Fields}, {"relations", c.Relations}, {"workspaces", c.Workspaces}} {
+			if len(part.raw) > 0 {
+				o.line(1, "%s %s", part.name, part.raw)
+			}
+		}
+	}
+	if t.Starts != nil {
+		o.line(0, "it starts the extraction of it: %s", startText(t.Starts))
+		if len(t.Starts.Input) > 0 {
+			o.line(1, "input %s", t.Starts.Input)
+		}
+	}
+	if t.Creates == nil {
+		o.line(0, "it creates nothing")
+		return
+	}
+	o.line(0, "it gives back the entity's id at once, with a link%s", linkText(t.URL))
+}
+
+func lookupText(e *jig.ThinEntity) string {
+	text := "the " + e.Type + " " + e.ID
+	if e.Optional {
+		text += ", when there is one"
+	}
+	return text
+}
+
+// lookupRemarks say what else must hold of an entity.
+func lookupRemarks(e *jig.ThinEntity) []string {
+	var remarks []string
+	if e.Workspace != "" {
+		remarks = append(remarks, "it must be in the workspace "+e.Workspace)
+	}
+	if c := e.Connected; c != nil {
+		how := "directly"
+		if c.Depth > 1 {
+			how = fmt.Sprintf("over at most %d relations", c.Depth)
+		}
+		remark := "and what is connected with it " + how
+		if len(c.Types) > 0 {
+			remark += ", of type " + strings.Join(c.Types, " or ")
+		}
+		if c.AtLeast > 0 {
+			remark += fmt.Sprintf(": at least %d (else %s)", c.AtLeast, jig.ReasonInsufficientGraph)
+		}
+		remarks = append(remarks, remark)
+	}
+	return remarks
+}
+
+func creationText(c *jig.ThinCreation) string {
+	text := "an entity of type " + c.Type
+	if c.Title != "" {
+		text += ": " + c.Title
+	}
+	if c.Key != "" {
+		text += "; once for each key " + c.Key
+	}
+	return text
+}
+
+func startText(s *jig.ThinStart) string {
+	if len(s.Fields) == 0 {
+		return "all of its fields"
+	}
+	return strings.Join(s.Fields, ", ") + " alone"
+}
+
+func linkText(url string) string {
+	if url == "" {
+		return ""
+	}
+	return ": " + url
+}
+
+// thin draws a thin tool: look-ups, a diamond for each requirement with the rejection beside it, what is created and started.
+func (d *drawing) thin(t *jig.ThinTool, in []exit) []exit {
+	step := func(s shape, lines ...string) {
+		to := d.node(s, lines...)
+		d.link(in, to)
+		in = []exit{{from: to}}
+	}
+	for i := range t.Entities {
+		step(box, "look up "+lookupText(&t.Entities[i]), strings.Join(lookupRemarks(&t.Entities[i]), "; "))
+	}
+	for _, r := range t.Requires {
+		step(diamond, r.Check)
+		d.link([]exit{{from: in[0].from, label: "no"}}, d.node(roundEnds, "rejected: "+r.Code))
+		in[0].label = "yes"
+	}
+	if t.Creates != nil {
+		step(box, "create "+creationText(t.Creates))
+	}
+	if t.Starts != nil {
+		d.link([]exit{{from: in[0].from, label: "in the background", dashed: true}}, d.node(hexagon, "extraction: "+startText(t.Starts)))
+	}
+	return in
+}
+
+// ExplainBundle is a short text for a terminal: what the bundle is, what it needs, and which documents it brings, by kind.
+func ExplainBundle(m jig.BundleManifest, docs []Document) string {
+	o := &outline{}
+	o.line(0, "bundle %s%s", m.Name, versionText(m.Version))
+	if m.Title != "" {
+		o.line(0, "%s", m.Title)
+	}
+	if m.Description != "" {
+		o.line(0, "%s", m.Description)
+	}
+	if len(m.Requires) > 0 {
+		o.line(0, "it needs the bundles %s", strings.Join(m.Requires, ", "))
+	}
+	byKind := map[Kind][]string{}
+	for i := range docs {
+		byKind[docs[i].Kind] = append(byKind[docs[i].Kind], docs[i].Name)
+	}
+	delete(byKind, KindBundle)
+	if len(byKind) == 0 {
+		return o.b.String()
+	}
+	o.b.WriteByte('\n')
+	o.line(0, "it brings:")
+	for _, kind := range Kinds() {
+		if names := byKind[kind]; len(names) > 0 {
+			slices.Sort(names)
+			o.line(1, "%s: %s", pluralKind(kind, len(names)), strings.Join(names, ", "))
+		}
+	}
+	return o.b.String()
+}
+
+func pluralKind(k Kind, n int) string {
+	words := kindWords(k)
+	switch {
+	case n == 1:
+		return "1 " + words
+	case k == KindPolicy:
+		return fmt.Sprintf("%d policies", n)
+	}
+	return fmt.Sprintf("%d %ss", n, words)
+}

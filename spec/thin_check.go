@@ -1,0 +1,100 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/jig-run/jig"
+)
+
+// checkThin checks what a thin tool says of entity types: that they exist, that what it creates may fit, that what it starts
+// fills fields, and that expressions read fields that are there.
+func (k *checker) checkThin(doc *Document) {
+	if doc.broken {
+		return
+	}
+	var root *place
+	t := doc.Execution.Thin
+	for i, e := range t.Entities {
+		at := root.key("entities").item(i)
+		k.checkType(doc, at.key("type"), e.Type)
+		if e.Connected != nil {
+			for j, name := range e.Connected.Types {
+				k.checkType(doc, at.key("connected").key("types").item(j), name)
+			}
+		}
+	}
+	if t.Creates == nil {
+		k.checkThinReads(doc)
+		return
+	}
+	at := root.key("creates")
+	if created := k.checkType(doc, at.key("type"), t.Creates.Type); created != nil {
+		target := &contract{raw: ContentSchema(createdBy(*created)), of: "an entity of type " + created.Name}
+		k.checkInput(doc, target, call{within: at, inputKey: "fields", input: t.Creates.Fields})
+		if t.Starts != nil {
+			k.checkStarted(doc, *created, t.Starts)
+		}
+	}
+	k.checkThinReads(doc)
+}
+
+// createdBy is a type as creating an entity needs it: what tasks fill, and what has a default, may be left out.
+func createdBy(t jig.EntityType) jig.EntityType {
+	t.Fields = slices.Clone(t.Fields)
+	for i := range t.Fields {
+		if f := &t.Fields[i]; f.Task != "" || len(f.Default) > 0 {
+			f.Required = false
+		}
+	}
+	return t
+}
+
+// checkStarted checks that the extraction that is started fills something.
+func (k *checker) checkStarted(doc *Document, t jig.EntityType, s *jig.ThinStart) {
+	at := (*place)(nil).key("starts")
+	var filled []string
+	for i := range t.Fields {
+		if t.Fields[i].Task != "" {
+			filled = append(filled, t.Fields[i].Name)
+		}
+	}
+	if len(t.Tasks) == 0 {
+		k.report(doc, at, ProblemBadShape, "remove starts, or give the type tasks", "no task fills an entity of type %s", t.Name)
+		return
+	}
+	for i, name := range s.Fields {
+		if slices.Contains(filled, name) {
+			continue
+		}
+		problem := fmt.Sprintf("the type %s has no field %q", t.Name, name)
+		hint := Suggest(name, filled)
+		if slices.ContainsFunc(t.Fields, func(f jig.Field) bool { return f.Name == name }) {
+			problem, hint = fmt.Sprintf("no task fills the field %s of %s", name, t.Name), "give its value under creates.fields"
+		}
+		k.report(doc, at.key("fields").item(i), ProblemUnknownField, hint, "%s", problem)
+	}
+}
+
+// checkThinReads checks expressions with what the entity types say of contents. What reading has found is not said again.
+func (k *checker) checkThinReads(doc *Document) {
+	known := false
+	types := func(name string) (jig.EntityType, bool) {
+		t := k.types.all[name]
+		if t == nil {
+			return jig.EntityType{}, false
+		}
+		known = true
+		return *t, true
+	}
+	for _, e := range doc.Execution.Thin.Entities {
+		types(e.Type)
+	}
+	if !known {
+		return
+	}
+	d := newDecoder(doc.Path)
+	d.places = doc.places
+	d.thinExpressions(*doc.Execution, types)
+	k.problems = append(k.problems, d.problems...)
+}
