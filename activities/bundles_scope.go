@@ -62,8 +62,12 @@ func (a *Activities) codes(ctx context.Context, tenant string) ([]jig.Tool, erro
 	return list, nil
 }
 
-// hidden refuses a tool in code that the tenant does not see, in the words for a name that nobody has; nil when it sees it.
-func (a *Activities) hidden(ctx context.Context, tenant string, tool jig.Tool) (*jig.Error, error) {
+// gone refuses a tool in code that the tenant does not see any more, in the words for a name that nobody has; nil when it sees it.
+// Documents are in use for as long as a session lasts that began with them.
+func (a *Activities) gone(ctx context.Context, tenant string, tool jig.Tool) (*jig.Error, error) {
+	if isDocument(tool) {
+		return nil, nil //nolint:nilnil // nothing is refused
+	}
 	if seen, err := a.sees(ctx, tenant, tool); seen || err != nil {
 		return nil, err
 	}

@@ -174,7 +174,13 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	}
 	fresh := call
 	var approval *jig.Pending
-	failed := allowed(tool, session) // the contract may ask for more than it did
+	failed, err := a.gone(ctx, call.Tenant, tool)
+	if err != nil {
+		return Ran{}, false, err
+	}
+	if failed == nil {
+		failed = allowed(tool, session) // the contract may ask for more than it did
+	}
 	if failed == nil {
 		failed = a.normalize(tool, call.Input, &fresh)
 	}
@@ -184,7 +190,6 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	if failed != nil {
 		refuse(&fresh, failed)
 	} else {
-		var err error
 		if approval, err = a.decideOn(ctx, a.newCover(session), tool, &fresh); err != nil {
 			return Ran{}, false, err
 		}
@@ -210,6 +215,9 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 	}
 	if tool.Permission == jig.PermissionDestructive && call.Verdict == jig.VerdictRun {
 		return true, nil // nothing admits such a call; whatever changed the row, a person decides
+	}
+	if gone, err := a.gone(ctx, call.Tenant, tool); gone != nil || err != nil {
+		return gone != nil, err
 	}
 	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
 	if err != nil || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun || ruling.PolicyVersion != call.PolicyVersion {

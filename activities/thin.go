@@ -20,15 +20,16 @@ func isThin(tool jig.Tool) bool { return tool.Implementation == jig.Implementati
 func isDocument(tool jig.Tool) bool { return isSpec(tool) || isThin(tool) }
 
 // runnable finds what runs a call as an activity: code, or the version of a thin tool that the call was admitted with. UNAVAILABLE
-// when this worker has neither: another may, and until then the call is as it is.
+// when this worker has neither: another may, and until then the call is as it is. Code that the tenant does not see any more is
+// found, too: claiming refuses it.
 func (a *Activities) runnable(ctx context.Context, call jig.Call) (jig.Tool, error) {
-	if tool, ok := a.catalogue.Tool(call.Tool); ok {
-		return tool, nil
-	}
+	code, known := a.catalogue.Tool(call.Tool)
 	tool, ok, err := a.tool(ctx, call.Tenant, call.Tool, call.Version)
 	switch {
 	case err != nil:
 		return tool, jig.Errorf(jig.CodeUnavailable, "this worker cannot read the tool %s: %w", call.Tool, err)
+	case ok && known && !isDocument(tool), !ok && known:
+		return code, nil
 	case !ok || !isThin(tool) || a.thin == nil:
 		return tool, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)
 	}
