@@ -299,6 +299,23 @@ func TestBundlesInstalledAtOnce(t *testing.T) {
 	require.Contains(t, w.current(t), "agent/x@"+installed[0].Documents[0].Version+"<a>")
 }
 
+// What fails on the way leaves nothing.
+func TestBundleIsInstalledWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	w := newTenant(t)
+	one := bundleOf("a", "1.0.0", nil, "agent/x@v1", "agent/y@v1")
+	w.install(t, one)
+	before := w.dump(t)
+	var long strings.Builder // longer than an index takes
+	for range 500 {
+		long.WriteString(jig.NewEntityID())
+	}
+	_, err := w.InstallBundle(t.Context(), w.operator(), bundleOf("a", "2.0.0", over(one), "agent/x@v2", "agent/z@"+long.String()))
+	require.Error(t, err)
+	require.Equal(t, before, w.dump(t))
+	w.install(t, bundleOf("a", "2.0.0", over(one), "agent/x@v2"))
+}
+
 // Whoever puts a document while a bundle brings it finds either that the bundle was first, or is heard by it.
 func TestBundleAndHandAtOnce(t *testing.T) {
 	t.Parallel()

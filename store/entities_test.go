@@ -179,6 +179,19 @@ func TestRelationsAndWorkspaces(t *testing.T) {
 	require.ElementsMatch(t, []string{b, c, x, d}, connected(a, 99, ""))
 
 	require.NoError(t, w.AddToWorkspace(ctx, w.tenant, "ws", b, d, d))
+	near, err := w.ConnectedEntities(ctx, w.tenant, a, 5, nil, "", 2)
+	require.NoError(t, err)
+	require.Len(t, near, 2)
+	require.Equal(t, jig.Entity{Tenant: w.tenant, ID: b, Type: "everything", Title: "one"}, near[0], "the nearest first, without contents")
+	near, err = w.ConnectedEntities(ctx, w.tenant, a, 5, []string{"other", "everything"}, "", 0)
+	require.NoError(t, err)
+	require.Len(t, near, 4)
+	near, err = w.ConnectedEntities(ctx, w.tenant, a, 5, []string{"other"}, "", 0)
+	require.NoError(t, err)
+	require.Empty(t, near)
+	near, err = w.ConnectedEntities(ctx, w.tenant, a, 5, nil, "ws", 0)
+	require.NoError(t, err)
+	require.Len(t, near, 1)
 	require.Equal(t, []string{b}, connected(a, 5, "ws"), "c is not in the workspace, and d is behind it")
 	held, err := w.InWorkspace(ctx, w.tenant, "ws", []string{d, c, a})
 	require.NoError(t, err)
@@ -286,11 +299,13 @@ func TestEntitiesOfTenantsAreApart(t *testing.T) {
 	_, update := w.UpdateEntity(ctx, thief.tenant, e.ID, 0, patch)
 	_, points := w.UpdateEntity(ctx, thief.tenant, own.ID, 0, jig.EntityPatch{Relations: map[string][]string{"r": {e.ID}}})
 	_, connected := w.Connected(ctx, thief.tenant, e.ID, 3, "")
+	_, near := w.ConnectedEntities(ctx, thief.tenant, e.ID, 3, nil, "", 0)
+	_, _, progress := w.EntityProgress(ctx, thief.tenant, e.ID)
 	_, read := w.Text(ctx, thief.tenant, doc.ID)
 	_, attach := w.PutText(ctx, jig.Text{Tenant: thief.tenant, EntityID: e.ID, Body: "x"})
 	_, search := w.SearchEntities(ctx, thief.tenant, []string{"everything"}, "secret", "ws", 10)
 	for i, err := range []error{
-		get, kind, update, points, connected, read, attach, search, w.DeleteEntity(ctx, thief.tenant, e.ID, 0), w.DeleteText(ctx, thief.tenant, doc.ID),
+		get, kind, update, points, connected, near, progress, read, attach, search, w.DeleteEntity(ctx, thief.tenant, e.ID, 0), w.DeleteText(ctx, thief.tenant, doc.ID),
 		w.Relate(ctx, thief.tenant, jig.Relation{From: own.ID, Name: "r", To: e.ID}), w.Relate(ctx, thief.tenant, jig.Relation{From: e.ID, Name: "r", To: own.ID}),
 		w.AddToWorkspace(ctx, thief.tenant, "ws", e.ID),
 	} {

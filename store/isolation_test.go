@@ -230,18 +230,18 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 		})
 	}
 	for sql, state := range map[string]string{
-		"delete from sessions":                                                      "42501",
-		"delete from bundles":                                                       "42501",
-		"delete from frames":                                                        "42501",
-		"update received set by = 'me'":                                             "42501",
-		"update frames set tenant_id = 'another'":                                   "42501",
-		"delete from events":                                                        "42501",
-		"truncate calls":                                                            "42501",
-		"update events set type = 'custom.x'":                                       "42501",
-		"update documents set body = ''":                                            "42501",
-		"alter table sessions disable row level security":                           "42501",
-		"update sessions set tenant_id = 'another'":                                 "42501",
-		"insert into tenants (tenant_id) values ('another')":                        "42501",
+		"delete from sessions":                               "42501",
+		"delete from bundles":                                "42501",
+		"delete from frames":                                 "42501",
+		"update received set by = 'me'":                      "42501",
+		"update frames set tenant_id = 'another'":            "42501",
+		"delete from events":                                 "42501",
+		"truncate calls":                                     "42501",
+		"update events set type = 'custom.x'":                "42501",
+		"update documents set body = ''":                     "42501",
+		"alter table sessions disable row level security":    "42501",
+		"update sessions set tenant_id = 'another'":          "42501",
+		"insert into tenants (tenant_id) values ('another')": "42501",
 		"insert into tenants (tenant_id) values ('_global') on conflict do nothing": "42501",
 	} {
 		direct(t, storetest.URL(t), w.tenant, func(tx pgx.Tx) {
