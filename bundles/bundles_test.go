@@ -2,6 +2,8 @@ package bundles_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/artifact"
 	"github.com/jig-run/jig/tools/deps"
+	"github.com/jig-run/jig/tools/entities"
 	"github.com/jig-run/jig/tools/file"
 	"github.com/jig-run/jig/tools/prompt"
 	"github.com/jig-run/jig/tools/todo"
@@ -43,10 +46,10 @@ func TestShippedDocumentsAreInOrder(t *testing.T) {
 	require.NoError(t, err)
 	registry, err := tools.NewRegistry(slices.Concat(
 		file.Tools(file.Options{Dir: t.TempDir()}), todo.Tools(todo.Options{}), web.Tools(web.Options{}),
-		artifact.Tools(artifact.Options{}), deps.Tools(deps.Options{Dir: t.TempDir()}), prompt.Tools(prompt.Options{}),
+		artifact.Tools(artifact.Options{}), deps.Tools(deps.Options{Dir: t.TempDir()}), prompt.Tools(prompt.Options{}), entities.Tools(entities.Options{}),
 	)...)
 	require.NoError(t, err)
-	catalogue := spec.Catalogue{Tools: registry.Tools(), Agents: []string{}, Skills: []string{}, Tasks: []string{}, Specs: []spec.Execution{}}
+	catalogue := spec.Catalogue{Tools: registry.Tools(), Agents: []string{}, Skills: []string{}, Tasks: []string{}, Specs: []spec.Execution{}, EntityTypes: []jig.EntityType{}}
 	for _, doc := range docs {
 		_, problems := spec.Load(doc.Path, doc.Body)
 		if doc.Kind == spec.KindSkill { // its body is not its file
@@ -56,6 +59,40 @@ func TestShippedDocumentsAreInOrder(t *testing.T) {
 	}
 	require.Empty(t, spec.Check(docs, catalogue))
 	require.Empty(t, spec.Advise(docs, catalogue))
+}
+
+func TestBundlesAreWhole(t *testing.T) {
+	t.Parallel()
+	list, err := bundles.Bundles()
+	require.NoError(t, err)
+	installed, taken := map[string]bool{}, map[string]string{}
+	for _, b := range list {
+		require.NoError(t, b.Manifest.Check())
+		require.NotEmpty(t, b.Manifest.Title, b.Manifest.Name)
+		require.NotEmpty(t, b.Manifest.Description, b.Manifest.Name)
+		require.NotEmpty(t, b.Hash, b.Manifest.Name)
+		for _, needed := range b.Manifest.Requires {
+			require.True(t, installed[needed], "%s comes before %s, which it requires", b.Manifest.Name, needed)
+		}
+		installed[b.Manifest.Name] = true
+		for _, doc := range b.Documents {
+			kind := string(doc.Kind)
+			if doc.Kind.IsExecution() {
+				kind = "spec"
+			}
+			require.Empty(t, taken[kind+" "+doc.Name], "%s is in two bundles", doc.Name)
+			taken[kind+" "+doc.Name] = b.Manifest.Name
+		}
+	}
+	require.Contains(t, installed, "dependency-review")
+	require.Contains(t, installed, "examples")
+	entries, err := os.ReadDir(".")
+	require.NoError(t, err)
+	for _, e := range entries { // a folder that nobody embedded would ship nothing
+		if _, err := os.Stat(filepath.Join(e.Name(), spec.BundleFile)); err == nil {
+			require.Contains(t, installed, e.Name(), "add it to embed.go")
+		}
+	}
 }
 
 // The examples are tools, whose members people read in forms and models in menus.

@@ -5,10 +5,10 @@ import (
 
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/model"
-	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/artifact"
 	audittool "github.com/jig-run/jig/tools/audit"
+	bundletools "github.com/jig-run/jig/tools/bundles"
 	"github.com/jig-run/jig/tools/catalog"
 	"github.com/jig-run/jig/tools/deps"
 	"github.com/jig-run/jig/tools/entities"
@@ -22,8 +22,8 @@ import (
 )
 
 // builtins are the tools that ship with the product.
-func builtins(s Settings, db *store.DB, models *model.Router, settled activities.Tenants, registry **tools.Registry) []tools.Tool {
-	kept := documents{db: db}
+func builtins(s Settings, kept documents, models *model.Router, settled activities.Tenants, registry **tools.Registry) []tools.Tool {
+	db := kept.db
 	return slices.Concat(
 		file.Tools(file.Options{Dir: s.Workdir}),
 		deps.Tools(deps.Options{Dir: s.Workdir}),
@@ -36,6 +36,7 @@ func builtins(s Settings, db *store.DB, models *model.Router, settled activities
 		audittool.Tools(audittool.Options{Rows: db.AuditRows, Head: db.AuditHead}),
 		grants.Tools(grants.Options{New: newGrant(settled, kept, registry), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
 		catalog.Tools(catalog.Options{Store: db, Known: kept.known(registry), KindOf: storedKind, Check: checkDocument}),
+		bundletools.Tools(bundleOptions(kept, registry)),
 	)
 }
 

@@ -62,15 +62,16 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	}
 	models := model.NewRouter(model.Settings{Anthropic: model.Provider(s.Anthropic), OpenAI: model.Provider(s.OpenAI)})
 	settled := &settledTenants{tenants: newTenants(w.store, s.Signals, os.Getenv, w.logger), everybody: s.Permissions, operator: s.OperatorKey}
+	kept := documents{db: w.store, bundles: newBundleNames(w.store)}
 	var registry *tools.Registry
-	if registry, err = tools.NewRegistry(append(builtins(s, w.store, models, settled, &registry), more...)...); err != nil {
+	if registry, err = tools.NewRegistry(append(builtins(s, kept, models, settled, &registry), more...)...); err != nil {
 		return err
 	}
 	expressions, err := expr.NewEngine()
 	if err != nil {
 		return err
 	}
-	if err := installBundles(ctx, w.store, w.logger); err != nil {
+	if err := installBundles(ctx, w.store, bundleOptions(kept, &registry), w.logger); err != nil {
 		return err
 	}
 	thinTools := newThin(w.store, w.temporal, s)
@@ -89,6 +90,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		Agents:      spec.Parser{},
 		Schemas:     newSchemas(),
 		Runs:        runs{temporal: w.temporal},
+		Bundles:     kept.bundles,
 		Logger:      w.logger,
 	})
 	worker.SetStickyWorkflowCacheSize(s.WorkflowCache)

@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/bundles"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/tools"
+	bundletools "github.com/jig-run/jig/tools/bundles"
+	"github.com/jig-run/jig/tools/nearest"
+)
+
+// bundleNames gives the bundles that tenants have. A change holds everywhere after policyAge.
+type bundleNames struct {
+	store interface {
+		BundleNames(ctx context.Context, tenant string) ([]string, error)
+	}
+
+	mu    sync.Mutex
+	known map[string]tenantBundles
+}
+
+// tenantBundles are a tenant's bundles as they were read.
+type tenantBundles struct {
+	read  time.Time
+	names []string
+}
+
+func newBundleNames(db *store.DB) *bundleNames {
+	return &bundleNames{store: db, known: map[string]tenantBundles{}}
+}
+
+// BundleNames lists the bundles that a tenant has, read at most policyAge ago. The list is shared: whoever gets it changes nothing.
+func (b *bundleNames) BundleNames(ctx context.Context, tenant string) ([]string, error) {
+	b.mu.Lock()
+	known, ok := b.known[tenant]
+	b.mu.Unlock()
+	if ok && time.Since(known.read) < policyAge {
+		return known.names, nil
+	}
+	read := time.Now()
+	names, err := b.store.BundleNames(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known[tenant] = tenantBundles{read: read, names: names}
+	return names, nil
+}
+
+// Suggest is the hint for a tool that is not there.
+func (b *bundleNames) Suggest(name string, names []string) string {
+	return nearest.Hint(name, names, "see the catalogue for the tools there are")
+}
+
+// seen are the tools in code that a tenant with some bundles sees.
+func seen(all []jig.Tool, tenant string, installed []string) []jig.Tool {
+	return slices.DeleteFunc(slices.Clone(all), func(t jig.Tool) bool {
+		return len(t.Tenants) > 0 && !slices.Contains(t.Tenants, tenant) || t.Bundle != "" && !slices.Contains(installed, t.Bundle)
+	})
+}
+
+// bundleOptions are the settings of the tools that install bundles.
+func bundleOptions(kept documents, registry **tools.Registry) bundletools.Options {
+	return bundletools.Options{Store: kept.db, Known: kept.knownWith(registry), KindOf: storedKind, Check: checkDocument, TypeOf: typeOf(kept.db)}
+}
+
+// typeOf finds the entity type that a tenant's entities were last checked against: the current one, else, while the type is out
+// of use, that of the entity which changed last.
+func typeOf(db *store.DB) func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error) {
+	types := newEntityTypes(db)
+	return func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error) {
+		versions, err := db.CurrentDocuments(ctx, tenant, activities.DocumentEntityType)
+		if err != nil {
+			return jig.EntityType{}, false, err
+		}
+		i := slices.IndexFunc(versions, func(v jig.DocumentVersion) bool { return v.Name == name })
+		if i >= 0 {
+			t, err := types.read(ctx, tenant, versions[i])
+			return t, err == nil, err
+		}
+		page, err := db.FilterEntities(ctx, tenant, jig.EntityType{Name: name}, jig.EntityFilter{
+			Limit: 1, Sort: []jig.FilterSort{{Field: jig.FilterUpdatedAt, Desc: true}},
+		})
+		if err != nil || len(page.Entities) == 0 {
+			return jig.EntityType{}, false, err
+		}
+		t, err := types.read(ctx, tenant, jig.DocumentVersion{
+			Kind: activities.DocumentEntityType, Name: name, Version: page.Entities[0].TypeVersion,
+		})
+		if jig.CodeOf(err) == jig.CodeNotFound {
+			return jig.EntityType{}, false, nil
+		}
+		return t, err == nil, err
+	}
+}
+
+// kindInstalled is the kind under which it is kept that a shipped bundle was installed once.
+const kindInstalled = "bundle"
+
+// shipper is who installs the bundles that ship with the product.
+const shipper = "worker"
+
+// installBundles installs the shipped bundles for the default tenant, each hash once: what somebody removed stays removed, and what
+// somebody registered under the name of one of their documents stays what it is. Another worker may do so at the same time.
+func installBundles(ctx context.Context, db *store.DB, o bundletools.Options, logger *slog.Logger) error {
+	shipped, err := bundles.Bundles()
+	if err != nil {
+		return err
+	}
+	by := jig.Invocation{Tenant: jig.DefaultTenant, Principal: jig.Principal{ID: shipper}, Attempt: 1, Logger: logger}
+	for _, b := range shipped {
+		if err := installShipped(ctx, db, o, by, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func installShipped(ctx context.Context, db *store.DB, o bundletools.Options, by jig.Invocation, b spec.Bundle) error {
+	name := slog.String("bundle", b.Manifest.Name)
+	_, err := db.DocumentAt(ctx, by.Tenant, kindInstalled, b.Manifest.Name, b.Hash)
+	if err == nil || jig.CodeOf(err) != jig.CodeNotFound {
+		return err
+	}
+	done, err := o.Install(ctx, by, b, nil, false)
+	switch jig.CodeOf(err) { //nolint:exhaustive // what else fails keeps the worker from starting
+	case jig.CodeConflict, jig.CodeInvalidInput:
+		by.Logger.WarnContext(ctx, "a shipped bundle is not installed: something else has its place", name,
+			slog.String("tenant", by.Tenant), slog.String("why", err.Error()))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if done.Changed {
+		by.Logger.InfoContext(ctx, "bundle installed", name, slog.String("version", done.Version), slog.Int("documents", len(done.Documents)))
+	}
+	return db.KeepDocument(ctx, by.Tenant, kindInstalled, b.Manifest.Name, b.Hash, []byte(b.Manifest.Version))
+}
