@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
@@ -161,15 +162,24 @@ func TestBundlesAreThoseOfAModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 13))
 	seen := map[string]int{}
 	db := storetest.New(t)
+	conn, err := pgx.Connect(t.Context(), storetest.URL(t))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
 	for range 15 {
 		w := world{DB: db, tenant: storetest.Tenant(t)}
 		m := &bundleModel{current: map[string]ownedBy{}, bundles: map[string]jig.BundleInstall{}}
+		_, err := conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", w.tenant)
+		require.NoError(t, err)
 		var story []string
 		for range 40 {
 			what, outcome := w.anything(t, r, m)
 			story = append(story, what+" -> "+outcome)
 			seen[strings.Fields(what)[0]+" "+outcome]++
-			require.Equal(t, m.list(), w.current(t), "%s", strings.Join(story, "\n"))
+			rows, err := conn.Query(t.Context(), currentDocuments)
+			require.NoError(t, err)
+			current, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			require.NoError(t, err)
+			require.Equal(t, m.list(), current, "%s", strings.Join(story, "\n"))
 			names, err := w.BundleNames(t.Context(), w.tenant)
 			require.NoError(t, err)
 			require.Len(t, names, len(m.bundles))

@@ -64,11 +64,13 @@ func (w world) put(t *testing.T, s string) {
 	require.NoError(t, w.RegisterDocument(t.Context(), w.operator(), d.Kind, d.Name, d.Version, []byte(s)))
 }
 
+const currentDocuments = `select kind || '/' || name || '@' || version || case bundle when '' then '' else '<' || bundle || '>' end
+	from documents where current order by kind collate "C", name collate "C"`
+
 // current are the documents in use as kind/name@version, with <bundle> after those that a bundle made current, sorted.
 func (w world) current(t *testing.T) []string {
 	t.Helper()
-	return w.column(t, `select kind || '/' || name || '@' || version || case bundle when '' then '' else '<' || bundle || '>' end
-		from documents where current order by kind collate "C", name collate "C"`)
+	return w.column(t, currentDocuments)
 }
 
 // audits are the subjects and reasons of the tenant's rows about bundles and documents.
