@@ -125,7 +125,7 @@ func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problem
 			report(doc, "kind", "take it out, and name that bundle under requires of "+manifest.Path, "a bundle holds no other bundle")
 		case doc.Kind == KindTenant:
 			report(doc, "kind", "register it for the tenant by itself: jig catalog add "+doc.Path, "a bundle cannot change a tenant's settings")
-		case doc.Execution != nil && doc.Execution.Thin != nil:
+		case doc.Execution != nil && doc.Execution.Thin != nil && !manifest.broken:
 			if name := doc.Execution.Thin.Bundle; name != "" && name != b.Manifest.Name && !slices.Contains(b.Manifest.Requires, name) {
 				report(doc, "bundle", "write bundle: "+b.Manifest.Name+", or add "+name+" to requires of "+manifest.Path,
 					"the tool belongs to the bundle %q, and this one does not require it", name)

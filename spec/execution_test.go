@@ -218,6 +218,8 @@ func FuzzLoadExecution(f *testing.F) {
 		compositionHead + "  - &s {id: a, steps: [*s]}", compositionHead + "  - {for_each: '[1]', id: a, steps: [{id: b, set: {x: '${item}'}}], output: '${steps.b}'}",
 		compositionHead + "  - {id: a, tool: a.b, on_error: {as: e, catch: [{fail: {message: '${e.code}'}}]}, undo: {tool: a.b, input: '${steps.a.data}'}}",
 		`{"kind": "composition", "name": "a", "steps": [{"wait": "\ud83d\ude00"}]}`, "kind: composition\nsteps: [{switch: [{else: true}]}]",
+		fullThinTool, "kind: thin_tool\nname: a\nentities: [{name: a, id: '${entities.a.id}', type: b, optional: true}]\nrequires: [{check: 'entities.a == null', code: x}]",
+		"kind: thin_tool\nname: a.b\ncreates: {type: a, fields: '${input}', relations: {a.b: ['${tenant}'], c: '${input.x}'}, workspaces: [x]}\nstarts: {}\nurl: '${entity.id}'",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -233,15 +235,24 @@ func FuzzLoadExecution(f *testing.F) {
 		}
 		x := *doc.Execution
 		require.NotEmpty(t, x.Name)
-		require.NotEmpty(t, x.Steps)
+		require.Equal(t, x.Kind == spec.KindThinTool, x.Thin != nil)
+		require.Equal(t, x.Thin == nil, len(x.Steps) > 0)
+		requirePlain(t, spec.Explain(x).Text())
+		requireMermaid(t, spec.Explain(x).Mermaid())
 		require.Equal(t, x.Version, x.Tool.Version)
 		require.True(t, json.Valid(x.Tool.InputSchema))
 		require.True(t, len(x.Output) == 0 || json.Valid(x.Output))
 		for _, p := range spec.CheckShapes(doc, anyShape) {
 			require.NotEmpty(t, p.Message)
 		}
+		for _, p := range spec.Check([]spec.Document{doc}, spec.Catalogue{EntityTypes: anyType}) {
+			require.NotEmpty(t, p.Message)
+		}
 	})
 }
+
+// anyType is an entity type that has what the seeds read of one.
+var anyType = []jig.EntityType{{Name: "module", Fields: []jig.Field{{Name: "path", Type: jig.FieldText, Required: true, Task: "path"}}}}
 
 // anyShape says of every tool that its output may have a member a.
 func anyShape(string) (json.RawMessage, bool) {

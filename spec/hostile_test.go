@@ -20,6 +20,8 @@ const (
 
 const compositionHead = "kind: composition\nname: a.b\nsteps:\n"
 
+const thinHead = "kind: thin_tool\nname: a.b\n"
+
 // hostileSpecs are documents that are to be refused for what they cost.
 func hostileSpecs() map[string]struct {
 	body string
@@ -69,6 +71,11 @@ func hostileSpecs() map[string]struct {
 		"loops in loops, often":       {compositionHead + "  - set: {a: [" + strings.Repeat("'${"+strings.Repeat("[1].map(x,", 9)+"x"+strings.Repeat(")", 9)+"}',", 500) + "]}\n", spec.ProblemTooMany},
 		"a schema of references":      {"kind: composition\nname: a.b\ninput_schema: {type: object, properties: {a: {$ref: '#'}, b: {$ref: '#/properties/b'}}}\nsteps:\n  - {if: input.b.b.b.c, set: {a: '${input.a.a.a.a.x.y}'}}\n  - {tool: x}\n", spec.ProblemBadName},
 		"keys without a value":        {compositionHead + "  - {" + strings.Repeat("? ", 50_000) + "}\n", spec.ProblemTooMany},
+		"a thin tool of 9,000 texts":  {thinHead + "creates: {type: a, fields: {a: [" + strings.Repeat("'${1}',", 9_000) + "]}}\n", spec.ProblemTooMany},
+		"a thin tool with long texts": {thinHead + "creates: {type: a, title: '${1" + strings.Repeat("+1", 1_500) + "}', fields: {a: [" + strings.Repeat("'${true"+strings.Repeat("||true", 600)+"}',", 6) + "]}}\n", spec.ProblemTooMany},
+		"3,000 wrong texts":           {thinHead + "creates: {type: a, fields: {a: [" + strings.Repeat("'${x}',", 2_000) + "]}}\n", spec.ProblemBadCEL},
+		"1,000 entities":              {thinHead + "entities: [" + strings.Repeat("{name: a, id: '${entities.a.id}', type: b},", 1_000) + "]\n", spec.ProblemOutOfRange},
+		"entities beyond number":      {thinHead + "entities: [" + strings.Repeat("{name: a, id: '${entities.a.id}', type: b, optional: true},", 400) + "]\n", spec.ProblemDuplicateID},
 		"dashes":                      {compositionHead + strings.Repeat("- ", 100_000), spec.ProblemTooDeep},
 	}
 }

@@ -143,6 +143,32 @@ func TestPublishedSchemasOfExecutionsAgreeWithTheReader(t *testing.T) {
 			"{kind: task, name: a}":                                                  false,
 			"{kind: task, name: a, task: b, wait: 1h}":                               false,
 		},
+		spec.KindThinTool: {
+			fullThinTool: true,
+			"{kind: thin_tool, name: a.b, creates: {type: c}, starts: {}}":                                            true,
+			"{kind: thin_tool, name: a, requires: [{check: true, code: a_b}]}":                                        true,
+			"{kind: thin_tool, name: a, entities: [{name: c, id: d, type: e, connected: {}}]}":                        true,
+			"{kind: thin_tool, name: a, creates: {type: c, relations: {a.b: ['x'], c: '${input.list}'}, fields: {}}}": true,
+			"{kind: thin_tool, name: a, creates: {type: c, workspaces: '${input.list}', fields: '${input}'}}":         true,
+			"{kind: thin_tool, name: a, requires: [{check: true, code: A}]}":                                          false,
+			"{kind: thin_tool, name: a, requires: [{code: a}]}":                                                       false,
+			"{kind: thin_tool, name: a, requires: [{check: [true], code: a}]}":                                        false,
+			"{kind: thin_tool, name: a, starts: {}, requires: [{check: true, code: a}]}":                              false,
+			"{kind: thin_tool, name: a, entities: [{name: c, id: d}]}":                                                false,
+			"{kind: thin_tool, name: a, entities: [{name: C, id: d, type: e}]}":                                       false,
+			"{kind: thin_tool, name: a, entities: [{name: c, id: '', type: e}]}":                                      false,
+			"{kind: thin_tool, name: a, entities: [{name: c, id: d, type: e, connected: {depth: 0}}]}":                false,
+			"{kind: thin_tool, name: a, entities: [{name: c, id: d, type: e, connected: {at_least: -1}}]}":            false,
+			"{kind: thin_tool, name: a, bundle: A, creates: {type: c}}":                                               false,
+			"{kind: thin_tool, name: a, creates: {}}":                                                                 false,
+			"{kind: thin_tool, name: a, creates: {type: c, relations: {a: 3}}}":                                       false,
+			"{kind: thin_tool, name: a, creates: {type: c, relations: {a: [3]}}}":                                     false,
+			"{kind: thin_tool, name: a, creates: {type: c, relations: {A: ['x']}}}":                                   false,
+			"{kind: thin_tool, name: a, creates: {type: c, workspaces: {}}}":                                          false,
+			"{kind: thin_tool, name: a, creates: {type: c, workspaces: [3]}}":                                         false,
+			"{kind: thin_tool, name: a, creates: {type: c}, starts: {fields: []}}":                                    false,
+			"{kind: thin_tool, name: a, creates: {type: c}, steps: [{set: {a: 1}}]}":                                  false,
+		},
 	} {
 		schema := compiled(t, kind)
 		for text, ok := range texts {
@@ -183,6 +209,34 @@ func TestPublishedSchemasOfExecutionsAgreeWithTheReader(t *testing.T) {
 	require.Greater(t, seen, 20)
 	require.NoError(t, compiled(t, spec.KindSkill).Validate(valueOf(t, "{name: a, description: b, metadata: {x: 1}}")))
 	require.Error(t, compiled(t, spec.KindSkill).Validate(valueOf(t, "{name: a}")))
+}
+
+// The same for manifests of bundles.
+func TestPublishedSchemaOfBundlesAgreesWithTheReader(t *testing.T) {
+	t.Parallel()
+	schema := compiled(t, spec.KindBundle)
+	for text, ok := range map[string]bool{
+		manifest: true,
+		"{kind: bundle, name: a, version: 0.0.1}":                              true,
+		"{kind: bundle, name: a.b-c_d, version: 10.20.30-rc.1, requires: [b]}": true,
+		"{kind: bundle, name: a, version: 1.0}":                                false,
+		"{kind: bundle, name: a, version: '1.0'}":                              false,
+		"{kind: bundle, name: a, version: 01.0.0}":                             false,
+		"{kind: bundle, name: a, version: 1.0.0+build}":                        false,
+		"{kind: bundle, name: A, version: 1.0.0}":                              false,
+		"{kind: bundle, name: a}":                                              false,
+		"{kind: bundle, version: 1.0.0}":                                       false,
+		"{kind: bundle, name: a, version: 1.0.0, requires: [A]}":               false,
+		"{kind: bundle, name: a, version: 1.0.0, documents: []}":               false,
+	} {
+		doc, problems := spec.Load("bundle.yaml", []byte(text))
+		require.Equal(t, ok, len(problems.Errors()) == 0, "%s: %v", text, problems)
+		require.Equal(t, ok, schema.Validate(valueOf(t, text)) == nil, text)
+		if ok {
+			require.NoError(t, doc.Bundle.Check(), text)
+			require.Equal(t, doc.Name, doc.Bundle.Name)
+		}
+	}
 }
 
 func TestEveryKeyIsDescribed(t *testing.T) {

@@ -12,8 +12,11 @@ import (
 // relationName is the name of a relation: its own, or the dotted name of the field that holds it.
 var relationName = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,63}(\.[a-z][a-zA-Z0-9_]{0,63}){0,4}$`)
 
-// maxThinExpressionBytes is how long the expressions of a thin tool may be together: somebody waits for its answer.
-const maxThinExpressionBytes = 16 << 10
+// Limits of a thin tool: of its entities, and of the length of all its expressions, for somebody waits for its answer.
+const (
+	maxThinEntities        = 20
+	maxThinExpressionBytes = 16 << 10
+)
 
 // thinResult is the JSON Schema of jig.ThinResult, what a thin tool gives back.
 const thinResult = `{"type":"object","properties":{` +

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
@@ -11,27 +12,30 @@ import (
 // ThinShapes says what the expressions of a thin tool read: a JSON Schema by the path of each value. types gives the entity
 // types that are known, by name; nil for none.
 func ThinShapes(x Execution, types func(name string) (jig.EntityType, bool)) expr.Shapes {
-	return thinShapes(x, types, len(x.Thin.Entities))
-}
-
-// thinShapes is ThinShapes where only so many of the entities have been looked up.
-func thinShapes(x Execution, types func(name string) (jig.EntityType, bool), found int) expr.Shapes {
 	text := jsonObject{{"type", "string"}}
 	texts := jsonObject{{"type", "array"}, {"items", text}}
-	entities := jsonObject{}
-	for _, e := range x.Thin.Entities[:found] {
-		entities = append(entities, jsonMember{e.Name, thinEntityShape(e, types)})
-	}
 	shapes := expr.Shapes{
-		"entities":  writeJSON(closedObject(entities)),
+		"entities":  thinNames(x.Thin.Entities),
 		"principal": writeJSON(closedObject(jsonObject{{"id", text}, {"groups", texts}, {"permissions", texts}})),
 		"entity":    writeJSON(closedObject(jsonObject{{"id", text}})),
 		"session":   writeJSON(closedObject(jsonObject{{"id", text}})),
+	}
+	for _, e := range x.Thin.Entities {
+		shapes["entities."+e.Name] = writeJSON(thinEntityShape(e, types))
 	}
 	if len(x.Tool.InputSchema) > 0 {
 		shapes["input"] = x.Tool.InputSchema
 	}
 	return shapes
+}
+
+// thinNames is the shape of the entities that can be read, each of which has a shape of its own.
+func thinNames(found []jig.ThinEntity) json.RawMessage {
+	names := jsonObject{}
+	for _, e := range found {
+		names = append(names, jsonMember{e.Name, jsonObject{}})
+	}
+	return writeJSON(closedObject(names))
 }
 
 // thinEntityShape is what is known of an entity; what is connected with it is read only where the document says which.
@@ -53,6 +57,18 @@ func thinEntityShape(e jig.ThinEntity, types func(name string) (jig.EntityType, 
 		shape[0].value = []any{"object", "null"}
 	}
 	return shape
+}
+
+// onlyEntities are the shapes where no more than some entities can be read.
+func onlyEntities(whole expr.Shapes, found []jig.ThinEntity) expr.Shapes {
+	some := expr.Shapes{"entities": thinNames(found)}
+	for path, shape := range whole {
+		name, isEntity := strings.CutPrefix(path, "entities.")
+		if path != "entities" && (!isEntity || slices.ContainsFunc(found, func(e jig.ThinEntity) bool { return e.Name == name })) {
+			some[path] = shape
+		}
+	}
+	return some
 }
 
 func closedObject(properties jsonObject) jsonObject {
@@ -77,6 +93,9 @@ type thinSites struct {
 
 // checkThinExpressions checks that expressions compile, that what they read may be there, and that they give what is needed.
 func (d *decoder) checkThinExpressions(x Execution) {
+	if len(x.Thin.Entities) > maxThinEntities {
+		return // reading has said so; each reads those before it
+	}
 	var all weight
 	if all.add(d.places[""]); all.count > maxExpressions || all.bytes > maxThinExpressionBytes {
 		d.at("", ProblemTooMany, "put a part into a composition, which a task can run",
@@ -99,13 +118,14 @@ func (d *decoder) thinExpressions(x Execution, types func(name string) (jig.Enti
 		return
 	}
 	s := &thinSites{compiler: compiler{decoder: d, env: env}, before: len(d.problems)}
+	whole := ThinShapes(x, types)
 	for i := range x.Thin.Entities {
 		path := indexPath("entities", i)
-		s.shapes = thinShapes(x, types, i) // those before it have been found
+		s.shapes = onlyEntities(whole, x.Thin.Entities[:i]) // those before it have been found
 		s.text(path+".id", true)
 		s.text(path+".workspace", true)
 	}
-	s.shapes = ThinShapes(x, types)
+	s.shapes = whole
 	for i, r := range x.Thin.Requires {
 		path := indexPath("requires", i)
 		s.source(path+".check", r.Check, expr.Bool)
@@ -166,8 +186,19 @@ func (s *thinSites) template(path, source string, want ...string) {
 	}
 	if have, never := neverOf(described, want); never {
 		s.wrong += min(len(source), maxExpression)
-		s.at(path, ProblemBadCEL, "convert it, e.g. ${string(…)}, or read something else", "this gives %s where %s is needed", have, typeWord(want[0]))
+		s.at(path, ProblemBadCEL, typeHint(want[0]), "this gives %s where %s is needed", have, typeWord(want[0]))
 	}
+}
+
+// typeHint shows how a value of a type of JSON Schema is written.
+func typeHint(name string) string {
+	switch name {
+	case "array":
+		return `write a list, e.g. ["${…}"]`
+	case "object":
+		return `write a mapping, e.g. {name: "${…}"}`
+	}
+	return "convert it, e.g. ${string(…)}, or read something else"
 }
 
 // typeWord names a type of JSON Schema in a sentence.

@@ -1,0 +1,204 @@
+package spec_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+)
+
+const manifest = "kind: bundle\nname: dependency-review\nversion: 1.4.0\ntitle: Dependency review\nrequires: [consulting]\n"
+
+// bundleFiles are a bundle with a document of each kind that a bundle may have.
+func bundleFiles() map[string]string {
+	return map[string]string{
+		"bundle.yaml":           manifest,
+		"README.md":             "# What it is\n",
+		"data/modules.json":     `[{"path": "a"}]`,
+		"types/module.yaml":     "{kind: entity_type, name: module, fields: [{name: path, type: text}]}",
+		"start.yaml":            "{kind: thin_tool, name: module.start, bundle: dependency-review, creates: {type: module}}",
+		"other.yaml":            "{kind: thin_tool, name: module.other, bundle: consulting, creates: {type: module}}",
+		"flows/publish.yml":     "{kind: composition, name: module.publish, steps: [{set: {a: 1}}]}",
+		"flows/ask.json":        `{"kind": "prompt", "name": "module.ask", "model": "openai/x", "prompt": "Why?"}`,
+		"flows/find.yaml":       "{kind: task, name: module.find, task: find}",
+		"policy.yaml":           "{kind: policy, name: module-rules, rules: [{name: all, when: 'true', verdict: ask}]}",
+		"agents/writer.md":      "---\nname: writer\nmodel: openai/x\n---\nWrite.",
+		"skills/notes/SKILL.md": "---\nname: notes\ndescription: Use it to write notes.\n---\nWrite.",
+	}
+}
+
+func fileSystem(files map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for file, body := range files {
+		fsys[file] = &fstest.MapFile{Data: []byte(body)}
+	}
+	return fsys
+}
+
+func TestLoadBundle(t *testing.T) {
+	t.Parallel()
+	b, problems := spec.LoadBundle(fileSystem(bundleFiles()), ".")
+	require.Empty(t, problems)
+	require.Equal(t, jig.BundleManifest{Name: "dependency-review", Version: "1.4.0", Title: "Dependency review", Requires: []string{"consulting"}}, b.Manifest)
+	require.NoError(t, b.Manifest.Check())
+	require.Regexp(t, `^[0-9a-f]{16}$`, b.Hash)
+	kinds := map[spec.Kind]int{}
+	for _, doc := range b.Documents {
+		kinds[doc.Kind]++
+	}
+	require.Equal(t, map[spec.Kind]int{
+		spec.KindEntityType: 1, spec.KindThinTool: 2, spec.KindComposition: 1, spec.KindPrompt: 1, spec.KindTask: 1, spec.KindPolicy: 1,
+		spec.KindAgent: 1, spec.KindSkill: 1,
+	}, kinds)
+
+	// As files that are sent, and in a folder further down, it is the same bundle.
+	all, problems := spec.LoadFS(fileSystem(bundleFiles()), ".")
+	require.Empty(t, problems)
+	same, problems := spec.BundleOf(all)
+	require.Empty(t, problems)
+	require.Equal(t, b, same)
+	deeper := map[string]string{"bundle.yaml": "kind: bundle\nname: another\nversion: 0.0.1\n"}
+	for file, body := range bundleFiles() {
+		deeper["a/b/"+file] = body
+	}
+	below, problems := spec.LoadBundle(fileSystem(deeper), "a/b")
+	require.Empty(t, problems)
+	require.Equal(t, b.Hash, below.Hash)
+}
+
+// The same documents are the same bundle, whatever their files; every change of a document or of the manifest is another.
+func TestBundleHash(t *testing.T) {
+	t.Parallel()
+	load := func(change func(files map[string]string)) string {
+		files := bundleFiles()
+		change(files)
+		b, problems := spec.LoadBundle(fileSystem(files), ".")
+		require.Empty(t, problems.Errors())
+		return b.Hash
+	}
+	hash := load(func(map[string]string) {})
+	require.Equal(t, hash, load(func(files map[string]string) { files["README.md"] = "other" }))
+	require.Equal(t, hash, load(func(files map[string]string) {
+		files["zz/renamed.yaml"] = files["start.yaml"]
+		delete(files, "start.yaml")
+	}))
+	seen := map[string]bool{hash: true}
+	for i, change := range []func(files map[string]string){
+		func(files map[string]string) { delete(files, "start.yaml") },
+		func(files map[string]string) { files["start.yaml"] += " " },
+		func(files map[string]string) { files["bundle.yaml"] += "description: x\n" },
+		func(files map[string]string) { files["skills/notes/more.md"] = "x" },
+		func(files map[string]string) { files["more.yaml"] = "{kind: task, name: more.find, task: find}" },
+		func(files map[string]string) {
+			files["bundle.yaml"] = "kind: bundle\nname: dependency-review\nversion: 1.4.1\nrequires: [consulting]\n"
+		},
+	} {
+		changed := load(change)
+		require.False(t, seen[changed], "change %d gives a hash that was there", i)
+		seen[changed] = true
+	}
+}
+
+func TestBundleProblems(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(files map[string]string)
+		want   []string
+		hint   string
+	}{
+		"no manifest":                   {func(files map[string]string) { delete(files, "bundle.yaml") }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
+		"a manifest of another kind":    {func(files map[string]string) { files["bundle.yaml"] = "{kind: task, name: a, task: b}" }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
+		"a manifest that says no kind":  {func(files map[string]string) { files["bundle.yaml"] = "name: a\nversion: 1.0.0\n" }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
+		"a manifest that lies too deep": {func(files map[string]string) { files["a/bundle.yaml"] = manifest; delete(files, "bundle.yaml") }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
+		"a bundle in a bundle": {
+			func(files map[string]string) { files["a/bundle.yaml"] = "kind: bundle\nname: other\nversion: 1.0.0\n" },
+			[]string{"a/bundle.yaml kind NOT_IN_BUNDLE"}, "requires",
+		},
+		"a tenant": {
+			func(files map[string]string) { files["acme.yaml"] = "kind: tenant\nname: acme\n" },
+			[]string{"acme.yaml kind NOT_IN_BUNDLE"}, "jig catalog add",
+		},
+		"a tool of another bundle": {
+			func(files map[string]string) {
+				files["other.yaml"] = "{kind: thin_tool, name: a.b, bundle: sales, creates: {type: module}}"
+			}, []string{"other.yaml bundle NOT_IN_BUNDLE"}, "add sales to requires",
+		},
+		"no documents": {func(files map[string]string) {
+			clear(files)
+			files["bundle.yaml"] = manifest
+		}, []string{"bundle.yaml name NOT_IN_BUNDLE"}, "documents"},
+		"documents with problems of their own, and a name twice": {
+			func(files map[string]string) {
+				files["start.yaml"] = "{kind: thin_tool, name: module.start, starts: {}, creates: {typ: a}}"
+				files["twice.yaml"] = "{kind: prompt, name: module.publish, model: openai/x, prompt: a}"
+			},
+			[]string{"start.yaml creates.typ UNKNOWN_KEY", "start.yaml creates.type MISSING_KEY", "twice.yaml name DUPLICATE_KEY"}, "",
+		},
+		"a broken manifest": {
+			func(files map[string]string) { files["bundle.yaml"] = "kind: bundle\nname: a b\n" },
+			[]string{"bundle.yaml name BAD_NAME", "bundle.yaml version MISSING_KEY"}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := bundleFiles()
+			c.change(files)
+			_, problems := spec.LoadBundle(fileSystem(files), ".")
+			var got []string
+			for _, p := range problems.Errors() {
+				got = append(got, fmt.Sprint(p.Document, " ", p.Path, " ", p.Code))
+				require.Contains(t, p.Hint, c.hint)
+				require.NotEmpty(t, p.Hint)
+			}
+			require.ElementsMatch(t, c.want, got, "%v", problems)
+		})
+	}
+}
+
+func TestBundleOfFiles(t *testing.T) {
+	t.Parallel()
+	_, problems := spec.BundleOf(nil)
+	require.Len(t, problems, 1)
+	require.Equal(t, spec.ProblemNoManifest, problems[0].Code)
+
+	first, problems := spec.Load("x/bundle.yaml", []byte(manifest))
+	require.Empty(t, problems)
+	doc, problems := spec.Load("x/a.yaml", []byte("{kind: task, name: a.b, task: c}"))
+	require.Empty(t, problems)
+	second, problems := spec.Load("x/y/bundle.yaml", []byte(manifest))
+	require.Empty(t, problems)
+	b, problems := spec.BundleOf([]spec.Document{first, doc, second})
+	require.Len(t, problems, 1)
+	require.Equal(t, "x/y/bundle.yaml", problems[0].Document)
+	require.Equal(t, []spec.Document{doc}, b.Documents)
+	broken, _ := spec.Load("bundle.yaml", []byte("kind: bundle\n- x"))
+	_, problems = spec.BundleOf([]spec.Document{broken, doc})
+	require.Empty(t, problems, "reading has said what is wrong with the manifest")
+}
+
+func TestExplainBundle(t *testing.T) {
+	t.Parallel()
+	b, problems := spec.LoadBundle(fileSystem(bundleFiles()), ".")
+	require.Empty(t, problems)
+	text := spec.ExplainBundle(b.Manifest, b.Documents)
+	requirePlain(t, text)
+	require.Equal(t, `bundle dependency-review (version 1.4.0)
+Dependency review
+it needs the bundles consulting
+
+it brings:
+   1 agent: writer
+   1 composition: module.publish
+   1 prompt: module.ask
+   1 task: module.find
+   1 skill: notes
+   1 policy: module-rules
+   1 entity type: module
+   2 thin tools: module.other, module.start
+`, text)
+	require.Equal(t, "bundle dependency-review (version 1.4.0)\nDependency review\nit needs the bundles consulting\n", spec.ExplainBundle(b.Manifest, nil))
+}
