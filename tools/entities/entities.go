@@ -1,5 +1,5 @@
 // Package entities holds the tools over a tenant's entities: what types there are, search, filter, reading in two steps,
-// creating, changing, relating, deleting, and extraction. Every one of them asks first whether the principal may: what it may not read is
+// creating, changing, relating, deleting, extraction, and finding out. Every one of them asks first whether the principal may: what it may not read is
 // not there for it. The tenant is that of the call, never an argument. The package must not know how entities are stored, nor
 // how contents are checked.
 package entities
@@ -30,9 +30,11 @@ type Store interface {
 	// Sources returns some entities and their texts with hashes, and at most so many bytes of bodies.
 	Sources(ctx context.Context, tenant string, ids []string, bytes int) (jig.Sources, error)
 	FilterEntities(ctx context.Context, tenant string, t jig.EntityType, f jig.EntityFilter) (jig.EntityPage, error)
+	// SearchText finds chunks of the texts of some entities, the best first.
+	SearchText(ctx context.Context, tenant, query string, entityIDs []string, limit int) ([]jig.TextHit, error)
 }
 
-// Options are the settings of the family. All are required.
+// Options are the settings of the family. Store, Types and Check are required.
 type Options struct {
 	Store Store
 	// Types gives the entity types that a tenant has. Entities of other types are not there.
@@ -40,6 +42,13 @@ type Options struct {
 	// Check refuses a content that does not fit a type, with INVALID_INPUT and pointers into the content; with partial,
 	// required fields may be missing.
 	Check func(t jig.EntityType, content json.RawMessage, partial bool) error
+	// Model answers what is asked in words, and DefaultModel (provider/model) where a call names none. Without, filters are not made of
+	// words, and the answers of research are sentences of the texts.
+	Model        Model
+	DefaultModel string
+	// CheckClaims says what is wrong with claims, nil when they hold: sources are the texts that they may rest on, by the ids they name.
+	// Research gives no claims of a model without it.
+	CheckClaims func(claims []jig.TextClaim, sources map[string]string) *jig.Error
 }
 
 // The names of the tools.
@@ -89,6 +98,8 @@ func Tools(o Options) []tools.Tool {
 			"Returns the relation."), o.createRelation),
 		tools.New(remove, o.delete),
 		extractTool(),
+		o.extractFiltersTool(),
+		o.researchTool(),
 		extractAllTool(),
 	}
 }

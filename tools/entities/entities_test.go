@@ -335,6 +335,12 @@ func TestOtherTenantsAreNotThere(t *testing.T) {
 	attack(entities.SearchTool, func(id string) object { return object{"query": id} })
 	attack(entities.SearchTool, func(string) object { return object{"query": "needle"} })
 	attack(entities.StatsTool, func(string) object { return object{} })
+	missing(entities.ResearchTool, func(id string) object { return object{"question": "needle", "types": []string{id}} })
+	attack(entities.ResearchTool, func(id string) object { return object{"question": "needle " + id, "answer": true} })
+	attack(entities.ResearchTool, func(id string) object {
+		return object{"question": "needle", "type": "team", "where": []object{{"field": "$id", "op": "eq", "value": id}}}
+	})
+	missing(entities.ExtractFiltersTool, func(id string) object { return object{"type": id, "text": "needle"} })
 	for _, c := range []object{
 		{"field": "parent", "op": "eq"}, {"field": "$id", "op": "eq"}, {"field": "members", "op": "contains"}, {"field": "$id", "op": "contains"},
 	} {
@@ -347,12 +353,18 @@ func TestOtherTenantsAreNotThere(t *testing.T) {
 	attack(entities.FilterTool, func(id string) object { return object{"type": "team", "sort": []object{{"field": id}}} })
 	thief.refused(jig.CodeNotFound, entities.SearchTool, object{"query": "needle", "workspace": "secret-ws"})
 	thief.refused(jig.CodeNotFound, entities.FilterTool, object{"type": "team", "workspace": "secret-ws"})
+	thief.refused(jig.CodeNotFound, entities.ResearchTool, object{"question": "needle", "workspace": "secret-ws"})
 	for _, id := range []string{foreign, "ent_none"} {
 		_, err := options(thief.db).Extraction(t.Context(), thief.Invocation, []byte(`{"id":"`+id+`"}`))
 		require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
 		require.Equal(t, `there is no entity "`+id+`"`, jig.AsError(err).Message)
 	}
-	tried[entities.ExtractTool] = true
+	for _, id := range []string{foreign, "ent_none"} {
+		err := options(thief.db).CheckExtractAll(t.Context(), thief.Invocation, []byte(`{"type":"`+id+`"}`))
+		require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
+		require.Equal(t, `there is no entity type "`+id+`"`, jig.AsError(err).Message)
+	}
+	tried[entities.ExtractTool], tried[entities.ExtractAllTool] = true, true
 	for _, tool := range entities.Tools(entities.Options{}) {
 		require.True(t, tried[tool.Contract().Name], tool.Contract().Name)
 	}

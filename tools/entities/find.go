@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
 )
 
 type listIn struct {
@@ -28,6 +29,8 @@ type TypeInfo struct {
 	// Fields are given when the type was asked for by name; FieldCount always.
 	Fields     []json.RawMessage `json:"fields,omitempty"`
 	FieldCount int               `json:"field_count"`
+	// FilterFields are given when the type was asked for by name: what its entities can be filtered by, and how people say it.
+	FilterFields []spec.FilterField `json:"filter_fields,omitempty"`
 }
 
 // Types is the output of entities.listTypes.
@@ -68,6 +71,9 @@ func (o Options) listTypes(ctx context.Context, inv jig.Invocation, in listIn) (
 				return Types{}, fmt.Errorf("write the field %s: %w", f.Name, err)
 			}
 			info.Fields = append(info.Fields, b)
+		}
+		if in.Type != "" {
+			info.FilterFields = spec.FilterFields(t)
 		}
 		out.Types = append(out.Types, info)
 	}

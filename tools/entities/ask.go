@@ -1,0 +1,134 @@
+package entities
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// maxAnswerTokens bounds an answer of the model.
+const maxAnswerTokens = 4096
+
+// Model answers requests: what the tools that ask a model share with those of package prompt.
+type Model interface {
+	// Answer asks the model once. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE may be tried again, others not.
+	Answer(ctx context.Context, request jig.ModelRequest, progress func(text string)) (jig.Turn, error)
+}
+
+// Usage counts tokens, over both questions when an answer had to be repaired.
+type Usage struct {
+	Input       int64 `json:"input"`
+	Output      int64 `json:"output"`
+	CacheRead   int64 `json:"cache_read,omitempty"`
+	CacheCreate int64 `json:"cache_create,omitempty"`
+}
+
+func (u *Usage) add(v jig.Usage) {
+	u.Input, u.Output = u.Input+v.InputTokens, u.Output+v.OutputTokens
+	u.CacheRead, u.CacheCreate = u.CacheRead+v.CacheReadTokens, u.CacheCreate+v.CacheCreateTokens
+}
+
+// question is what the model is asked: an answer in JSON that fits a schema.
+type question struct {
+	model, system, prompt string
+	schema                json.RawMessage
+}
+
+// asked is who answered, and what it took.
+type asked struct {
+	model string
+	usage Usage
+}
+
+// modelFor is the model that answers: the one that is named, else the worker's; "" when there is none.
+func (o Options) modelFor(name string) (string, error) {
+	name = cmp.Or(name, o.DefaultModel)
+	if strings.HasPrefix(name, "script/") {
+		return "", jig.Errorf(jig.CodeInvalidInput, "%s is a script: scripts plan the sessions of agents and answer no questions", name).
+			WithField("/model").WithHint("name a model: anthropic/<model> or openai/<model>")
+	}
+	if o.Model == nil {
+		return "", nil
+	}
+	return name, nil
+}
+
+// ask asks the model. Each answer is given to take, which says what is wrong with it; then the model is asked once more, with
+// that. What take says of the second answer is left to the caller. An answer without a JSON object is INVALID_OUTPUT, unless
+// the one before had one.
+func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take func(answer json.RawMessage) (wrong []string, err error)) (asked, error) {
+	request := jig.ModelRequest{
+		Model: q.model, MaxTokens: maxAnswerTokens, SessionID: inv.SessionID, Pass: 1,
+		System: q.system + "\n\nAnswer with one JSON object that fits the JSON Schema below, and with nothing else: no explanation, no code fence.\n\n" +
+			string(q.schema),
+		Exchanges: []jig.Exchange{{Pass: 1, Messages: []jig.Message{{Role: jig.RoleUser, Text: q.prompt}}}},
+	}
+	var done asked
+	readable := false
+	for {
+		turn, err := o.Model.Answer(ctx, request, inv.Progress)
+		if err != nil {
+			return done, fmt.Errorf("ask %s: %w", q.model, err)
+		}
+		done.model = cmp.Or(turn.Model, q.model)
+		done.usage.add(turn.Usage)
+		if err := spoken(turn, q.model); err != nil {
+			return done, err
+		}
+		wrong := []string{"it is no JSON object"}
+		answer := objectIn(turn.Text)
+		if answer != nil {
+			readable = true
+			if wrong, err = take(answer); err != nil {
+				return done, err
+			}
+		}
+		if len(wrong) == 0 || request.Pass == 2 {
+			break
+		}
+		turn.Calls, turn.Opaque = nil, nil // of tools that it was not offered
+		request.Pass++
+		request.Exchanges[0].Turn = &turn
+		request.Exchanges = append(request.Exchanges, jig.Exchange{Pass: 2, Messages: []jig.Message{{
+			Role: jig.RoleUser, Text: "Your answer is not right:\n- " + strings.Join(wrong, "\n- ") + "\nAnswer again: the corrected JSON object, whole, and nothing else.",
+		}}})
+	}
+	if !readable {
+		return done, jig.Errorf(jig.CodeInvalidOutput, "the answer of %s is no JSON object, nor was the one before", q.model).
+			WithReason("schema_mismatch").WithHint("ask a stronger model")
+	}
+	return done, nil
+}
+
+// misfit tells the model that its answer cannot be read.
+func misfit(problem error) string { return "it does not fit the schema: " + problem.Error() }
+
+// spoken refuses an answer that is none.
+func spoken(turn jig.Turn, model string) error {
+	switch turn.Stop {
+	case jig.StopRefusal:
+		return jig.Errorf(jig.CodeDenied, "the model %s refuses to answer", model).WithReason("refusal").
+			WithHint("word it differently, or ask another model")
+	case jig.StopLength:
+		return jig.Errorf(jig.CodeInvalidOutput, "the answer of %s was cut off at %d tokens", model, maxAnswerTokens).
+			WithReason("cut_off").WithHint("ask for less at once")
+	case jig.StopEnd, jig.StopCalls:
+	}
+	return nil
+}
+
+// objectIn is the JSON object of an answer: from its first brace to its last, whatever stands around. nil when it is none.
+func objectIn(text string) json.RawMessage {
+	from, to := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
+	if from < 0 || to < from || !json.Valid([]byte(text[from:to+1])) {
+		return nil
+	}
+	return json.RawMessage(text[from : to+1])
+}
+
+// plain is a text as it is compared: small letters, single spaces.
+func plain(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }

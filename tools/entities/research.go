@@ -1,0 +1,349 @@
+package entities
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// ResearchTool looks for what the texts of entities say about a question.
+const ResearchTool = "entities.research"
+
+const (
+	// maxNarrowed bounds the entities that a filter leaves, and maxFound those and the chunks that a search gives.
+	maxNarrowed, maxFound = 2000, 500
+	// rankConstant is k of reciprocal rank fusion: Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and
+	// individual Rank Learning Methods", SIGIR 2009.
+	rankConstant = 60
+	// atOnce bounds the entities that are worked on at the same time.
+	atOnce = 4
+	// maxShown bounds what a model is shown of the results, in bytes.
+	maxShown = 12 << 10
+)
+
+// The ways in which answers come about.
+const (
+	methodSearch     = "search"
+	methodModel      = "model"
+	methodExtractive = "extractive"
+)
+
+type researchIn struct {
+	Question  string             `json:"question"            jsonschema:"what you want to know" minLength:"1" maxLength:"2000"`
+	Type      string             `json:"type,omitempty"      jsonschema:"look at entities of this type alone"`
+	Types     []string           `json:"types,omitempty"     jsonschema:"look at entities of these types alone" maxItems:"50"`
+	Where     []jig.FilterClause `json:"where,omitempty"     jsonschema:"with type: look at the entities that pass this filter alone; see entities.filter" maxItems:"50"`
+	Match     jig.FilterMatch    `json:"match,omitempty"     jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
+	Workspace string             `json:"workspace,omitempty" jsonschema:"look at the entities of this workspace alone"`
+	Limit     int                `json:"limit,omitempty"     jsonschema:"at most so many entities" default:"10" minimum:"1" maximum:"50"`
+	Passages  int                `json:"passages,omitempty"  jsonschema:"at most so many passages for each" default:"3" minimum:"1" maximum:"10"`
+	Answer    bool               `json:"answer,omitempty"    jsonschema:"answer the question for each entity, with claims that name their sources"`
+	Model     string             `json:"model,omitempty"     jsonschema:"provider/model that answers; default: the worker's" maxLength:"256"`
+}
+
+// Passage is a piece of a text that fits the question.
+type Passage struct {
+	DocumentID string `json:"document_id"`
+	Title      string `json:"title,omitempty"`
+	// Chunk is its number in the text, from 0.
+	Chunk int    `json:"chunk"`
+	Text  string `json:"text"`
+	// Snippet is its best part, with the words between ** and **.
+	Snippet string `json:"snippet"`
+}
+
+// Finding is what research found of an entity.
+type Finding struct {
+	ID    string `json:"entity_id"`
+	Type  string `json:"type"`
+	Title string `json:"title,omitempty"`
+	// Score is that of reciprocal rank fusion; 0 of an entity that passes the filter and says nothing about the question.
+	Score    float64   `json:"score"`
+	Passages []Passage `json:"passages"`
+	// Answer and Claims are given when they were asked for and there are passages; Method says how they came about when not as asked.
+	Answer string          `json:"answer,omitempty"`
+	Claims []jig.TextClaim `json:"claims,omitempty"`
+	Method string          `json:"method,omitempty"`
+	// Rejected are claims of the model that do not hold.
+	Rejected []RejectedClaim `json:"rejected,omitempty"`
+	Note     string          `json:"note,omitempty"`
+}
+
+// RejectedClaim is a claim that does not hold, with the reason.
+type RejectedClaim struct {
+	Claim jig.TextClaim `json:"claim"`
+	Why   string        `json:"why"`
+}
+
+// Searched says in how much research looked.
+type Searched struct {
+	// Entities passed the filter, or, without one, were found by the words; Documents are the texts with a passage among them.
+	Entities  int `json:"entities"`
+	Documents int `json:"documents"`
+	// More says that there were more entities than are looked at.
+	More bool `json:"more,omitempty"`
+}
+
+// Research is the output of entities.research.
+type Research struct {
+	// Method is search without answers, model when the model gave them, extractive when they are sentences of the texts.
+	Method   string    `json:"method"`
+	Entities []Finding `json:"entities"`
+	Searched Searched  `json:"searched"`
+	Model    string    `json:"model,omitempty"`
+	Usage    *Usage    `json:"usage,omitempty"`
+}
+
+// Summary implements tools.Summarizer.
+func (r Research) Summary() string {
+	return fmt.Sprintf("%d entities, %d documents looked at (%s)", len(r.Entities), r.Searched.Documents, r.Method)
+}
+
+// Markdown implements tools.Markdowner: answers, otherwise snippets; the data has the passages whole.
+func (r Research) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n", r.Summary())
+	for i, f := range r.Entities {
+		if b.Len() > maxShown {
+			fmt.Fprintf(&b, "\n%d more are in the data.\n", len(r.Entities)-i)
+			break
+		}
+		fmt.Fprintf(&b, "\n%s %s %q, score %.4f\n", f.Type, f.ID, f.Title, f.Score)
+		if f.Answer != "" {
+			fmt.Fprintf(&b, "Answer: %s\n", f.Answer)
+		}
+		for _, c := range f.Claims {
+			fmt.Fprintf(&b, "- %s (%s)\n", c.Text, strings.Join(c.SourceEntityIDs, ", "))
+		}
+		for _, p := range f.Passages {
+			if f.Answer == "" {
+				fmt.Fprintf(&b, "- %s, chunk %d: %s\n", p.DocumentID, p.Chunk, strings.Join(strings.Fields(p.Snippet), " "))
+			}
+		}
+	}
+	return b.String()
+}
+
+func (o Options) researchTool() tools.Tool {
+	return tools.New(jig.Tool{
+		Name: ResearchTool,
+		Description: "Finds what the texts of entities say about a question: the best entities with their best passages; where narrows to those that pass a filter. " +
+			"With answer, answers it for each entity with claims that quote the passages, by a language model (which costs tokens) or, without one, by " +
+			"sentences of the texts. Use entities.search to find entities alone.",
+		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Execution: jig.ExecutionActivity,
+		Timeout: askTimeout, MaxAttempts: askAttempts, Tags: []string{"entities", "model"},
+	}, o.research, tools.AdjustInput(filterInput))
+}
+
+func (o Options) research(ctx context.Context, inv jig.Invocation, in researchIn) (Research, error) {
+	types, err := o.researched(ctx, inv, in)
+	if err != nil {
+		return Research{}, err
+	}
+	model, err := o.modelFor(in.Model)
+	if err != nil {
+		return Research{}, err
+	}
+	out := Research{Method: methodSearch}
+	query := searchQuery(in.Question)
+	if out.Entities, out.Searched, err = o.found(ctx, inv.Tenant, types, query, in); err != nil {
+		return Research{}, err
+	}
+	answer := answerer{Options: o, inv: inv, question: in.Question, model: model}
+	if in.Answer {
+		out.Method = answer.method()
+	}
+	err = each(ctx, len(out.Entities), func(ctx context.Context, i int) error {
+		f := &out.Entities[i]
+		if err := o.passages(ctx, inv.Tenant, query, in.Passages, f); err != nil || !in.Answer {
+			return err
+		}
+		return answer.of(ctx, f)
+	})
+	if err != nil {
+		return Research{}, err
+	}
+	if out.Method == methodModel {
+		out.Model, out.Usage = answer.done.model, &answer.done.usage
+	}
+	return out, nil
+}
+
+// researched are the types to look at: those that were named, or all that the principal may read.
+func (o Options) researched(ctx context.Context, inv jig.Invocation, in researchIn) ([]jig.EntityType, error) {
+	readable, err := o.readable(ctx, inv)
+	if err != nil {
+		return nil, err
+	}
+	at, names := "/types", in.Types
+	if in.Type != "" {
+		if len(in.Types) > 0 {
+			return nil, jig.Errorf(jig.CodeInvalidInput, "type and types are both given").WithField("/types").WithHint("give one of them")
+		}
+		at, names = "/type", []string{in.Type}
+	}
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(readable))
+	} else {
+		names = slices.Compact(slices.Sorted(slices.Values(names)))
+	}
+	types := make([]jig.EntityType, len(names))
+	for i, name := range names {
+		if types[i], err = o.typeFor(ctx, inv, at, name, actionRead); err != nil {
+			return nil, err
+		}
+	}
+	if len(in.Where) > 0 && in.Type == "" && len(in.Types) != 1 {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "where compares fields of one type, and none is named").WithField("/where").
+			WithHint("give type")
+	}
+	return types, nil
+}
+
+// found merges what the filter leaves and what the words find, the best first, without passages.
+func (o Options) found(ctx context.Context, tenant string, types []jig.EntityType, query string, in researchIn) ([]Finding, Searched, error) {
+	known, left, more, err := o.narrowed(ctx, tenant, types, in)
+	if err != nil {
+		return nil, Searched{}, err
+	}
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.Name
+	}
+	hits, err := o.Store.SearchEntities(ctx, tenant, names, query, in.Workspace, maxFound)
+	if err != nil {
+		return nil, Searched{}, err
+	}
+	if len(in.Where) == 0 {
+		more = len(hits) == maxFound
+	}
+	var byWords []string
+	for _, h := range hits {
+		if _, passes := known[h.EntityID]; passes || len(in.Where) == 0 {
+			byWords = append(byWords, h.EntityID)
+			known[h.EntityID] = Finding{ID: h.EntityID, Type: h.Type, Title: h.Title}
+		}
+	}
+	if len(in.Where) == 0 {
+		left = byWords
+	}
+	searched := Searched{Entities: len(left), More: more}
+	if len(left) == 0 {
+		return nil, searched, nil
+	}
+	chunks, err := o.Store.SearchText(ctx, tenant, query, left, maxFound)
+	if err != nil {
+		return nil, searched, err
+	}
+	var byChunks, documents []string
+	for _, c := range chunks {
+		byChunks, documents = append(byChunks, c.EntityID), append(documents, c.DocumentID)
+	}
+	searched.Documents = len(unique(documents))
+	scores := fused(byWords, unique(byChunks))
+	order := slices.SortedStableFunc(slices.Values(left), func(a, b string) int {
+		switch {
+		case scores[a] > scores[b]:
+			return -1
+		case scores[a] < scores[b]:
+			return 1
+		case scores[a] == 0: // in the filter's order
+			return 0
+		}
+		return strings.Compare(a, b)
+	})
+	findings := make([]Finding, 0, in.Limit)
+	for _, id := range order[:min(in.Limit, len(order))] {
+		f := known[id]
+		f.Score = scores[id]
+		findings = append(findings, f)
+	}
+	return findings, searched, nil
+}
+
+// narrowed are the entities that pass the filter, with their ids in its order; none without a filter.
+func (o Options) narrowed(ctx context.Context, tenant string, types []jig.EntityType, in researchIn) (known map[string]Finding, ids []string, more bool, err error) {
+	known = map[string]Finding{}
+	if len(in.Where) == 0 {
+		return known, nil, false, nil
+	}
+	f := jig.EntityFilter{Type: types[0].Name, Where: in.Where, Match: in.Match, Workspace: in.Workspace, Limit: jig.MaxFilterLimit}
+	for len(ids) < maxNarrowed {
+		page, err := o.Store.FilterEntities(ctx, tenant, types[0], f)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		for _, e := range page.Entities {
+			ids = append(ids, e.ID)
+			known[e.ID] = Finding{ID: e.ID, Type: e.Type, Title: e.Title}
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
+			break
+		}
+	}
+	return known, ids, f.Cursor != "", nil
+}
+
+// passages are an entity's best.
+func (o Options) passages(ctx context.Context, tenant, query string, limit int, f *Finding) error {
+	chunks, err := o.Store.SearchText(ctx, tenant, query, []string{f.ID}, limit)
+	for _, c := range chunks {
+		f.Passages = append(f.Passages, Passage{DocumentID: c.DocumentID, Title: c.Title, Chunk: c.Chunk, Text: c.Body, Snippet: c.Snippet})
+	}
+	return err
+}
+
+// fused are the scores of ids by their places in some rankings: the sum of 1/(k + place), places from 1.
+func fused(rankings ...[]string) map[string]float64 {
+	scores := map[string]float64{}
+	for _, ranking := range rankings {
+		for i, id := range ranking {
+			scores[id] += 1 / float64(rankConstant+i+1)
+		}
+	}
+	return scores
+}
+
+// unique is a list with the first of what is in it several times.
+func unique(list []string) []string {
+	var kept []string
+	seen := map[string]bool{}
+	for _, s := range list {
+		if !seen[s] {
+			seen[s] = true
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// each does something n times, some at once. The first error ends the others, and is returned.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	places := make(chan struct{}, atOnce)
+	var running sync.WaitGroup
+	for i := range n {
+		places <- struct{}{}
+		running.Go(func() {
+			defer func() { <-places }()
+			if ctx.Err() != nil {
+				return
+			}
+			if err := do(ctx, i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	running.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("research: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+package wire
+
+import (
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/tools/entities"
+)
+
+// withModel lets tools over entities ask a model. Its claims are held to what claims of extractions are held to.
+func withModel(o entities.Options, model entities.Model, byDefault string) entities.Options {
+	o.Model, o.DefaultModel, o.CheckClaims = model, byDefault, checkClaims
+	return o
+}
+
+func checkClaims(claims []jig.TextClaim, sources map[string]string) *jig.Error {
+	connected := make(map[string]extract.Source, len(sources))
+	for id, text := range sources {
+		connected[id] = extract.Source{Text: &text}
+	}
+	return extract.CheckClaims(claims, connected, nil)
+}
