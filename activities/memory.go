@@ -37,8 +37,15 @@ type remembered struct {
 // that kind unless it says another.
 func namingKeys() []struct{ key, kind string } {
 	return []struct{ key, kind string }{
-		{"entity", ""}, {"page", "page"}, {"post", "post"}, {"section", "section"}, {"image", "image"},
-		{"entities", ""}, {"pages", "page"}, {"matches", ""}, {"hits", ""},
+		{"entity", ""},
+		{"page", "page"},
+		{"post", "post"},
+		{"section", "section"},
+		{"image", "image"},
+		{"entities", ""},
+		{"pages", "page"},
+		{"matches", ""},
+		{"hits", ""},
 	}
 }
 

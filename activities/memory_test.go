@@ -113,7 +113,6 @@ func TestMemoryOfALargeResult(t *testing.T) {
 type kept struct {
 	activities.Store
 	exchanges []jig.Exchange
-	older     []jig.Call
 }
 
 func (k *kept) Transcript(_ context.Context, _, _ string, after int) ([]jig.Exchange, error) {
@@ -157,8 +156,6 @@ func TestPromptShowsTheMemoryLast(t *testing.T) {
 	const golden = "> Working memory: what results named, the latest first. The ids hold; read anew what may have changed.\n" +
 		"- ent_2 team \"Beta\" (3.1 entities.get)\n- ent_1 team \"Alpha\" (1.1 entities.get)"
 	require.Equal(t, []string{"1.1 entities.get", "2.1 files.read", "3.1 entities.get", golden, `> Your task list: ["go on"]`}, prompt())
-	require.Equal(t, prompt(), prompt())
-
 	session.Summary, session.SummaryThrough, session.Todo = "Alpha was looked at.", 2, nil
 	require.Equal(t, []string{"> Summary of the session so far:\nAlpha was looked at.", "3.1 entities.get", golden}, prompt())
 	session.Agent.Model = "script/s"
