@@ -37,6 +37,7 @@ type Deps struct {
 	Expressions Expressions
 	Composer    Composer
 	Extractor   Extractor
+	Entities    Entities
 	Agents      Agents
 	Schemas     Schemas
 	Tenants     Tenants
@@ -60,6 +61,7 @@ type Activities struct {
 	expressions Expressions
 	composer    Composer
 	extractor   Extractor
+	entities    Entities
 	contracts   contracts
 	callers     callers
 	agents      Agents
@@ -84,7 +86,7 @@ func New(d Deps) *Activities {
 	}
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
-		composer: d.Composer, extractor: d.Extractor, agents: d.Agents, schemas: d.Schemas, tenants: d.Tenants, proofs: d.Proofs, grantRules: d.GrantRules,
+		composer: d.Composer, extractor: d.Extractor, entities: d.Entities, agents: d.Agents, schemas: d.Schemas, tenants: d.Tenants, proofs: d.Proofs, grantRules: d.GrantRules,
 		runs: d.Runs, bundles: d.Bundles, thin: d.Thin, logger: d.Logger, now: d.Now,
 	}
 }

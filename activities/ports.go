@@ -270,6 +270,12 @@ type Extractor interface {
 	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.Facts, at jig.Situation) (jig.Move, error)
 }
 
+// Entities says how entities fare.
+type Entities interface {
+	// EntityStatus says how the latest extraction of an entity stands; NOT_FOUND when the tenant has none of that id.
+	EntityStatus(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
+}
+
 // Agents parses agent documents.
 type Agents interface {
 	// ParseAgent reads an agent document; its errors carry line, path and hint.

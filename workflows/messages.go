@@ -66,6 +66,7 @@ const (
 	ReadEvents    = "jig.events"
 	ReadCatalog   = "jig.catalog"
 	ReadArtifact  = "jig.artifact"
+	ReadEntity    = "jig.entity"
 	WriteArtifact = "jig.upload"
 	ReadGrants    = "jig.grants"
 	ReadPauses    = "jig.pauses"
@@ -148,6 +149,8 @@ type (
 	CatalogRequest = activities.CatalogRequest
 	// CatalogPage is a page of tools sorted by name.
 	CatalogPage = activities.CatalogPage
+	// EntityRequest asks how the latest extraction of an entity stands; the answer is a jig.EntityStatus.
+	EntityRequest = activities.EntityRequest
 	// ArtifactRequest asks for a piece of an artifact.
 	ArtifactRequest = activities.ArtifactRequest
 	// ArtifactChunk is a piece of an artifact, at most 128 KiB.

@@ -54,6 +54,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named(ReadPending, a.ListPending)
 	named(ReadCall, a.Show)
 	named(ReadFigures, a.Figures)
+	named(ReadEntity, a.Entity)
 	named(ReadBacktest, a.Backtest)
 	named(WritePause, a.Pause)
 	named(WriteResume, a.Resume)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 
 	sdk "go.temporal.io/sdk/client"
@@ -64,7 +65,8 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	settled := &settledTenants{tenants: newTenants(w.store, s.Signals, os.Getenv, w.logger), everybody: s.Permissions, operator: s.OperatorKey}
 	kept := documents{db: w.store, bundles: newBundleNames(w.store)}
 	var registry *tools.Registry
-	if registry, err = tools.NewRegistry(append(builtins(s, kept, models, settled, &registry), more...)...); err != nil {
+	own := slices.Concat(builtins(s, kept, models, settled, &registry), taskTools(w.store, w.temporal, s), more)
+	if registry, err = tools.NewRegistry(own...); err != nil {
 		return err
 	}
 	expressions, err := expr.NewEngine()
@@ -87,6 +89,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		Composer:    contracts{Engine: compose.NewEngine(), thin: thinTools},
 		Thin:        thinTools,
 		Extractor:   newExtractor(w.store),
+		Entities:    newProgress(w.store),
 		Agents:      spec.Parser{},
 		Schemas:     newSchemas(),
 		Runs:        runs{temporal: w.temporal},

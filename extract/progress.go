@@ -1,0 +1,53 @@
+package extract
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// TaskPending is the status of a task that has not ended, or that was not asked for.
+const TaskPending TaskStatus = "pending"
+
+// Standing says how the tasks of an entity type stand, by id: as the state of an extraction has it (nil of none) and, of those that
+// the extraction was not asked for or that have not begun, as how they ended before. ended is what was stored of the tasks.
+func Standing(kind jig.EntityType, state json.RawMessage, ended map[string]json.RawMessage) (map[string]jig.TaskState, error) {
+	var st struct {
+		Marks string `json:"marks"`
+		Done  bool   `json:"done"`
+	}
+	if len(state) > 0 {
+		if err := json.Unmarshal(state, &st); err != nil || len(st.Marks) != len(kind.Tasks) || strings.Trim(st.Marks, marksKnown) != "" {
+			return nil, jig.Errorf(jig.CodeInternal, "the state of the extraction is not one of version %s of the type %s", kind.Version, kind.Name)
+		}
+	}
+	all := make(map[string]jig.TaskState, len(kind.Tasks))
+	for i, t := range kind.Tasks {
+		var before Earlier
+		if raw, ok := ended[t.ID]; ok {
+			if err := json.Unmarshal(raw, &before); err != nil {
+				return nil, jig.Errorf(jig.CodeInternal, "reading how task %s ended: %w", t.ID, err)
+			}
+		}
+		now := jig.TaskState{Status: string(TaskPending)}
+		m := markPending
+		if st.Marks != "" {
+			m = mark(st.Marks[i])
+		}
+		switch {
+		case m.over():
+			now.Status = string(m.status())
+		case before.Status != "" && (st.Marks == "" || st.Done):
+			now.Status = string(before.Status)
+		}
+		if now.Status == string(before.Status) || m == markKept {
+			now.Attempts, now.Error = before.Attempts, before.Error
+		}
+		if p := before.Provenance; p != nil && now.Attempts == 0 && m.hasValue() {
+			now.Attempts = p.Attempt
+		}
+		all[t.ID] = now
+	}
+	return all, nil
+}

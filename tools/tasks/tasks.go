@@ -1,0 +1,174 @@
+// Package tasks holds the tools over work under way: how the tasks of an entity stand, and trying a session again. It must not know
+// how either is stored, nor how a session is started.
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// The names of the tools.
+const (
+	GetStatusTool = "tasks.getStatus"
+	RetryTool     = "sessions.retry"
+)
+
+// Options are the settings of the family; all are required.
+type Options struct {
+	// Readable reads an entity as far as the call's principal may; found is false when it may not, or when there is none.
+	Readable func(ctx context.Context, inv jig.Invocation, id string) (e jig.Entity, found bool, err error)
+	// Status says how the latest extraction of an entity stands.
+	Status func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
+	// Session and Call read what is to be tried again; NOT_FOUND when it is not there.
+	Session func(ctx context.Context, tenant, id string) (jig.Session, error)
+	Call    func(ctx context.Context, tenant, session, call string) (jig.Call, error)
+	Starter Starter
+}
+
+// Starter brings sessions on their way.
+type Starter interface {
+	// Message says something to an agent's session, which begins its next pass when it has ended.
+	Message(ctx context.Context, tenant, session, text, by string) error
+	// StartCall begins a session for a single call; one that is there already is success.
+	StartCall(ctx context.Context, tenant, session string, c Start) error
+}
+
+// Start is a single call to begin.
+type Start struct {
+	// Tool and Version name what is called; Version pins a document that came along with the first call.
+	Tool, Version string
+	Input         json.RawMessage
+	Principal     jig.Principal
+	// Parent is the session that asks for it.
+	Parent string
+}
+
+// Tools returns the family.
+func Tools(o Options) []tools.Tool {
+	return []tools.Tool{
+		tools.New(jig.Tool{
+			Name: GetStatusTool,
+			Description: "Returns how the latest extraction of an entity stands: whether it runs, and of each task whether it is pending, completed, kept, " +
+				"failed (with the error), skipped or canceled. To try failed tasks again, call entities.extract with mode retry.",
+			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"entities"},
+		}, o.getStatus),
+		tools.New(jig.Tool{
+			Name: RetryTool,
+			Description: "Begins a session that failed or was canceled again: an agent gets its next pass, a single call is made anew in a session of its own, " +
+				"for the one whom the first acted for. Returns the session's id. To fill fields that failed, use entities.extract with mode retry instead.",
+			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second,
+			Tags: []string{"operator"},
+		}, o.retry),
+	}
+}
+
+type getStatusIn struct {
+	EntityID string `json:"entity_id" jsonschema:"the entity's id" minLength:"1"`
+}
+
+// EntityStatus is the output of tasks.getStatus.
+type EntityStatus struct {
+	jig.EntityStatus
+}
+
+// Summary implements tools.Summarizer.
+func (s EntityStatus) Summary() string {
+	counts := map[string]int{}
+	for _, t := range s.Tasks {
+		counts[t.Status]++
+	}
+	return fmt.Sprintf("%s: %d of %d tasks have a value, %d failed", s.Status, counts["completed"]+counts["kept"], len(s.Tasks), counts["failed"])
+}
+
+func (o Options) getStatus(ctx context.Context, inv jig.Invocation, in getStatusIn) (EntityStatus, error) {
+	_, found, err := o.Readable(ctx, inv, in.EntityID)
+	if err != nil {
+		return EntityStatus{}, err
+	}
+	if !found {
+		return EntityStatus{}, jig.Errorf(jig.CodeNotFound, "there is no entity %q", in.EntityID).WithField("/entity_id").
+			WithHint("entities.filter and entities.search find those that you may read")
+	}
+	status, err := o.Status(ctx, inv.Tenant, in.EntityID)
+	return EntityStatus{status}, err
+}
+
+type retryIn struct {
+	SessionID string `json:"session_id" jsonschema:"the session that failed" minLength:"1" maxLength:"128"`
+}
+
+// Retried is the output of sessions.retry.
+type Retried struct {
+	// SessionID is the same for an agent, another one for a single call.
+	SessionID string `json:"session_id"`
+	// Of is the session that was tried again.
+	Of string `json:"of"`
+}
+
+// Summary implements tools.Summarizer.
+func (r Retried) Summary() string {
+	if r.SessionID == r.Of {
+		return "session " + r.Of + " goes on with its next pass"
+	}
+	return "session " + r.Of + " is tried again as " + r.SessionID
+}
+
+func (o Options) retry(ctx context.Context, inv jig.Invocation, in retryIn) (Retried, error) {
+	s, err := o.Session(ctx, inv.Tenant, in.SessionID)
+	if err != nil {
+		return Retried{}, notFound(err, in.SessionID)
+	}
+	single := s.Agent.Name == "call"
+	if !s.Status.Final() && !single && inv.Attempt > 1 { // an attempt before this one may have begun it
+		return Retried{SessionID: s.ID, Of: s.ID}, nil
+	}
+	if err := retryable(s); err != nil {
+		return Retried{}, err
+	}
+	if single {
+		return o.again(ctx, inv, s)
+	}
+	text := "Try again: what was asked for has not been done to its end."
+	if s.Error != nil {
+		text += " The last problem was: " + s.Error.Message
+	}
+	return Retried{SessionID: s.ID, Of: s.ID}, o.Starter.Message(ctx, inv.Tenant, s.ID, text, inv.Principal.ID)
+}
+
+// again makes a single call anew. Its session is named by the call that asks for it, so that it is begun once.
+func (o Options) again(ctx context.Context, inv jig.Invocation, s jig.Session) (Retried, error) {
+	call, err := o.Call(ctx, inv.Tenant, s.ID, jig.CallID(1, 1))
+	if err != nil {
+		return Retried{}, notFound(err, s.ID)
+	}
+	id := jig.ChildSessionID(inv.SessionID, inv.CallID)
+	return Retried{SessionID: id, Of: s.ID}, o.Starter.StartCall(ctx, inv.Tenant, id, Start{
+		Tool: call.Tool, Version: s.Catalogue[call.Tool], Input: s.Input, Principal: s.Principal, Parent: inv.SessionID,
+	})
+}
+
+// retryable refuses a session that runs, or that did what it was to do.
+func retryable(s jig.Session) error {
+	switch s.Status {
+	case jig.StatusFailed, jig.StatusCanceled:
+		return nil
+	case jig.StatusWorking, jig.StatusInputRequired:
+		return jig.Errorf(jig.CodeConflict, "session %s is still under way (%s)", s.ID, s.Status).WithField("/session_id").
+			WithHint("wait for its end, or cancel it first")
+	case jig.StatusCompleted:
+	}
+	return jig.Errorf(jig.CodeConflict, "session %s has completed: there is nothing to try again", s.ID).WithField("/session_id").
+		WithHint("start a new session")
+}
+
+func notFound(err error, id string) error {
+	if jig.CodeOf(err) != jig.CodeNotFound {
+		return err
+	}
+	return jig.Errorf(jig.CodeNotFound, "there is no session %q", id).WithField("/session_id").WithHint("look its id up with the one who started it")
+}

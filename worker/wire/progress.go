@@ -1,0 +1,167 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	sdk "go.temporal.io/sdk/client"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/tasks"
+	"github.com/jig-run/jig/workflows"
+)
+
+// progress says how the extractions of entities stand.
+type progress struct {
+	db    *store.DB
+	types *entityTypes
+}
+
+func newProgress(db *store.DB) progress { return progress{db: db, types: newEntityTypes(db)} }
+
+// EntityStatus says how the latest extraction of an entity stands; NOT_FOUND when there is no such entity.
+func (p progress) EntityStatus(ctx context.Context, tenant, id string) (jig.EntityStatus, error) {
+	e, ended, err := p.db.EntityProgress(ctx, tenant, id)
+	if err != nil {
+		return jig.EntityStatus{}, err
+	}
+	out := jig.EntityStatus{EntityID: e.ID, Type: e.Type, Title: e.Title, SessionID: e.SessionID, Call: e.Call, Filled: filled(e)}
+	kind, state, err := p.standing(ctx, e)
+	if err != nil {
+		return out, err
+	}
+	if out.Tasks, err = extract.Standing(kind, state, ended); err != nil {
+		return out, err
+	}
+	out.Status, err = p.status(ctx, tenant, out, len(ended) > 0)
+	return out, err
+}
+
+// standing is the entity type that the latest extraction runs, with its state; the current one without a state when it has not begun.
+func (p progress) standing(ctx context.Context, e jig.Entity) (jig.EntityType, json.RawMessage, error) {
+	if e.SessionID != "" {
+		frame, err := p.db.Frame(ctx, e.Tenant, e.SessionID, e.Call)
+		if err == nil && frame.Kind == activities.DocumentEntityType {
+			kind, err := p.types.read(ctx, e.Tenant, jig.DocumentVersion{Kind: frame.Kind, Name: frame.Name, Version: frame.Version})
+			return kind, frame.State, err
+		}
+		if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
+			return jig.EntityType{}, nil, err
+		}
+	}
+	all, err := p.types.of(ctx, e.Tenant)
+	for _, kind := range all {
+		if kind.Name == e.Type {
+			return kind, nil, err
+		}
+	}
+	return jig.EntityType{Name: e.Type}, nil, err
+}
+
+func (p progress) status(ctx context.Context, tenant string, s jig.EntityStatus, ended bool) (jig.ExtractionStatus, error) {
+	if s.SessionID == "" && !ended {
+		return jig.ExtractionNone, nil
+	}
+	if s.SessionID != "" {
+		call, err := p.call(ctx, tenant, s)
+		if err != nil {
+			return "", err
+		}
+		if !call.Final() {
+			return jig.ExtractionRunning, nil
+		}
+		if call != jig.CallSucceeded {
+			return jig.ExtractionFailed, nil
+		}
+	}
+	for _, t := range s.Tasks {
+		if t.Status == string(extract.TaskFailed) || t.Status == string(extract.TaskCanceled) {
+			return jig.ExtractionPartial, nil
+		}
+	}
+	return jig.ExtractionCompleted, nil
+}
+
+// call is where the extraction's call stands. One of a session that is about to begin is not there yet.
+func (p progress) call(ctx context.Context, tenant string, s jig.EntityStatus) (jig.CallStatus, error) {
+	call, err := p.db.Call(ctx, tenant, s.SessionID, s.Call)
+	if jig.CodeOf(err) != jig.CodeNotFound {
+		return call.Status, err
+	}
+	session, err := p.db.Session(ctx, tenant, s.SessionID)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return jig.CallReserved, nil
+	}
+	if err == nil && session.Status.Final() {
+		return jig.CallFailed, nil
+	}
+	return jig.CallReserved, err
+}
+
+// filled are the fields of an entity that a task filled.
+func filled(e jig.Entity) []string {
+	return append([]string{}, slices.Sorted(maps.Keys(e.Provenance))...)
+}
+
+// taskTools are the tools over work under way.
+func taskTools(db *store.DB, temporal sdk.Client, s Settings) []tools.Tool {
+	return tasks.Tools(tasks.Options{
+		Readable: entityOptions(db).Readable, Status: newProgress(db).EntityStatus, Session: db.Session, Call: db.Call,
+		Starter: sessions{db: db, client: client.New(temporal, client.Options{TaskQueue: s.Temporal.TaskQueue})},
+	})
+}
+
+// sessions are brought on their way again.
+type sessions struct {
+	db     *store.DB
+	client *client.Client
+}
+
+// Message says something to an agent's session.
+func (s sessions) Message(ctx context.Context, tenant, session, text, by string) error {
+	return s.client.Message(ctx, tenant, session, text, by)
+}
+
+// StartCall begins a session for a single call. A document that came along with the first call, and that nobody registered, comes
+// along again.
+func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks.Start) (err error) {
+	call := workflows.CallInput{Tenant: tenant, Tool: c.Tool, Input: c.Input, Principal: c.Principal, Parent: c.Parent}
+	if len(c.Input) > maxInline {
+		if call.InputArtifact, err = s.db.PutArtifact(ctx, tenant, c.Parent, "application/json", c.Input); err != nil {
+			return err
+		}
+		call.Input = nil
+	}
+	body, err := s.brought(ctx, tenant, c)
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		call.Tool, call.DocumentName = "", c.Tool
+		if call.DocumentArtifact, err = s.db.PutArtifact(ctx, tenant, c.Parent, "text/plain", body); err != nil {
+			return err
+		}
+	}
+	_, err = s.client.StartCall(ctx, call, session)
+	return err
+}
+
+// brought is the document that a call brought along; nil when what it called is code, or is registered.
+func (s sessions) brought(ctx context.Context, tenant string, c tasks.Start) ([]byte, error) {
+	_, err := s.db.Document(ctx, tenant, activities.DocumentSpec, c.Tool)
+	if jig.CodeOf(err) != jig.CodeNotFound {
+		return nil, err
+	}
+	body, err := s.db.DocumentAt(ctx, tenant, activities.DocumentSpec, c.Tool, c.Version)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return nil, nil
+	}
+	return body, err
+}
