@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -343,6 +344,44 @@ func TestBundleAndHandAtOnce(t *testing.T) {
 		w.install(t, next)
 		before = next
 	}
+}
+
+// The tenant's change of a document is not over when the bundle comes: the bundle waits for it, and hears of it.
+func TestBundleWaitsForTheTenantsHand(t *testing.T) {
+	t.Parallel()
+	w := newTenant(t)
+	one := bundleOf("a", "1.0.0", nil, "agent/x@v1", "agent/y@v1")
+	w.install(t, one)
+	require.NoError(t, w.KeepDocument(t.Context(), w.tenant, "agent", "x", "mine", nil))
+	two := bundleOf("a", "2.0.0", over(one), "agent/x@v2", "agent/y@v1")
+	conn, err := pgx.Connect(t.Context(), storetest.URL(t))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "select set_config('jig.tenant', $1, true)", w.tenant)
+	require.NoError(t, err)
+	for _, sql := range []string{
+		"update documents set current = false where name = 'x' and current",
+		"update documents set current = true, bundle = '' where name = 'x' and version = 'mine'",
+	} {
+		tag, err := tx.Exec(t.Context(), sql)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, tag.RowsAffected())
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := w.InstallBundle(t.Context(), w.operator(), two)
+		failed <- err
+	}()
+	require.Eventually(t, func() bool {
+		held := false
+		row := conn.QueryRow(t.Context(), "select exists (select from pg_stat_activity a where pg_backend_pid() = any(pg_blocking_pids(a.pid)))")
+		return row.Scan(&held) == nil && held
+	}, 10*time.Second, 5*time.Millisecond)
+	require.NoError(t, tx.Commit(t.Context()))
+	requireReason(t, jig.CodeConflict, "document_changed", <-failed)
+	require.Equal(t, []string{"agent/x@mine", "agent/y@v1<a>"}, w.current(t))
 }
 
 func TestBundlesOfTenantsAreKeptApart(t *testing.T) {
