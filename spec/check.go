@@ -34,7 +34,8 @@ type Catalogue struct {
 	Agents, Skills, Tasks []string
 	// Specs are the registered compositions, prompts, tasks and thin tools. A document of the same name replaces one.
 	Specs []Execution
-	// EntityTypes are the registered entity types. A document of the same name replaces one.
+	// EntityTypes are the registered entity types; of one without fields no more than its name is known. A document of the same name
+	// replaces one.
 	EntityTypes []jig.EntityType
 	// Whitelists are the tools of registered agents, by name, and TaskSteps what registered tasks run; both only so that
 	// cycles through them are found.
@@ -74,7 +75,7 @@ type checker struct {
 	agents    names[*jig.Agent]
 	skills    names[bool]
 	tasks     names[bool]
-	// types are the entity types; nil for one that could not be read whole.
+	// types are the entity types; nil for one that is not known whole.
 	types names[*jig.EntityType]
 	// codeTools are the tools of the catalogue that are code, specTools those that are specs.
 	codeTools, specTools map[string]bool
@@ -141,7 +142,10 @@ func newChecker(docs []Document, c Catalogue) *checker {
 		k.tasks.all[name] = true
 	}
 	for i := range c.EntityTypes {
-		k.types.all[c.EntityTypes[i].Name] = &c.EntityTypes[i]
+		t := &c.EntityTypes[i]
+		if k.types.all[t.Name] = t; len(t.Fields) == 0 {
+			k.types.all[t.Name] = nil
+		}
 	}
 	for i := range docs {
 		switch doc := &docs[i]; {

@@ -60,13 +60,16 @@ func taskCall(t *jig.Task, within *place) (call, bool) {
 	return c, true
 }
 
-// checkTargets checks that the entity types exist which relations lead to, those of objects and lists too.
+// checkTargets warns of relations, those in objects and lists too, that lead to entity types which do not exist: two types may
+// lead to each other, and one of them is registered first.
 func (k *checker) checkTargets(doc *Document, fields []jig.Field, at *place) {
 	for i := range fields {
 		here := at.item(i)
 		for f := &fields[i]; f != nil; f = f.Items {
-			if f.Type == jig.FieldRelation {
-				k.checkType(doc, here.key("target"), f.Target)
+			if f.Type == jig.FieldRelation && k.types.missing(f.Target) {
+				p := k.unknownType(doc, here.key("target"), f.Target)
+				p.Severity = SeverityWarning
+				k.problems = append(k.problems, p)
 			}
 			k.checkTargets(doc, f.Fields, here.key("fields"))
 			here = here.key("items")
@@ -77,10 +80,14 @@ func (k *checker) checkTargets(doc *Document, fields []jig.Field, at *place) {
 // checkType reports an entity type that does not exist, and returns the type as far as it is known.
 func (k *checker) checkType(doc *Document, at *place, name string) *jig.EntityType {
 	if k.types.missing(name) {
-		k.report(doc, at, ProblemUnknownType, cmp.Or(k.suggest("entity type", name, k.types.sorted), "add a document of kind entity_type with that name"),
-			"there is no entity type %q", name)
+		k.problems = append(k.problems, k.unknownType(doc, at, name))
 	}
 	return k.types.all[name]
+}
+
+func (k *checker) unknownType(doc *Document, at *place, name string) Problem {
+	hint := cmp.Or(k.suggest("entity type", name, k.types.sorted), "add a document of kind entity_type with that name")
+	return problemAt(doc, at, ProblemUnknownType, hint, "there is no entity type %q", name)
 }
 
 // checkPromptName reports a prompt that is a composition, and one that is not there; false when there is nothing more to say.

@@ -1,9 +1,11 @@
 package spec_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
@@ -63,4 +65,49 @@ func TestThinTool(t *testing.T) {
 	require.Empty(t, x.Tool.Bundle, "it is the document that the tenant has or has not")
 	require.Equal(t, x.Version, x.Tool.Version)
 	require.Contains(t, string(x.Tool.OutputSchema), "session_id")
+}
+
+// Of an entity type whose name alone is known nothing but the name is checked.
+func TestThinToolsOfTypesThatAreKnownByName(t *testing.T) {
+	t.Parallel()
+	docs := load(t, map[string]string{"a.yaml": "{kind: thin_tool, name: a.b, creates: {type: review, fields: {x: 1}}, starts: {fields: [y]}}"})
+	require.Empty(t, spec.Check(docs, spec.Catalogue{EntityTypes: []jig.EntityType{{Name: "review"}}}))
+	problems := spec.Check(docs, spec.Catalogue{EntityTypes: []jig.EntityType{}})
+	require.Len(t, problems, 1)
+	require.Equal(t, spec.ProblemUnknownType, problems[0].Code)
+	require.Equal(t, "add a document of kind entity_type with that name", problems[0].Hint)
+}
+
+func TestAdviceOnThinTools(t *testing.T) {
+	t.Parallel()
+	docs := load(t, map[string]string{
+		"a.yaml": "{kind: thin_tool, name: review.start, description: Does it., creates: {type: review}}",
+		"b.yaml": "{kind: thin_tool, name: review.starts, description: Starts the review of a module for an engagement., creates: {type: review}}",
+	})
+	var codes []spec.ProblemCode
+	for _, p := range spec.Advise(docs, spec.Catalogue{}) {
+		require.Equal(t, spec.SeverityWarning, p.Severity)
+		codes = append(codes, p.Code)
+	}
+	require.ElementsMatch(t, []spec.ProblemCode{spec.ProblemVagueDescription, spec.ProblemSimilarName, spec.ProblemSimilarName}, codes)
+}
+
+// The result that the engine gives fits the schema that the tool tells.
+func TestResultsOfThinToolsFitTheirSchema(t *testing.T) {
+	t.Parallel()
+	x, err := spec.LoadExecution("a.yaml", []byte("{kind: thin_tool, name: a.b, creates: {type: c}}"))
+	require.NoError(t, err)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(x.Tool.OutputSchema))
+	require.NoError(t, err)
+	compiler := jsonschema.NewCompiler()
+	require.NoError(t, compiler.AddResource("result.json", doc))
+	schema, err := compiler.Compile("result.json")
+	require.NoError(t, err)
+	for _, result := range []jig.ThinResult{{}, {EntityID: "ent_1", URL: "/entities/ent_1", SessionID: "ses_1", Created: true}} {
+		raw, err := json.Marshal(result)
+		require.NoError(t, err)
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+		require.NoError(t, err)
+		require.NoError(t, schema.Validate(value))
+	}
 }
