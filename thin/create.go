@@ -203,19 +203,19 @@ func write(v any, to *json.RawMessage) error {
 	return nil
 }
 
-// link is where the entity can be looked at.
+// link is where the entity can be looked at; empty when there is none.
 func (r *run) link(ctx context.Context, out jig.ThinResult) (string, error) {
+	if out.EntityID == "" {
+		return "", nil
+	}
 	if r.plan.url != nil {
 		r.vars["entity"] = map[string]any{"id": out.EntityID}
 		r.vars["session"] = map[string]any{"id": out.SessionID}
 		return r.text(ctx, r.plan.url, "url")
 	}
-	if out.EntityID == "" {
-		return "", nil
-	}
 	return strings.NewReplacer(
 		"{tenant}", url.PathEscape(r.inv.Tenant), "{entity_id}", url.PathEscape(out.EntityID), "{session_id}", url.PathEscape(out.SessionID),
-	).Replace(r.Engine.url), nil
+	).Replace(r.url), nil
 }
 
 // result tells of it in a line.

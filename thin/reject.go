@@ -44,9 +44,9 @@ func (r *run) notFound(ctx context.Context, at, kind, id string) error {
 	select {
 	case <-over.C:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return jig.Errorf(jig.CodeCanceled, "the call ended before it was answered: %w", context.Cause(ctx))
 	}
-	return reject(jig.ReasonEngagementNotFound, at, "give the id of a "+kind+" that you may read; entities.search and entities.filter find them",
+	return reject(jig.ReasonEngagementNotFound, at, "give the id of one that you may read; entities.search and entities.filter find them",
 		"there is no %s %q", kind, cut(id, 80))
 }
 

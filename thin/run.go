@@ -143,7 +143,7 @@ func (r *run) inWorkspace(ctx context.Context, e *entityPlan, id string) error {
 	if err != nil || in {
 		return err
 	}
-	return reject(jig.ReasonWorkspaceViolation, e.workspaceAt, "name a workspace that it is in, or a "+e.Type+" of this one",
+	return reject(jig.ReasonWorkspaceViolation, e.workspaceAt, "name a workspace that it is in, or another "+e.Type,
 		"the %s %q is not in the workspace %q", e.Type, id, cut(workspace, 80))
 }
 

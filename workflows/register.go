@@ -73,7 +73,7 @@ func runNamed(ctx context.Context, a *activities.Activities, args converter.Enco
 	var in activities.RunInput
 	name := activity.GetInfo(ctx).ActivityType.Name
 	if err := args.Get(&in); err != nil || in.Call == "" {
-		return activities.Ran{}, temporal.NewApplicationError("unable to find activityType="+name, "ActivityNotRegisteredError")
+		return activities.Ran{}, temporal.NewApplicationError("unable to find activityType="+name, "ActivityNotRegisteredError") //nolint:wrapcheck // it is made here
 	}
 	return a.RunTool(ctx, in)
 }

@@ -61,7 +61,7 @@ func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n jig.Ne
 		return n, nil, err
 	}
 	found := linksOf(t, content)
-	if missing, err = o.unreadable(ctx, inv, t, found, others, d.At); len(missing) > 0 || err != nil {
+	if missing, err = o.unreadable(ctx, inv, found, others, d.At); len(missing) > 0 || err != nil {
 		return n, missing, err
 	}
 	n.Entity = jig.Entity{Tenant: inv.Tenant, Type: t.Name, TypeVersion: t.Version, Title: d.Title, Content: raw}
@@ -98,7 +98,7 @@ func fieldFrom(f jig.Field, ids []string, at string, content map[string]json.Raw
 // unreadable are the ids that an entity would point at and that the principal may not read. Of those that it may, each must be of
 // the type that its field points at.
 func (o Options) unreadable(
-	ctx context.Context, inv jig.Invocation, t jig.EntityType, found links, others map[string][]string, at string,
+	ctx context.Context, inv jig.Invocation, found links, others map[string][]string, at string,
 ) (missing []string, err error) {
 	var ids []string
 	for _, ends := range []map[string][]string{found.ends, others} {
