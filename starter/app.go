@@ -34,6 +34,8 @@ type app struct {
 	err      palette
 	// began is set once the command line was understood: what fails before is a mistake in its usage.
 	began bool
+	// tasks knows since when tasks of extractions run, for the lines of the log.
+	tasks taskClock
 }
 
 // globalFlags go with every command.

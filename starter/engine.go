@@ -57,6 +57,7 @@ type readings interface {
 	Status(ctx context.Context, tenant, id string) (jig.SessionView, error)
 	Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error)
 	Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error)
+	Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	Catalog(ctx context.Context, tenant string) (client.Catalog, error)
 	Document(ctx context.Context, tenant, kind, name string) ([]byte, error)
 }

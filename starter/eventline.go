@@ -74,7 +74,7 @@ func (a *app) eventLine(c palette, e jig.Event) string {
 	if text := oneLine(d.words(e), 160); text != "" {
 		columns = append(columns, "· "+text)
 	}
-	if took := shortDuration(time.Duration(d.DurationMS) * time.Millisecond); took != "" {
+	if took := shortDuration(max(time.Duration(d.DurationMS)*time.Millisecond, a.tasks.took(e))); took != "" {
 		columns = append(columns, c.dim("("+took+")"))
 	}
 	return strings.Join(columns, " ")
@@ -93,7 +93,7 @@ func (d eventData) words(e jig.Event) string {
 	if d.Error != nil {
 		failure = string(d.Error.Code) + ": " + d.Error.Message
 	}
-	text := firstOf(approvalWords(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent)
+	text := firstOf(approvalWords(e), taskWords(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent)
 	if len(d.By) == 0 {
 		return text
 	}
@@ -163,10 +163,13 @@ func (d approvalData) editWords() string {
 
 // mark is a sign that the eye finds.
 func mark(c palette, t jig.EventType) string {
-	good := []jig.EventType{jig.EventToolCompleted, jig.EventSessionCompleted, jig.EventToolApproved, jig.EventToolReconciled, jig.EventToolAnswered}
+	good := []jig.EventType{
+		jig.EventToolCompleted, jig.EventSessionCompleted, jig.EventToolApproved, jig.EventToolReconciled, jig.EventToolAnswered,
+		jig.EventTaskCompleted,
+	}
 	bad := []jig.EventType{
 		jig.EventToolFailed, jig.EventSessionFailed, jig.EventToolDenied, jig.EventToolExpired, jig.EventDecisionRefused, jig.EventToolCancelled,
-		jig.EventSessionCanceled,
+		jig.EventSessionCanceled, jig.EventTaskFailed,
 	}
 	asks := []jig.EventType{
 		jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown, jig.EventToolAsked, jig.EventToolEdited, jig.EventApprovalReminded,

@@ -20,7 +20,7 @@ func (a *app) eventsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
 				if follow {
-					return a.followEvents(cmd.Context(), e, args[0], after, false)
+					return a.followEvents(cmd.Context(), e, args[0], after, false, nil)
 				}
 				list, err := e.Events(cmd.Context(), a.flags.tenant, args[0], after)
 				if err != nil {
@@ -43,13 +43,18 @@ func (a *app) eventsCommand() *cobra.Command {
 func (a *app) watchCommand() *cobra.Command {
 	var after int64
 	cmd := &cobra.Command{
-		Use:     "watch SESSION",
-		Short:   "Show what happens in a session until it has ended",
-		Example: `  jig watch ses_…`,
-		Args:    sessionArgs(1, 1),
+		Use:   "watch SESSION|ENTITY",
+		Short: "Show what happens in a session, or in the one that fills an entity, until it has ended",
+		Example: `  jig watch ses_…
+  jig watch ent_…`,
+		Args: sessionArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
-				return a.followEvents(cmd.Context(), e, args[0], after, true)
+				id, shown, err := a.followed(cmd.Context(), e, args[0])
+				if err != nil {
+					return err
+				}
+				return a.followEvents(cmd.Context(), e, id, after, true, shown)
 			})
 		},
 	}
@@ -57,9 +62,15 @@ func (a *app) watchCommand() *cobra.Command {
 	return cmd
 }
 
-// followEvents prints events as they come; attend says that what waits for a person is shown, too.
-func (a *app) followEvents(ctx context.Context, e engine, id string, after int64, attend bool) error {
-	f := &follower{app: a, engine: e, id: id, show: a.printEvent, quiet: !attend}
+// followEvents prints events as they come, those that are to be shown (all when shown is nil); attend says that what waits for a
+// person is shown, too.
+func (a *app) followEvents(ctx context.Context, e engine, id string, after int64, attend bool, shown func(jig.Event) bool) error {
+	f := &follower{app: a, engine: e, id: id, quiet: !attend, show: func(event jig.Event) error {
+		if shown != nil && !shown(event) {
+			return nil
+		}
+		return a.printEvent(event)
+	}}
 	return f.follow(ctx, after)
 }
 

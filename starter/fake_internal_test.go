@@ -36,6 +36,7 @@ type fake struct {
 	canceled string
 	events   []jig.Event
 	catalog  client.Catalog
+	entity   jig.EntityStatus
 	// documents are what is registered, by kind and name.
 	documents map[string]string
 	// audit are the pages of the tenant's record, audited what it was asked for.
@@ -192,6 +193,10 @@ func (f *fake) Answer(_ context.Context, _ string, view jig.SessionView) (string
 
 func (f *fake) Events(context.Context, string, string, int64) ([]jig.Event, error) {
 	return f.events, f.err
+}
+
+func (f *fake) Entity(context.Context, string, string) (jig.EntityStatus, error) {
+	return f.entity, f.err
 }
 
 func (f *fake) Catalog(context.Context, string) (client.Catalog, error) { return f.catalog, f.err }

@@ -13,13 +13,17 @@ import (
 
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "status SESSION",
-		Short: "Show where a session stands and what waits in it",
+		Use:   "status SESSION|ENTITY",
+		Short: "Show where a session stands and what waits in it, or how an entity's fields fill in",
 		Example: `  jig status ses_…
+  jig status ent_…
   jig status ses_… --output json | jq .pending`,
 		Args: sessionArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
+				if isEntity(args[0]) {
+					return a.entityStatus(cmd.Context(), e, args[0])
+				}
 				view, err := e.Status(cmd.Context(), a.flags.tenant, args[0])
 				if err != nil {
 					return err

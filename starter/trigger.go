@@ -121,6 +121,7 @@ func (a *app) printCall(r client.CallResult) error {
 	if r.Result.Summary != "" {
 		a.say("%s", oneLine(r.Result.Summary, 200))
 	}
+	a.sayEntity(r.Result.Data)
 	text := firstOf(r.Result.Markdown, prettyJSON(r.Result.Data))
 	if text == "" {
 		return silent(callExit(r.Status))

@@ -1,0 +1,205 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/workflows"
+)
+
+// extractAll begins to fill many entities.
+func (g registry) extractAll(input map[string]any) string {
+	g.t.Helper()
+	in := callInput("entities.extractAll", input)
+	in.Tenant, in.Principal.Permissions = g.tenant, []string{"entities.*.read", "entities.*.write"}
+	session := jig.NewSessionID()
+	go func() { _, _ = g.Trigger(g.t.Context(), in, session) }() //nolint:errcheck // it answers at the end, which the test waits for by the session
+	require.True(g.t, eventually(g.t.Context(), patience, func() bool {
+		_, err := g.query(session)
+		return err == nil
+	}))
+	return session
+}
+
+// all waits for its end.
+func (g registry) all(session string) extract.BatchResult {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), 3*patience)
+	defer cancel()
+	done, err := g.WaitCall(ctx, g.tenant, session)
+	require.NoError(g.t, err)
+	require.Equal(g.t, jig.CallSucceeded, done.Status, "%+v", done.Result)
+	whole, err := g.WholeResult(g.t.Context(), g.tenant, done)
+	require.NoError(g.t, err)
+	var out extract.BatchResult
+	require.NoError(g.t, json.Unmarshal(whole.Data, &out))
+	return out
+}
+
+// requireOnce holds the events of tasks against how many there must be of each type: each task of each entity was told of once.
+func (g registry) requireOnce(session string, kinds map[jig.EventType]int) {
+	g.t.Helper()
+	for kind, want := range kinds {
+		told := map[string]int{}
+		for _, e := range g.told(session, kind) {
+			var about extract.TaskEvent
+			require.NoError(g.t, json.Unmarshal(e.Data, &about))
+			told[about.EntityID+" "+about.Task]++
+		}
+		require.Len(g.t, told, want, kind)
+		for task, times := range told {
+			require.Equal(g.t, 1, times, "%s: %s", kind, task)
+		}
+	}
+}
+
+// requireSmallFrame checks the histories of the runs of what answers a call.
+func (g registry) requireSmallFrame(session, call string) biggest {
+	g.t.Helper()
+	b := g.histories(workflows.FrameWorkflowID(session, call))
+	require.LessOrEqual(g.t, b.events, int64(1000))
+	require.LessOrEqual(g.t, b.bytes, int64(1<<20))
+	return b
+}
+
+func (g registry) crowd(n int, content func(int) map[string]any) []jig.Entity {
+	g.t.Helper()
+	list := make([]jig.Entity, n)
+	for i := range list {
+		list[i] = g.entity(content(i))
+	}
+	return list
+}
+
+const crowdTasks = `fields:
+  - {name: url, type: text}
+  - {name: n, type: number, integer: true}
+  - {name: facts, type: number, task: facts}
+  - {name: share, type: number, task: share}
+  - {name: note, type: text, task: note}
+tasks:
+  - {id: facts, tool: test.keyed, input: {url: "${entity.content.url}", name: "e${entity.content.n}", before: 5, after: 10}, value: result.status}
+  - {id: share, compute: "100 / (entity.content.n % 10)"}
+  - {id: note, depends_on: [facts], compute: "'status ' + string(tasks.facts)"}
+`
+
+// killTwice ends the worker as a power cut would, at two moments, and starts another.
+func (g registry) killTwice(within time.Duration, seed int64) {
+	random := rand.New(rand.NewPCG(uint64(seed), 3)) //nolint:gosec // a seed of any sign
+	for range 2 {
+		<-time.After(time.Duration(random.Int64N(int64(within)))) // the moment of a power cut
+		g.kill()
+		g.start()
+	}
+}
+
+func TestExtractAllSurvivesKills(t *testing.T) {
+	t.Parallel()
+	_, seed := chaos(t, 1, 1, 1)
+	g, r := newRegistry(t, crowdTasks), newReceiver(t)
+	entities := g.crowd(300, func(i int) map[string]any { return map[string]any{"url": r.URL, "n": i} })
+	session := g.extractAll(map[string]any{"type": "thing", "max_parallel": 30})
+	g.killTwice(3*time.Second, seed)
+	out := g.all(session)
+	require.Equal(t, 300, out.Matched)
+	require.Equal(t, extract.BatchCounts{Completed: 270, Partial: 30}, out.BatchCounts)
+	require.Len(t, out.Failures, 30)
+	require.Contains(t, out.Failures[0].Error.Message, "task share")
+	g.requireOnce(session, map[jig.EventType]int{
+		jig.EventTaskCompleted: 870, jig.EventTaskFailed: 30, jig.EventTaskStarted: 900, jig.EventTaskSkipped: 0,
+	})
+	for _, i := range []int{0, 7, 299} {
+		now, err := g.db.Entity(t.Context(), g.tenant, entities[i].ID)
+		require.NoError(t, err)
+		require.Contains(t, string(now.Content), `"note": "status 204"`)
+		_, keys := r.count(fmt.Sprintf("e%d", i))
+		require.Equal(t, 1, keys)
+		g.requireSmallFrame(session, "1.1/"+entities[i].ID)
+	}
+	require.GreaterOrEqual(t, g.requireSmallFrame(session, "1.1").runs, int64(3), "a long run continues as new")
+
+	// What is left is for a second run, and no more than that.
+	left := []any{map[string]any{"field": "share", "op": "eq", "value": nil}}
+	out = g.all(g.extractAll(map[string]any{"type": "thing", "mode": "retry", "limit": 5, "where": left}))
+	require.Equal(t, 5, out.Matched)
+	require.Equal(t, extract.BatchCounts{Partial: 5}, out.BatchCounts)
+}
+
+func TestExtractAllComputes(t *testing.T) {
+	t.Parallel()
+	_, seed := chaos(t, 1, 1, 1)
+	g := newRegistry(t, sevenTasks)
+	entities := g.crowd(300, func(i int) map[string]any { return map[string]any{"path": fmt.Sprintf("github.com/jig-run/jig%d", i)} })
+	session := g.extractAll(map[string]any{"type": "thing"})
+	g.killTwice(time.Second, seed)
+	out := g.all(session)
+	require.Equal(t, extract.BatchCounts{Completed: 300}, out.BatchCounts)
+	require.Equal(t, 3, out.Pages)
+	g.requireOnce(session, map[jig.EventType]int{jig.EventTaskStarted: 2400, jig.EventTaskCompleted: 2400})
+	g.requireSmallFrame(session, "1.1")
+	_, err := shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(session, "1.1/"+entities[9].ID), "")
+	require.Error(t, err, "what only computes needs no workflow of its own")
+
+	var progress jig.Progress
+	value, err := shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", workflows.QueryStatus)
+	require.NoError(t, err)
+	require.NoError(t, value.Get(&progress))
+	require.Equal(t, jig.Progress{Done: 300, Total: 300}, progress)
+}
+
+// Who may not write the type, or calls it what it is not, is told before anything runs.
+func TestExtractAllAsksWhetherItMay(t *testing.T) {
+	t.Parallel()
+	g := newRegistry(t, sevenTasks)
+	g.entity(map[string]any{"path": "a/b/c"})
+	for name, c := range map[string]struct {
+		input       map[string]any
+		permissions []string
+		code        jig.Code
+	}{
+		"may not write": {map[string]any{"type": "thing"}, []string{"entities.thing.read"}, jig.CodeNotPermitted},
+		"may not read":  {map[string]any{"type": "thing"}, []string{"entities.thing.write"}, jig.CodeNotFound},
+		"no such type":  {map[string]any{"type": "thong"}, []string{"*"}, jig.CodeNotFound},
+		"no such field": {map[string]any{"type": "thing", "fields": []string{"colour"}}, []string{"*"}, jig.CodeInvalidInput},
+		"a bad filter": {
+			map[string]any{"type": "thing", "where": []any{map[string]any{"field": "colour", "op": "eq", "value": 1}}}, []string{"*"}, jig.CodeInvalidInput,
+		},
+	} {
+		in := callInput("entities.extractAll", c.input)
+		in.Tenant, in.Principal.Permissions = g.tenant, c.permissions
+		result, err := g.Trigger(t.Context(), in, "")
+		require.NoError(t, err, name)
+		done, err := g.WaitCall(t.Context(), g.tenant, result.SessionID)
+		require.NoError(t, err, name)
+		require.Equal(t, c.code, done.Result.Error.Code, "%s: %+v", name, done.Result.Error)
+		require.Empty(t, g.told(result.SessionID, jig.EventTaskStarted), name)
+	}
+}
+
+// A batch that is cancelled ends, with what waits in it.
+func TestExtractAllIsCanceled(t *testing.T) {
+	t.Parallel()
+	g, r := newRegistry(t, graphTasks), newReceiver(t)
+	g.crowd(5, func(i int) map[string]any { return map[string]any{"url": r.URL, "name": fmt.Sprintf("c%d", i)} })
+	session := g.extractAll(map[string]any{"type": "thing", "max_parallel": 2})
+	g.until(session, func(v jig.SessionView) bool { return v.Status == jig.StatusInputRequired && len(v.Pending) == 2 })
+	require.NoError(t, g.Cancel(t.Context(), g.tenant, session))
+	require.Equal(t, jig.StatusCanceled, g.finish(session).Status)
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "")
+		return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	}))
+	for i := range 5 {
+		requests, _ := r.count(fmt.Sprintf("c%d-publish", i))
+		require.Zero(t, requests)
+	}
+}

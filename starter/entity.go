@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// entityReport is what `status` of an entity prints for programs.
+type entityReport struct {
+	jig.EntityStatus
+	// Session is that of the latest extraction, when it is there.
+	Session *jig.SessionView `json:"session,omitempty"`
+}
+
+func isEntity(id string) bool { return strings.HasPrefix(id, jig.EntityPrefix) }
+
+// followed is the session to follow for an id: that of the latest extraction for an entity's, with what of its events is to be shown.
+func (a *app) followed(ctx context.Context, e engine, id string) (session string, shown func(jig.Event) bool, err error) {
+	if !isEntity(id) {
+		return id, nil, nil
+	}
+	status, err := e.Entity(ctx, a.flags.tenant, id)
+	if err != nil {
+		return "", nil, err
+	}
+	if status.SessionID == "" {
+		return "", nil, jig.Errorf(jig.CodeNotFound, "nothing fills entity %s: it has had no extraction", id).WithField("entity").
+			WithHint("begin one: " + a.command("trigger", "entities.extract", "--input", "id="+id))
+	}
+	a.say("%s %s: session %s", status.Type, entityTitle(status), status.SessionID)
+	return status.SessionID, func(event jig.Event) bool { return concerns(event, status) }, nil
+}
+
+// concerns reports whether an event is of an entity's extraction, or of its session as a whole: others may be filled beside it.
+func concerns(event jig.Event, s jig.EntityStatus) bool {
+	var about taskData
+	if json.Unmarshal(event.Data, &about) == nil && about.EntityID != "" {
+		return about.EntityID == s.EntityID
+	}
+	return event.CallID == "" || event.CallID == s.Call || strings.HasPrefix(event.CallID, s.Call+"/")
+}
+
+func entityTitle(s jig.EntityStatus) string {
+	if s.Title == "" {
+		return s.EntityID
+	}
+	return fmt.Sprintf("%q (%s)", s.Title, s.EntityID)
+}
+
+// entityStatus prints how the tasks of an entity stand, and then the session of its latest extraction.
+func (a *app) entityStatus(ctx context.Context, e engine, id string) error {
+	status, err := e.Entity(ctx, a.flags.tenant, id)
+	if err != nil {
+		return err
+	}
+	report := entityReport{EntityStatus: status}
+	if status.SessionID != "" {
+		view, err := e.Status(ctx, a.flags.tenant, status.SessionID)
+		switch {
+		case err == nil:
+			view = wholeLists(view)
+			report.Session = &view
+		case jig.CodeOf(err) != jig.CodeNotFound: // one that is about to begin has no row yet
+			return err
+		}
+	}
+	if a.json() {
+		return a.printJSON(report)
+	}
+	if err := a.printEntity(status); err != nil || report.Session == nil {
+		return err
+	}
+	if err := a.print(""); err != nil {
+		return err
+	}
+	return a.printStatus(*report.Session)
+}
+
+func (a *app) printEntity(s jig.EntityStatus) error {
+	rows := [][]string{{"entity", a.out.bold(s.EntityID)}, {"type", s.Type}}
+	if s.Title != "" {
+		rows = append(rows, []string{"title", oneLine(s.Title, 100)})
+	}
+	rows = append(rows, []string{"extraction", a.statusWord(a.out, string(s.Status))})
+	if len(s.Filled) > 0 {
+		rows = append(rows, []string{"filled", strings.Join(s.Filled, ", ")})
+	}
+	if err := table(a.stdout, rows); err != nil || len(s.Tasks) == 0 {
+		return err
+	}
+	if err := a.print(""); err != nil {
+		return err
+	}
+	var tasks [][]string
+	for _, id := range slices.Sorted(maps.Keys(s.Tasks)) {
+		t, text := s.Tasks[id], ""
+		if t.Error != nil {
+			text = string(t.Error.Code) + ": " + t.Error.Message
+		}
+		tasks = append(tasks, []string{id, a.statusWord(a.out, t.Status), attemptsWord(t.Attempts), oneLine(text, 100)})
+	}
+	return table(a.stdout, tasks)
+}
+
+func attemptsWord(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return plural(n, "attempt", "attempts")
+}
+
+// taskData is what events of tasks and entities say.
+type taskData struct {
+	EntityID string     `json:"entity_id"`
+	Task     string     `json:"task"`
+	Attempts int        `json:"attempts"`
+	Because  string     `json:"because"`
+	Fields   []string   `json:"fields"`
+	Error    *jig.Error `json:"error"`
+}
+
+// taskWords says what matters of the events of tasks and entities: which task, of which entity, and why; "" for all others.
+func taskWords(e jig.Event) string {
+	var d taskData
+	if json.Unmarshal(e.Data, &d) != nil || d.EntityID == "" {
+		return ""
+	}
+	text := d.Task + " of " + d.EntityID
+	switch e.Type { //nolint:exhaustive // the others are of no task
+	case jig.EventTaskStarted, jig.EventTaskCompleted, jig.EventTaskFailed:
+		if word := attemptsWord(d.Attempts); word != "" {
+			text += ", " + word
+		}
+		if d.Error != nil {
+			text += ": " + string(d.Error.Code) + ": " + d.Error.Message
+		}
+	case jig.EventTaskSkipped:
+		if d.Because == "condition" {
+			return text + ": its condition does not hold"
+		}
+		return text + ": " + d.Because + " has no value"
+	case jig.EventEntityUpdated:
+		return strings.Join(d.Fields, ", ") + " of " + d.EntityID
+	default:
+		return ""
+	}
+	return text
+}
+
+// taskClock knows since when tasks run, as far as their events were seen.
+type taskClock map[string]time.Time
+
+// took is how long a task took whose end an event tells of; 0 when that is not known.
+func (c *taskClock) took(e jig.Event) time.Duration {
+	var d taskData
+	if !strings.HasPrefix(string(e.Type), "task.") || json.Unmarshal(e.Data, &d) != nil {
+		return 0
+	}
+	key := d.EntityID + " " + d.Task
+	if e.Type == jig.EventTaskStarted {
+		if *c == nil {
+			*c = taskClock{}
+		}
+		(*c)[key] = e.At
+		return 0
+	}
+	began, ok := (*c)[key]
+	delete(*c, key)
+	if !ok {
+		return 0
+	}
+	return e.At.Sub(began)
+}
+
+// sayEntity tells people where to look at what a call created, and how to watch its fields fill in.
+func (a *app) sayEntity(data json.RawMessage) {
+	var made jig.ThinResult
+	if json.Unmarshal(data, &made) != nil || made.EntityID == "" || made.SessionID == "" {
+		return
+	}
+	if made.URL != "" {
+		a.say("%s", oneLine(made.URL, 0))
+	}
+	a.say("its fields fill in: %s", a.command("watch", made.EntityID))
+}
