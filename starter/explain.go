@@ -59,7 +59,7 @@ diagram, a Mermaid flowchart; the others have a text alone. Of a bundle, in its 
 	return cmd
 }
 
-// explained is what `explain` prints for programs, of one document. Mermaid is empty for agents and skills.
+// explained is what `explain` prints for programs, of one document. Mermaid is empty for kinds that have no diagram.
 type explained struct {
 	Document string    `json:"document"`
 	Kind     spec.Kind `json:"kind"`

@@ -77,6 +77,31 @@ func TestExplainGolden(t *testing.T) {
 	}
 }
 
+// Of a bundle's folder it says what the bundle brings, and what each document in it does; of its manifest alone what it is.
+func TestExplainBundle(t *testing.T) {
+	t.Parallel()
+	dir := explainFolder(t)
+	for name, body := range map[string]string{
+		"bundle.yaml": "kind: bundle\nname: pages\nversion: 1.2.0\ndescription: Pages and their reviews.\n",
+		"start.yaml": "kind: thin_tool\nname: review.start\ndescription: Starts a review.\ncreates: {type: review, title: 'Review of ${input.page}'}\nstarts: {}\n" +
+			"input_schema: {type: object, properties: {page: {type: string}}}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(body), 0o600))
+	}
+	got := jigCLI(t, nil, nil, "explain", dir, "--offline")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Contains(t, got.stdout, "bundle pages (version 1.2.0)\nPages and their reviews.\n\nit brings:\n   1 agent: review\n"+
+		"   1 composition: cms.publish\n   1 prompt: ask.tone\n   1 skill: notes\n   1 thin tool: review.start\n")
+	require.Contains(t, got.stdout, "thin tool review.start (version ")
+	require.Contains(t, got.stdout, "it creates an entity of type review: Review of ${input.page}\n")
+
+	alone := jigCLI(t, nil, nil, "explain", filepath.Join(dir, "bundle.yaml"), "--offline")
+	require.Equal(t, "bundle pages (version 1.2.0)\nPages and their reviews.\n", alone.stdout)
+	drawn := jigCLI(t, nil, nil, "explain", filepath.Join(dir, "start.yaml"), "--offline", "--format", "mermaid")
+	require.Contains(t, drawn.stdout, "in the background")
+	require.Equal(t, exitUsage, jigCLI(t, nil, nil, "explain", filepath.Join(dir, "bundle.yaml"), "--offline", "--format", "mermaid").code)
+}
+
 func TestExplainWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	dir := explainFolder(t)

@@ -88,7 +88,7 @@ func (a *app) startOptions(agent string, f runFlags) (client.StartOptions, error
 		return o, usage(check([]spec.Document{doc}, problems, spec.Catalogue{}))
 	}
 	if doc.Kind != spec.KindAgent && !doc.Kind.IsExecution() {
-		return o, usagef("%s is a %s; agents, compositions, prompts and tasks can be run", agent, doc.Kind)
+		return o, usagef("%s is a %s; agents, compositions, prompts, tasks and thin tools can be run", agent, doc.Kind)
 	}
 	o.Agent, o.Document, o.DocumentName = doc.Name, string(body), agent
 	return o, nil

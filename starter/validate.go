@@ -12,8 +12,8 @@ func (a *app) validateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate PATH…",
 		Short: "Check documents and report every problem at once",
-		Long: `Check agents, compositions, prompts, tasks and skills (files, or folders with all that is in them), each by itself, against
-each other, and against what there is. The running worker says which tools, agents, skills and execution specs there are; a
+		Long: `Check documents of any kind (files, or folders with all that is in them), each by itself, against each other, and against
+what there is. The running worker says which tools, agents, skills and execution specs there are; a
 catalogue from "catalog export" does so without one. With --offline, names that none of the documents has are not looked for.
 Errors keep a document from being used; warnings are advice. The exit code is 1 when any problem is an error.`,
 		Example: `  jig validate my-agent.md nightly.yaml
