@@ -2,22 +2,31 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
+	sdk "go.temporal.io/sdk/client"
 	"golang.org/x/term"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
 )
 
-// demoAgent is the agent that the demo runs.
-const demoAgent = "dependency-review"
+// What the demo runs: an agent, then tools of the same bundle.
+const (
+	demoAgent   = "dependency-review"
+	demoStart   = "review.start"
+	demoPublish = "review.publish"
+)
 
-// demo is the main job from start to end, before the user's eyes.
+// demo is the main job from start to end, before the user's eyes, in its two ways: by an agent that asks before it writes, and
+// as an entity whose fields a graph of tasks fills in.
 type demo struct {
 	*options
 	path, report, model, cli string
@@ -28,10 +37,11 @@ func demoCommand(o *options) *cobra.Command {
 	d := &demo{options: o}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Run a real job to its end: a review of a Go module's licences, with an approval",
-		Long: `Start everything, with data that are not kept, and let the agent dependency-review look at a Go module's direct
-dependencies: it lists them, names their licences, and asks before it writes its report. On a terminal you are asked; with
---yes, or without a terminal, the demo approves by itself and says so.`,
+		Short: "Run a real job to its end: a review of a Go module's dependencies, with approvals",
+		Long: `Start everything, with data that are not kept, and review a Go module's direct dependencies in two ways. First the agent
+dependency-review lists them, names their licences, and asks before it writes its report. Then review.start makes a review that is an
+entity: a graph of tasks fills in its modules, its numbers, a summary with claims that are checked, and a report, which
+review.publish asks to write. On a terminal you are asked; with --yes, or without a terminal, the demo approves by itself and says so.`,
 		Example: `  dev demo
   dev demo --yes --path ../other/go.mod
   OPENAI_BASE_URL=http://localhost:11434/v1 dev demo --model openai/qwen3`,
@@ -40,7 +50,7 @@ dependencies: it lists them, names their licences, and asks before it writes its
 	}
 	f := cmd.Flags()
 	f.StringVar(&d.path, "path", "go.mod", "the go.mod to review")
-	f.StringVar(&d.report, "report", "reports/dependency-review.md", "where the report goes")
+	f.StringVar(&d.report, "report", "reports/dependency-review.md", "where the agent's report goes; the review's is review.md beside it")
 	f.StringVar(&d.model, "model", "", "anthropic/… or openai/… in place of the deterministic script")
 	f.BoolVar(&d.yes, "yes", false, "approve without asking")
 	f.StringVar(&d.cli, "jig", "", "the jig program; default: the one beside this program, else `go run ./starter`")
@@ -53,33 +63,197 @@ func (d *demo) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.review(ctx, r), r.stop(ctx))
+	return errors.Join(d.both(ctx, r), r.stop(ctx))
 }
 
-func (d *demo) review(ctx context.Context, r *running) error {
+func (d *demo) both(ctx context.Context, r *running) error {
+	if !d.yes && !term.IsTerminal(int(os.Stdin.Fd())) {
+		d.yes = true
+		fmt.Fprintln(os.Stderr, "\nThere is no terminal to ask on: the demo approves by itself.")
+	}
+	if err := d.byAgent(ctx, r); err != nil {
+		return err
+	}
+	if err := d.asEntity(ctx, r); err != nil {
+		return err
+	}
+	return d.linger(ctx, r)
+}
+
+// byAgent lets the agent do it.
+func (d *demo) byAgent(ctx context.Context, r *running) error {
 	id := jig.NewSessionID()
 	args := append(d.program(), "run", demoAgent, "--id", id, "--input", "path="+d.path, "--input", "report="+d.report, "--follow")
 	if d.model != "" {
 		args = append(args, "--model", d.model)
 	}
-	if !d.yes && !term.IsTerminal(int(os.Stdin.Fd())) {
-		d.yes = true
-		fmt.Fprintln(os.Stderr, "\nThere is no terminal to ask on: the demo approves by itself.")
-	}
 	if d.yes {
 		args = append(args, "--yes")
 	}
-	page := fmt.Sprintf("%s/namespaces/%s/workflows/%s", r.UIAddress(), r.Namespace(), id)
-	fmt.Fprintf(os.Stderr, "\nAgent %s reviews %s. Session %s, in the Web UI at\n  %s\n\n", demoAgent, d.path, id, page)
+	fmt.Fprintf(os.Stderr, "\n1. Agent %s reviews %s. Session %s, in the Web UI at\n  %s\n\n", demoAgent, d.path, id, pageOf(r, id))
 	if err := within(ctx, r, args); err != nil {
 		return err
 	}
-	report, err := filepath.Abs(d.report)
-	if err != nil {
-		report = d.report
+	fmt.Fprintf(os.Stderr, "\nThe report:  %s\nThe session: %s\n", whole(d.report), pageOf(r, id))
+	return nil
+}
+
+// pageOf is where the Web UI shows a session.
+func pageOf(r *running, session string) string {
+	return fmt.Sprintf("%s/namespaces/%s/workflows/%s", r.UIAddress(), r.Namespace(), session)
+}
+
+// whole is a path from the root, for people who click on it.
+func whole(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
 	}
-	fmt.Fprintf(os.Stderr, "\nThe report:  %s\nThe session: %s\n", report, page)
-	return d.linger(ctx, r)
+	return path
+}
+
+// asEntity makes a review that is an entity, follows the tasks that fill it, and publishes it.
+func (d *demo) asEntity(ctx context.Context, r *running) error {
+	c, err := client.Dial(ctx, client.Options{Temporal: sdk.Options{HostPort: r.TemporalAddress(), Namespace: r.Namespace()}})
+	if err != nil {
+		return fmt.Errorf("the demo: %w", err)
+	}
+	defer c.Close()
+	input := map[string]string{"module": d.path}
+	if d.model != "" {
+		input["model"] = d.model
+	}
+	fmt.Fprintf(os.Stderr, "\n2. The same as an entity whose fields fill in, by a graph of tasks:\n\n  $ jig trigger %s --input module=%s\n", demoStart, d.path)
+	var made jig.ThinResult
+	began := time.Now()
+	if err := call(ctx, c, demoStart, input, &made); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "  review %s after %d ms; its fields fill in session\n  %s\n\n", made.EntityID, time.Since(began).Milliseconds(), pageOf(r, made.SessionID))
+	if err := follow(ctx, c, made); err != nil {
+		return err
+	}
+	if err := tell(ctx, c, made.EntityID); err != nil {
+		return err
+	}
+	path := filepath.Join(filepath.Dir(d.report), "review.md")
+	fmt.Fprintf(os.Stderr, "\n  $ jig trigger %s --input id=%s --input path=%s\n", demoPublish, made.EntityID, path)
+	args := append(d.program(), "trigger", demoPublish, "--input", "id="+made.EntityID, "--input", "path="+path)
+	if d.yes {
+		args = append(args, "--yes")
+	}
+	if err := within(ctx, r, args); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "\nThe report:  %s\nThe review:  %s\n", whole(path), pageOf(r, made.SessionID))
+	return nil
+}
+
+// call makes one call and reads its data.
+func call(ctx context.Context, c *client.Client, tool string, input, data any) error {
+	raw, err := json.Marshal(input)
+	if err != nil {
+		return fmt.Errorf("the input of %s: %w", tool, err)
+	}
+	result, err := c.Trigger(ctx, client.CallInput{Tool: tool, Input: raw, Principal: jig.Principal{ID: "demo", Claimed: true}}, "")
+	if err != nil {
+		return fmt.Errorf("%s: %w", tool, err)
+	}
+	given, err := c.WholeResult(ctx, jig.DefaultTenant, result)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", tool, err)
+	case given == nil:
+		return fmt.Errorf("%s is %s and has no result", tool, result.Status)
+	case given.Error != nil:
+		return fmt.Errorf("%s: %w", tool, given.Error)
+	}
+	if err := json.Unmarshal(given.Data, data); err != nil {
+		return fmt.Errorf("the result of %s: %w", tool, err)
+	}
+	return nil
+}
+
+// follow shows the tasks of the review as they end; of those of its modules it counts the looks at them.
+func follow(ctx context.Context, c *client.Client, made jig.ThinResult) error {
+	p := progress{review: made.EntityID, began: time.Now()}
+	if err := c.Watch(ctx, jig.DefaultTenant, made.SessionID, 0, p.event); err != nil {
+		return fmt.Errorf("following the review: %w", err)
+	}
+	return nil
+}
+
+// progress is what the demo has seen of a review.
+type progress struct {
+	review string
+	began  time.Time
+	// looked and blind are the modules that were found in the module cache, and those that were not.
+	looked, blind int
+}
+
+func (p *progress) event(e jig.Event) error {
+	//nolint:exhaustive // others say nothing of how a task ended
+	switch e.Type {
+	case jig.EventTaskCompleted, jig.EventTaskFailed, jig.EventTaskSkipped:
+	default:
+		return nil
+	}
+	var about struct {
+		EntityID string    `json:"entity_id"`
+		Task     string    `json:"task"`
+		Because  string    `json:"because"`
+		Error    jig.Error `json:"error"`
+	}
+	if err := json.Unmarshal(e.Data, &about); err != nil {
+		return fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	if about.EntityID != p.review {
+		p.count(about.Task, e.Type)
+		return nil
+	}
+	line := "✓ " + about.Task
+	switch {
+	case e.Type == jig.EventTaskFailed:
+		line = "✗ " + about.Task + ": " + about.Error.Message
+	case e.Type == jig.EventTaskSkipped:
+		line = "– " + about.Task + ", because of " + about.Because
+	case about.Task == "record":
+		line += fmt.Sprintf(" (%d modules looked at, %d not to be found)", p.looked, p.blind)
+	}
+	fmt.Fprintf(os.Stderr, "  %5.1f s  %s\n", time.Since(p.began).Seconds(), line)
+	return nil
+}
+
+// count takes a task of a module: the one that looks it up says whether it is there.
+func (p *progress) count(task string, ended jig.EventType) {
+	switch {
+	case task != "inspect":
+	case ended == jig.EventTaskCompleted:
+		p.looked++
+	case ended == jig.EventTaskFailed:
+		p.blind++
+	}
+}
+
+// tell shows the summary, and that its claims were checked.
+func tell(ctx context.Context, c *client.Client, id string) error {
+	var summary, method struct{ Value string }
+	var checked struct {
+		Value []jig.TextClaim
+	}
+	for field, into := range map[string]any{"summary": &summary, "method": &method, "citations": &checked} {
+		if err := call(ctx, c, "entities.get", map[string]string{"id": id, "field": field}, into); err != nil {
+			return err
+		}
+	}
+	if checked.Value == nil {
+		return jig.Errorf(jig.CodeInvalidOutput, "the claims of the review %s were not accepted", id).WithHint("see what its tasks say above")
+	}
+	fmt.Fprintf(os.Stderr, "\n%s\n\n  %d claims, and each was seen to rest on modules of this review:\n", summary.Value, len(checked.Value))
+	for _, claim := range checked.Value {
+		fmt.Fprintf(os.Stderr, "  ✓ %s [%d]\n", claim.Text, len(claim.SourceEntityIDs))
+	}
+	fmt.Fprintf(os.Stderr, "  Method: %s\n", method.Value)
+	return nil
 }
 
 // linger keeps the Web UI up on a terminal, so that the session can be looked at.
