@@ -92,5 +92,7 @@ type FrameMove struct {
 
 // DocumentVersion names a version of a document.
 type DocumentVersion struct {
-	Kind, Name, Version string
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
 }
