@@ -20,9 +20,10 @@ const (
 )
 
 const (
-	// DefaultBatchParallel and MaxBatchParallel bound the entities of a batch that are filled at once.
+	// DefaultBatchParallel is how many entities of a batch are filled at once when nothing is said.
 	DefaultBatchParallel = 20
-	MaxBatchParallel     = 100
+	// MaxBatchParallel bounds what may be said.
+	MaxBatchParallel = 100
 	// pageEntities is how many entities a page has.
 	pageEntities = 100
 	// maxFailures is how many failures are told of one by one.
@@ -154,7 +155,7 @@ func (b *batch) advance(ctx context.Context, facts Facts) error {
 	if len(paths) > 0 {
 		var err error
 		if b.calls, err = facts.Calls(ctx, paths); err != nil {
-			return err //nolint:wrapcheck // the facts' own
+			return err
 		}
 	}
 	if err := b.settle(); err != nil {
@@ -348,7 +349,7 @@ func (b *batch) finish(ctx context.Context, facts Facts) error {
 	}
 	kept, err := facts.Values(ctx, paths)
 	if err != nil {
-		return err //nolint:wrapcheck // the facts' own
+		return err
 	}
 	for n := range b.st.Failures {
 		raw := b.move.Values[failurePath(n)]

@@ -157,10 +157,9 @@ func (c *crowd) happen(t *testing.T, move jig.Move) {
 		r := c.rows[path]
 		require.False(t, r.status.Final(), "%s is over, and the move says it is open", path)
 		end := c.fates[path]
-		switch {
-		case r.tool == extract.ToolFilter:
+		if r.tool == extract.ToolFilter {
 			end = c.page(t, r)
-		default:
+		} else {
 			c.open--
 		}
 		if r.canceled {

@@ -256,6 +256,7 @@ func (c *Counts) add(status TaskStatus) {
 		c.Skipped++
 	case TaskCanceled:
 		c.Canceled++
+	case TaskPending: // no task that is reported is
 	}
 }
 

@@ -2,6 +2,7 @@ package entities_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,5 +64,44 @@ func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
 	for _, text := range x.Sources.Texts {
 		require.NotEqual(t, ids["secret"], text.EntityID)
 		require.NotNil(t, text.Body, "a claim may quote it")
+	}
+}
+
+// Whoever may not write a type fills nothing of it, and what no task fills is refused before anything is begun.
+func TestExtractAllAsksWhetherThePrincipalMay(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "*")
+	o := options(b.db)
+	o.Types = func(context.Context, string) ([]jig.EntityType, error) {
+		return []jig.EntityType{
+			{
+				Name: "page", Fields: []jig.Field{{Name: "words", Type: jig.FieldNumber, Task: "words"}, {Name: "url", Type: jig.FieldURL}},
+				Tasks: []jig.Task{{ID: "words", Kind: jig.TaskCompute}},
+			},
+			{Name: "bare"},
+		}, nil
+	}
+	check := func(input string, permissions ...string) error {
+		inv := b.Invocation
+		inv.Principal.Permissions = permissions
+		return o.CheckExtractAll(t.Context(), inv, []byte(input))
+	}
+	require.NoError(t, check(`{"type":"page","fields":["words"]}`, "entities.page.read", "entities.page.write"))
+	for _, tt := range []struct {
+		input, permission, field string
+		code                     jig.Code
+	}{
+		{`{"type":"page"}`, "entities.page.read", "", jig.CodeNotPermitted},
+		{`{"type":"page"}`, "entities.page.write", "/type", jig.CodeNotFound},
+		{`{"type":"none"}`, "*", "/type", jig.CodeNotFound},
+		{`{"type":"bare"}`, "*", "/type", jig.CodeInvalidInput},
+		{`{"type":"page","fields":["url"]}`, "*", "/fields", jig.CodeInvalidInput},
+		{`{"type":"page","fields":["none"]}`, "*", "/fields", jig.CodeInvalidInput},
+		{`{"type":"page","input":{"text":"` + strings.Repeat("x", 17<<10) + `"}}`, "*", "/input", jig.CodeInvalidInput},
+		{`[`, "*", "", jig.CodeInvalidInput},
+	} {
+		err := check(tt.input, tt.permission)
+		require.Equal(t, tt.code, jig.CodeOf(err), tt.input)
+		require.Equal(t, tt.field, jig.AsError(err).Field, tt.input)
 	}
 }
