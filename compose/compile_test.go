@@ -84,3 +84,14 @@ func FuzzCompile(f *testing.F) {
 		}
 	})
 }
+
+func TestThinToolsAreNoCompositions(t *testing.T) {
+	t.Parallel()
+	x, err := spec.LoadExecution("a.yaml", []byte("{kind: thin_tool, name: review.start, creates: {type: review}}"))
+	require.NoError(t, err)
+	_, err = compose.Compile(x)
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
+	require.ErrorContains(t, err, "review.start is a thin tool")
+	require.Equal(t, "kind", jig.AsError(err).Field)
+	require.NotEmpty(t, jig.AsError(err).Hint)
+}

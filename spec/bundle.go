@@ -112,7 +112,7 @@ func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problem
 			}
 		}
 	}
-	report := func(doc *Document, key string, hint, format string, args ...any) {
+	report := func(doc *Document, key, hint, format string, args ...any) {
 		problems = append(problems, problemAt(doc, (*place)(nil).key(key), ProblemNotInside, hint, format, args...))
 	}
 	for i := range docs {

@@ -116,11 +116,13 @@ func TestBundleProblems(t *testing.T) {
 		"a manifest that lies too deep": {func(files map[string]string) { files["a/bundle.yaml"] = manifest; delete(files, "bundle.yaml") }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
 		"a bundle in a bundle": {
 			func(files map[string]string) { files["a/bundle.yaml"] = "kind: bundle\nname: other\nversion: 1.0.0\n" },
-			[]string{"a/bundle.yaml kind NOT_IN_BUNDLE"}, "requires",
+			[]string{"a/bundle.yaml kind NOT_IN_BUNDLE"},
+			"requires",
 		},
 		"a tenant": {
 			func(files map[string]string) { files["acme.yaml"] = "kind: tenant\nname: acme\n" },
-			[]string{"acme.yaml kind NOT_IN_BUNDLE"}, "jig catalog add",
+			[]string{"acme.yaml kind NOT_IN_BUNDLE"},
+			"jig catalog add",
 		},
 		"a tool of another bundle": {
 			func(files map[string]string) {
@@ -136,11 +138,13 @@ func TestBundleProblems(t *testing.T) {
 				files["start.yaml"] = "{kind: thin_tool, name: module.start, starts: {}, creates: {typ: a}}"
 				files["twice.yaml"] = "{kind: prompt, name: module.publish, model: openai/x, prompt: a}"
 			},
-			[]string{"start.yaml creates.typ UNKNOWN_KEY", "start.yaml creates.type MISSING_KEY", "twice.yaml name DUPLICATE_KEY"}, "",
+			[]string{"start.yaml creates.typ UNKNOWN_KEY", "start.yaml creates.type MISSING_KEY", "twice.yaml name DUPLICATE_KEY"},
+			"",
 		},
 		"a broken manifest": {
 			func(files map[string]string) { files["bundle.yaml"] = "kind: bundle\nname: a b\n" },
-			[]string{"bundle.yaml name BAD_NAME", "bundle.yaml version MISSING_KEY"}, "",
+			[]string{"bundle.yaml name BAD_NAME", "bundle.yaml version MISSING_KEY"},
+			"",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +179,8 @@ func TestBundleOfFiles(t *testing.T) {
 	require.Len(t, problems, 1)
 	require.Equal(t, "x/y/bundle.yaml", problems[0].Document)
 	require.Equal(t, []spec.Document{doc}, b.Documents)
-	broken, _ := spec.Load("bundle.yaml", []byte("kind: bundle\n- x"))
+	broken, problems := spec.Load("bundle.yaml", []byte("kind: bundle\n- x"))
+	require.NotEmpty(t, problems.Errors())
 	_, problems = spec.BundleOf([]spec.Document{broken, doc})
 	require.Empty(t, problems, "reading has said what is wrong with the manifest")
 }

@@ -144,8 +144,16 @@ func (c *comparison) pattern(at, was, is string) {
 
 func (c *comparison) lengths(at string, was, f *jig.Field) {
 	show := func(n int) string { return fmt.Sprint(n) }
-	lowest(c, at, "min_length", was.MinLength, f.MinLength, show)
+	lowest(c, at, "min_length", positive(was.MinLength), positive(f.MinLength), show)
 	highest(c, at, "max_length", was.MaxLength, f.MaxLength, show)
+}
+
+// positive is a least length that asks for something.
+func positive(n *int) *int {
+	if n == nil || *n == 0 {
+		return nil
+	}
+	return n
 }
 
 // lowest compares a lower bound, highest an upper one; nil is none.

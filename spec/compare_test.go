@@ -36,6 +36,7 @@ func TestCompareTypes(t *testing.T) {
 		{"{name: a, type: text, max_length: 80}", "{name: a, type: text, max_length: 90}", "a: its max_length is 90, it was 80"},
 		{"{name: a, type: text, max_length: 80}", "{name: a, type: text}", "a: it has no max_length any more"},
 		{"{name: a, type: text}", "{name: a, type: text, min_length: 2}", "! a: its min_length is 2, it had none"},
+		{"{name: a, type: text}", "{name: a, type: text, min_length: 0}", ""},
 		{"{name: a, type: text, min_length: 2}", "{name: a, type: text, min_length: 1}", "a: its min_length is 1, it was 2"},
 		{"{name: a, type: text}", "{name: a, type: text, pattern: b}", `! a: its pattern is "b", it had none`},
 		{"{name: a, type: text, pattern: a}", "{name: a, type: text, pattern: b}", `! a: its pattern is "b", it was "a"`},

@@ -3,6 +3,7 @@ package spec_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -76,6 +77,18 @@ func TestThinToolsOfTypesThatAreKnownByName(t *testing.T) {
 	require.Len(t, problems, 1)
 	require.Equal(t, spec.ProblemUnknownType, problems[0].Code)
 	require.Equal(t, "add a document of kind entity_type with that name", problems[0].Hint)
+}
+
+func TestConnectedEntitiesAreFollowedAsFarAsTheStoreDoes(t *testing.T) {
+	t.Parallel()
+	for depth, ok := range map[int]bool{1: true, jig.MaxConnectedDepth: true, jig.MaxConnectedDepth + 1: false} {
+		text := fmt.Sprintf("{kind: thin_tool, name: a, entities: [{name: b, id: c, type: d, connected: {depth: %d, at_least: %d}}]}", depth, jig.MaxConnected)
+		x, err := spec.LoadExecution("a.yaml", []byte(text))
+		require.Equal(t, ok, err == nil, "%d: %v", depth, err)
+		if ok {
+			require.Equal(t, depth, x.Thin.Entities[0].Connected.Depth)
+		}
+	}
 }
 
 func TestAdviceOnThinTools(t *testing.T) {
