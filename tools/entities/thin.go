@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/jig-run/jig"
 )
@@ -47,13 +48,12 @@ func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n jig.Ne
 	}
 	others := map[string][]string{}
 	for name, ids := range d.Relations {
-		at := slices.IndexFunc(t.Fields, func(f jig.Field) bool { return f.Name == name })
-		if at < 0 {
-			others[name] = ids
-			continue
-		}
-		if err := fieldFrom(t.Fields[at], ids, d.RelationsAt, content); err != nil {
+		whole, err := withLink(t.Fields, name, ids, d.RelationsAt+"."+name, content)
+		if err != nil {
 			return n, nil, err
+		}
+		if !whole {
+			others[name] = ids
 		}
 	}
 	raw, content, err := o.complete(t, content, d.At)
@@ -70,28 +70,48 @@ func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n jig.Ne
 	return n, nil, nil
 }
 
-// fieldFrom makes ids the value of a relation field.
-func fieldFrom(f jig.Field, ids []string, at string, content map[string]json.RawMessage) error {
-	at += "." + f.Name
-	if f.Type != jig.FieldRelation {
-		return jig.Errorf(jig.CodeInvalidInput, "%q is a field of type %s, not a relation", f.Name, f.Type).WithField(at).
+// withLink makes ids the value of a relation field, dotted into objects, unless it has one. It is false when no field has the name.
+func withLink(fields []jig.Field, name string, ids []string, at string, content map[string]json.RawMessage) (bool, error) {
+	top, rest, dotted := strings.Cut(name, ".")
+	i := slices.IndexFunc(fields, func(f jig.Field) bool { return f.Name == top })
+	switch {
+	case i < 0:
+		return false, nil
+	case dotted && fields[i].Type == jig.FieldObject:
+		inner := map[string]json.RawMessage{}
+		if raw, set := content[top]; set {
+			if err := json.Unmarshal(raw, &inner); err != nil {
+				return true, jig.Errorf(jig.CodeInvalidInput, "%q is an object, and the fields hold something else: %w", top, err).WithField(at).
+					WithHint("give an object, or leave it out of the fields")
+			}
+		}
+		found, err := withLink(fields[i].Fields, rest, ids, at, inner)
+		if err != nil || !found || len(inner) == 0 {
+			return found, err
+		}
+		return true, encodeTo(content, top, inner)
+	case dotted || fields[i].Type != jig.FieldRelation:
+		return true, jig.Errorf(jig.CodeInvalidInput, "%q is a field of type %s, not a relation", top, fields[i].Type).WithField(at).
 			WithHint("set it among the fields, or give the relation another name")
 	}
-	if _, set := content[f.Name]; set || len(ids) == 0 {
-		return nil
+	if _, set := content[top]; set || len(ids) == 0 {
+		return true, nil
 	}
-	var value any = ids
-	if !f.Many {
-		if len(ids) > 1 {
-			return jig.Errorf(jig.CodeInvalidInput, "%q points at one entity, and %d are given", f.Name, len(ids)).WithField(at).WithHint("give one id")
-		}
-		value = ids[0]
+	if fields[i].Many {
+		return true, encodeTo(content, top, ids)
 	}
-	raw, err := json.Marshal(value)
+	if len(ids) > 1 {
+		return true, jig.Errorf(jig.CodeInvalidInput, "%q points at one entity, and %d are given", name, len(ids)).WithField(at).WithHint("give one id")
+	}
+	return true, encodeTo(content, top, ids[0])
+}
+
+func encodeTo(content map[string]json.RawMessage, name string, v any) error {
+	raw, err := json.Marshal(v)
 	if err != nil {
-		return jig.Errorf(jig.CodeInternal, "writing the relation %s: %w", f.Name, err)
+		return jig.Errorf(jig.CodeInternal, "writing the relation %s: %w", name, err)
 	}
-	content[f.Name] = raw
+	content[name] = raw
 	return nil
 }
 
