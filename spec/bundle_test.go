@@ -207,3 +207,26 @@ it brings:
 `, text)
 	require.Equal(t, "bundle dependency-review (version 1.4.0)\nDependency review\nit needs the bundles consulting\n", spec.ExplainBundle(b.Manifest, nil))
 }
+
+// Whatever a manifest says, it is read or refused, and what is read is a bundle's name and version.
+func FuzzBundle(f *testing.F) {
+	f.Add([]byte(manifest), []byte("{kind: thin_tool, name: a.b, bundle: consulting, creates: {type: c}}"))
+	f.Add([]byte(`{"kind": "bundle", "name": "a", "version": "1.0.0-rc.1", "requires": ["b", "b", "a"]}`), []byte("kind: bundle\nname: b\nversion: 1.0.0"))
+	f.Add([]byte("kind: bundle\nname: \"a\\u0000\"\nversion: 01.0.0\ndescription: \"\\e[0m\""), []byte("kind: tenant\nname: acme"))
+	f.Fuzz(func(t *testing.T, body, other []byte) {
+		doc, problems := spec.Load("bundle.yaml", body)
+		second, _ := spec.Load("other.yaml", other) //nolint:errcheck // problems, of what may be anything
+		b, found := spec.BundleOf([]spec.Document{doc, second})
+		for _, p := range append(problems, found...) {
+			require.NotEmpty(t, p.Message)
+			require.NotEmpty(t, p.Code)
+		}
+		if doc.Bundle == nil || problems.OrNil() != nil {
+			return
+		}
+		require.NoError(t, doc.Bundle.Check())
+		require.Equal(t, *doc.Bundle, b.Manifest)
+		require.Len(t, b.Hash, 16)
+		requirePlain(t, spec.ExplainBundle(b.Manifest, b.Documents))
+	})
+}

@@ -27,6 +27,7 @@ func FuzzEntityType(f *testing.F) {
 		requireMermaid(t, e.Mermaid())
 		require.True(t, json.Valid(spec.ContentSchema(*doc.EntityType)))
 		spec.FilterFields(*doc.EntityType)
+		require.Empty(t, spec.CompareTypes(*doc.EntityType, *doc.EntityType))
 		whole, partial := spec.CheckContent(*doc.EntityType, []byte(content), false), spec.CheckContent(*doc.EntityType, []byte(content), true)
 		require.True(t, whole != nil || partial == nil, "what fits as a whole fits as a part")
 		for _, field := range doc.EntityType.Fields {
