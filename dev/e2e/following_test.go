@@ -1,0 +1,163 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdkpb "go.temporal.io/api/sdk/v1"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/workflows"
+)
+
+// status asks tasks.getStatus about an entity.
+func (g registry) status(id string, permissions ...string) (jig.EntityStatus, *jig.ToolResult) {
+	g.t.Helper()
+	in := callInput("tasks.getStatus", map[string]any{"entity_id": id})
+	in.Tenant, in.Principal.Permissions = g.tenant, permissions
+	result, err := g.Trigger(g.t.Context(), in, "")
+	require.NoError(g.t, err)
+	done, err := g.WaitCall(g.t.Context(), g.tenant, result.SessionID)
+	require.NoError(g.t, err)
+	var out jig.EntityStatus
+	if done.Result.Success {
+		require.NoError(g.t, json.Unmarshal(done.Result.Data, &out))
+	}
+	return out, done.Result
+}
+
+func statuses(s jig.EntityStatus) map[string]string {
+	out := map[string]string{}
+	for id, t := range s.Tasks {
+		out[id] = t.Status
+	}
+	return out
+}
+
+func TestAnEntityIsFollowed(t *testing.T) {
+	t.Parallel()
+	g, r := newRegistry(t, graphTasks), newReceiver(t)
+	e := g.entity(map[string]any{"url": r.URL, "name": "n"})
+	none := map[string]string{
+		"facts": "pending", "note": "pending", "publish": "pending", "link": "pending", "broken": "pending", "after": "pending", "loud": "pending",
+	}
+	s, _ := g.status(e.ID, "entities.thing.read")
+	require.Equal(t, jig.ExtractionNone, s.Status)
+	require.Equal(t, none, statuses(s))
+	got := g.jig("watch", e.ID, "--tenant", g.tenant)
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.err, "entities.extract")
+	require.Equal(t, 1, g.jig("status", "ent_none", "--tenant", g.tenant).code)
+	require.Equal(t, 1, g.jig("status", e.ID, "--tenant", g.tenant+"x").code, "another tenant's is not there")
+	_, denied := g.status(e.ID, "entities.thing.write")
+	require.Equal(t, jig.CodeNotFound, denied.Error.Code)
+
+	session := g.extract(map[string]any{"id": e.ID})
+	g.waiting(session)
+	half := map[string]string{
+		"facts": "completed", "note": "completed", "publish": "pending", "link": "pending", "broken": "failed", "after": "skipped", "loud": "skipped",
+	}
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		s, _ = g.status(e.ID, "entities.*.read")
+		return statuses(s)["broken"] == "failed"
+	}))
+	require.Equal(t, half, statuses(s))
+	require.Equal(t, jig.ExtractionRunning, s.Status)
+	require.Equal(t, session, s.SessionID)
+	require.Equal(t, "1.1", s.Call)
+	require.Equal(t, []string{"facts", "note"}, s.Filled)
+	require.Equal(t, jig.CodeConflict, s.Tasks["broken"].Error.Code)
+
+	var progress jig.Progress
+	value, err := shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", workflows.QueryStatus)
+	require.NoError(t, err)
+	require.NoError(t, value.Get(&progress))
+	require.Equal(t, jig.Progress{Done: 2, Running: 1, Failed: 1, Skipped: 2, Total: 7}, progress)
+	var page sdkpb.WorkflowMetadata
+	value, err = shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", "__temporal_workflow_metadata")
+	require.NoError(t, err)
+	require.NoError(t, value.Get(&page))
+	require.Contains(t, page.GetCurrentDetails(), "2 of 7 done, 1 under way, 1 failed, 2 skipped")
+
+	g.signal(session, workflows.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
+	g.filled(session, e)
+	got = g.jig("watch", e.ID, "--tenant", g.tenant)
+	require.Zero(t, got.code, got.err)
+	for _, line := range []string{
+		"✓ 1.1/facts test.keyed task completed · facts of " + e.ID, "task skipped · after of " + e.ID + ": broken has no value",
+		"task skipped · loud of " + e.ID + ": its condition does not hold", "entity updated · note of " + e.ID,
+	} {
+		require.Contains(t, got.out, line)
+	}
+	var report struct {
+		jig.EntityStatus
+		Session jig.SessionView `json:"session"`
+	}
+	g.says(0, &report, "status", e.ID)
+	require.Equal(t, jig.ExtractionPartial, report.Status)
+	require.Equal(t, "failed", report.Tasks["publish"].Status)
+	require.Equal(t, "skipped", report.Tasks["link"].Status)
+	require.Equal(t, session, report.Session.SessionID)
+	require.Contains(t, g.jig("status", e.ID, "--tenant", g.tenant).out, "partial")
+
+	// Kept ones say so, and another extraction is the one to follow.
+	session = g.extract(map[string]any{"id": e.ID, "mode": "retry", "fields": []string{"after"}})
+	out, _ := g.filled(session, e)
+	require.Equal(t, extract.Counts{Total: 2, Failed: 1, Skipped: 1}, out.Counts)
+	s, _ = g.status(e.ID, "*")
+	require.Equal(t, session, s.SessionID)
+	require.Equal(t, "completed", s.Tasks["facts"].Status, "what was not asked for is as it was")
+}
+
+// A session that failed is begun again, once, by whoever may; one that runs or has completed is left alone.
+func TestASessionIsRetried(t *testing.T) {
+	t.Parallel()
+	o, r := newOffice(t), newReceiver(t)
+	retry := func(id string) (string, *jig.ToolResult) {
+		t.Helper()
+		call := o.asks("sessions.retry", map[string]any{"session_id": id})
+		o.trusting(call)
+		done, err := o.WaitCall(t.Context(), o.tenant, call)
+		require.NoError(t, err)
+		var data struct {
+			SessionID string `json:"session_id"`
+		}
+		if done.Result.Success {
+			require.NoError(t, json.Unmarshal(done.Result.Data, &data))
+		}
+		return data.SessionID, done.Result
+	}
+	failed := o.trigger("test.fail", map[string]any{"name": "x"})
+	require.Equal(t, jig.CallFailed, failed.Status)
+	again, _ := retry(failed.SessionID)
+	require.NotEqual(t, failed.SessionID, again)
+	require.Equal(t, jig.CodeConflict, o.ended(again, jig.CallFailed).Result.Error.Code, "it fails as before")
+	view, err := o.Status(t.Context(), o.tenant, again)
+	require.NoError(t, err)
+	require.Equal(t, "test.fail", view.Calls[0].Tool)
+
+	id := o.run(agent(`["*"]`, `    - when: pass == 1
+      calls: [{tool: test.write, input: {url: "`+r.URL+`", name: w}}]
+    - answer: "it is done"
+`), nil)
+	o.waiting(id)
+	_, running := retry(id)
+	require.Equal(t, jig.CodeConflict, running.Error.Code)
+	require.NoError(t, o.Cancel(t.Context(), o.tenant, id))
+	require.Equal(t, jig.StatusCanceled, o.finish(id).Status)
+	again, _ = retry(id)
+	require.Equal(t, id, again)
+	require.Equal(t, "it is done", o.until(id, func(v jig.SessionView) bool { return v.Status == jig.StatusCompleted }).Answer)
+	require.Contains(t, o.came(id, jig.EventMessageAdded, 1), "Try again")
+	_, completed := retry(id)
+	require.Equal(t, jig.CodeConflict, completed.Error.Code)
+	_, missing := retry("ses_none")
+	require.Equal(t, jig.CodeNotFound, missing.Error.Code)
+	other := registry{office: office{desk: o.desk, tenant: strings.ToLower(o.tenant) + "x"}}
+	call := other.asks("sessions.retry", map[string]any{"session_id": failed.SessionID})
+	other.trusting(call)
+	require.Equal(t, jig.CodeNotFound, other.ended(call, jig.CallFailed).Result.Error.Code, "another tenant's is not there")
+}
