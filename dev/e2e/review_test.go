@@ -1,0 +1,346 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/model/modeltest"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/workflows"
+)
+
+// study is a tenant that has the bundle dependency-review, a work folder with a go.mod, and a module cache that is made up.
+type study struct {
+	office
+	db    *store.DB
+	cache string
+}
+
+func newStudy(t *testing.T, env ...string) study {
+	t.Helper()
+	cache := t.TempDir()
+	s := study{office: newOffice(t, append([]string{"GOMODCACHE=" + cache, "JIG_PERMISSIONS=*"}, env...)...), cache: cache}
+	var err error
+	s.db, err = store.Open(t.Context(), shared.stack.DatabaseURL(), store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(s.db.Close)
+	var files []map[string]string
+	folder := filepath.Join("..", "..", "bundles", "dependency-review")
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	for _, entry := range entries {
+		body, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		require.NoError(t, err)
+		files = append(files, map[string]string{"path": entry.Name(), "body": string(body)})
+	}
+	installing := s.trigger("bundle.install", map[string]any{"files": files})
+	require.Equal(t, jig.CallWaiting, installing.Status, "%+v", installing.Result)
+	s.trusting(installing.SessionID)
+	require.True(t, s.done(installing.SessionID).Success)
+	return s
+}
+
+// module puts a module into the cache, under the MIT licence, with newer releases.
+func (s study) module(path, version string, newer ...string) {
+	s.t.Helper()
+	list, err := exec.CommandContext(s.t.Context(), "go", "env", "GOMODCACHE").Output()
+	require.NoError(s.t, err)
+	mit, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(list)), "github.com", "google", "jsonschema-go@v0.4.3", "LICENSE"))
+	require.NoError(s.t, err)
+	kept := filepath.Join(s.cache, "cache", "download", path, "@v")
+	for name, body := range map[string]string{
+		filepath.Join(s.cache, path+"@"+version, "LICENSE"): string(mit),
+		filepath.Join(kept, "list"):                         strings.Join(append([]string{version}, newer...), "\n"),
+		filepath.Join(kept, version+".info"):                fmt.Sprintf(`{"Version":%q,"Time":"2024-03-01T12:00:00Z"}`, version),
+		filepath.Join(kept, version+".mod"):                 "module " + path + "\n",
+	} {
+		require.NoError(s.t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(s.t, os.WriteFile(name, []byte(body), 0o600))
+	}
+}
+
+// requires writes the go.mod that is reviewed.
+func (s study) requires(lines ...string) {
+	s.t.Helper()
+	body := "module example.com/app\n\ngo 1.26\n\nrequire (\n\t" + strings.Join(lines, "\n\t") + "\n)\n\nreplace example.com/here => ./here\n"
+	require.NoError(s.t, os.MkdirAll(filepath.Join(s.dir, "app"), 0o755))
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "app", "go.mod"), []byte(body), 0o600))
+}
+
+// begin starts a review.
+func (s study) begin(input map[string]any) (made jig.ThinResult) {
+	s.t.Helper()
+	input["module"] = "app"
+	started := s.trigger("review.start", input)
+	require.Equal(s.t, jig.CallSucceeded, started.Status, "%+v", started.Result)
+	require.NoError(s.t, json.Unmarshal(started.Result.Data, &made))
+	require.True(s.t, made.Created)
+	return made
+}
+
+// done waits for a call's end and returns its whole result.
+func (s study) done(session string) jig.ToolResult {
+	s.t.Helper()
+	result, err := s.WaitCall(s.t.Context(), s.tenant, session)
+	require.NoError(s.t, err)
+	whole, err := s.WholeResult(s.t.Context(), s.tenant, result)
+	require.NoError(s.t, err)
+	require.NotNil(s.t, whole)
+	return *whole
+}
+
+// content is what a review holds.
+type content struct {
+	Module, Summary, Method, Report string
+	Direct, Indirect                int
+	Modules, Concerns, Outdated     []string
+	Local                           []string
+	NotInspected                    []string       `json:"not_inspected"`
+	ByRisk                          map[string]int `json:"by_risk"`
+	Claims, Citations               []jig.TextClaim
+}
+
+// filled waits until the extraction of a review is over.
+func (s study) filled(session, id string) (extract.Result, content) {
+	s.t.Helper()
+	result := s.done(session)
+	require.True(s.t, result.Success, "%+v", result.Error)
+	var out extract.Result
+	require.NoError(s.t, json.Unmarshal(result.Data, &out))
+	return out, s.read(id)
+}
+
+func (s study) read(id string) (now content) {
+	s.t.Helper()
+	e, err := s.db.Entity(s.t.Context(), s.tenant, id)
+	require.NoError(s.t, err)
+	require.NoError(s.t, json.Unmarshal(e.Content, &now))
+	return now
+}
+
+// ran are the tasks of a session that ended as completed: those of an entity, and how many those of others are.
+func (s study) ran(session, id string) (tasks []string, others int) {
+	s.t.Helper()
+	for _, e := range s.told(session, jig.EventTaskCompleted) {
+		var about extract.TaskEvent
+		require.NoError(s.t, json.Unmarshal(e.Data, &about))
+		if about.EntityID == id {
+			tasks = append(tasks, about.Task)
+		} else {
+			others++
+		}
+	}
+	slices.Sort(tasks)
+	return tasks, others
+}
+
+// failures are the tasks that failed, and why.
+func failures(out extract.Result) map[string]string {
+	list := map[string]string{}
+	for id, task := range out.Tasks {
+		if task.Error != nil {
+			list[id] = task.Error.Error()
+		}
+	}
+	return list
+}
+
+// publish asks for the report to be written, and returns the call's session.
+func (s study) publish(id string) workflows.CallResult {
+	s.t.Helper()
+	return s.trigger("review.publish", map[string]any{"id": id, "path": "out/review.md"})
+}
+
+func TestReviewIsMadeByTasks(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t)
+	s.module("example.com/a", "v1.0.0", "v1.1.0", "v1.2.0")
+	s.module("example.com/b", "v1.5.0")
+	s.requires("example.com/a v1.0.0", "example.com/b v1.5.0", "example.com/gone v0.1.0", "example.com/here v0.0.0", "example.com/deep v1.0.0 // indirect")
+	made := s.begin(map[string]any{})
+	out, now := s.filled(made.SessionID, made.EntityID)
+	require.Empty(t, failures(out), "a module that is not there is no end of the review")
+	require.Equal(t, out.Counts.Total, out.Counts.Completed)
+	require.Equal(t, "example.com/app", now.Module)
+	require.Equal(t, 4, now.Direct)
+	require.Equal(t, 1, now.Indirect)
+	require.Equal(t, []string{"example.com/here"}, now.Local)
+	require.Equal(t, map[string]int{"low": 2, "medium": 0, "high": 0, "unknown": 1}, now.ByRisk)
+	require.Equal(t, []string{"example.com/a v1.0.0: 2 behind v1.2.0"}, now.Outdated)
+	require.Equal(t, []string{"example.com/gone v0.1.0 is not in the module cache"}, now.NotInspected)
+	require.Len(t, now.Modules, 3)
+	require.Equal(t, now.Claims, now.Citations)
+	require.Len(t, now.Claims, 4)
+	require.Equal(t, now.Modules[:2], now.Claims[0].SourceEntityIDs)
+	require.Equal(t, now.Modules[2:], now.Claims[3].SourceEntityIDs)
+	require.Contains(t, now.Method, "without a model")
+	for _, said := range []string{now.Summary, "| example.com/a | v1.0.0 | MIT | low | 2024-03-01T12:00:00Z | 2 |", "## Not looked at\n\n- example.com/gone"} {
+		require.Contains(t, now.Report, said)
+	}
+	gone, err := s.db.Entity(t.Context(), s.tenant, now.Modules[2])
+	require.NoError(t, err)
+	require.JSONEq(t, `{"path":"example.com/gone","version":"v0.1.0","direct":true}`, string(gone.Content), "nothing is guessed")
+
+	asked := s.publish(made.EntityID)
+	pending := s.waiting(asked.SessionID).Pending
+	require.Equal(t, "file.write", pending[0].Tool)
+	s.signal(asked.SessionID, workflows.SignalDeny, map[string]string{"call": pending[0].Call, "by": "ana", "reason": "not yet"})
+	denied := s.done(asked.SessionID)
+	require.Equal(t, jig.CodeDenied, denied.Error.Code)
+	file := filepath.Join(s.dir, "out", "review.md")
+	require.NoFileExists(t, file)
+
+	asked = s.publish(made.EntityID)
+	s.signal(asked.SessionID, workflows.SignalApprove, map[string]string{"call": s.waiting(asked.SessionID).Pending[0].Call, "by": "ana"})
+	published := s.done(asked.SessionID)
+	require.True(t, published.Success, "%+v", published.Error)
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, now.Report, string(written))
+
+	wrong := s.done(s.publish(now.Modules[0]).SessionID)
+	require.Equal(t, "not_a_review", wrong.Error.Reason)
+}
+
+// A refresh runs what depends on what has changed, and nothing else.
+func TestReviewIsRefreshed(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t)
+	s.module("example.com/a", "v1.0.0")
+	s.module("example.com/a", "v1.1.0")
+	s.module("example.com/b", "v1.5.0")
+	s.requires("example.com/a v1.0.0", "example.com/b v1.5.0")
+	made := s.begin(map[string]any{})
+	_, before := s.filled(made.SessionID, made.EntityID)
+	refresh := func() (tasks []string, others int, now content) {
+		session := s.trigger("entities.extract", map[string]any{"id": made.EntityID, "mode": "refresh"}).SessionID
+		out, now := s.filled(session, made.EntityID)
+		require.Empty(t, failures(out))
+		tasks, others = s.ran(session, made.EntityID)
+		return tasks, others, now
+	}
+	tasks, others, now := refresh()
+	require.Equal(t, []string{"list"}, tasks, "the file is read again, and is as it was")
+	require.Zero(t, others)
+	require.Equal(t, before, now)
+
+	s.requires("example.com/a v1.0.0", "example.com/b v1.5.0", "example.com/deep v1.0.0 // indirect")
+	tasks, others, now = refresh()
+	require.Equal(t, []string{"direct", "go", "indirect", "list", "local", "module", "record", "report"}, tasks,
+		"what reads the list, and of what is downstream of that only what has another value: the report has the new number")
+	require.Zero(t, others, "no module is looked at again")
+	require.Equal(t, 1, now.Indirect)
+	require.Equal(t, before.Claims, now.Claims)
+
+	s.requires("example.com/a v1.1.0", "example.com/b v1.5.0", "example.com/deep v1.0.0 // indirect")
+	tasks, others, now = refresh()
+	require.Len(t, tasks, 19, "all of them")
+	const ofModule, ofSummary = 9, 5 // three tasks of the module are skipped: no archive says its size, it is neither retracted nor deprecated
+	require.Equal(t, ofModule+ofSummary, others, "the new module alone is looked at, and a summary is written")
+	require.Equal(t, before.Modules[1], now.Modules[1])
+	require.NotEqual(t, before.Modules[0], now.Modules[0])
+	require.Equal(t, now.Modules, now.Citations[0].SourceEntityIDs)
+
+	s.requires("example.com/a v1.1.0", "example.com/b v1.5.0", "example.com/gone v1.0.0")
+	_, _, now = refresh()
+	require.Len(t, now.NotInspected, 1)
+	s.module("example.com/gone", "v1.0.0")
+	s.requires("example.com/a v1.1.0", "example.com/b v1.5.0", "example.com/gone v1.0.0", "example.com/more v1.0.0 // indirect")
+	_, _, now = refresh()
+	require.Empty(t, now.NotInspected, "what could not be found is looked for again")
+	require.Equal(t, 3, now.ByRisk["low"])
+}
+
+// What a model claims is checked: an id that is none of the modules is named, and nothing is published.
+func TestReviewRejectsAFabricatedSource(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked []string
+	server := modeltest.Func(t, func(r modeltest.Request) modeltest.Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, r.Last().Text)
+		if len(asked) == 1 {
+			return modeltest.Text("All is well with these modules.")
+		}
+		return modeltest.Text(`{"summary": "All is well.", "claims": [
+			{"text": "All is well.", "source_entity_ids": ["ent_made_up"]}, {"text": "Really.", "source_entity_ids": []}]}`)
+	})
+	s := newStudy(t, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL())
+	s.module("example.com/a", "v1.0.0")
+	s.requires("example.com/a v1.0.0")
+	made := s.begin(map[string]any{"model": "openai/gpt-test"})
+	out, now := s.filled(made.SessionID, made.EntityID)
+	mu.Lock()
+	require.Len(t, asked, 2, "an answer that is no JSON is asked for once more")
+	require.Contains(t, asked[1], "It was not accepted")
+	mu.Unlock()
+	require.Equal(t, "All is well.", now.Summary)
+	require.Equal(t, "written by openai/gpt-test", now.Method)
+	require.Equal(t, extract.TaskFailed, out.Tasks["citations"].Status)
+	problem := out.Tasks["citations"].Error
+	require.Equal(t, extract.ReasonCitations, problem.Reason)
+	require.Contains(t, problem.Message, `"ent_made_up" is not connected`)
+	require.Contains(t, problem.Message, "/1/source_entity_ids the claim has no source")
+	require.Equal(t, extract.TaskSkipped, out.Tasks["report"].Status)
+	require.Empty(t, now.Report)
+	require.Nil(t, now.Citations)
+
+	refused := s.done(s.publish(made.EntityID).SessionID)
+	require.Equal(t, "citations_not_passed", refused.Error.Reason)
+	require.Contains(t, refused.Error.Message, "ent_made_up")
+	require.NoFileExists(t, filepath.Join(s.dir, "out", "review.md"))
+}
+
+// A worker that dies in the middle costs time and nothing else.
+func TestReviewGoesOnAfterAKill(t *testing.T) {
+	t.Parallel()
+	s := newStudy(t)
+	lines := make([]string, 12)
+	for i := range lines {
+		path := fmt.Sprintf("example.com/m%d", i)
+		s.module(path, "v1.0.0")
+		lines[i] = path + " v1.0.0"
+	}
+	s.requires(lines...)
+	made := s.begin(map[string]any{})
+	for range 3 {
+		reached := len(s.told(made.SessionID, jig.EventTaskCompleted)) + 5 + rand.IntN(40)
+		require.True(t, eventually(t.Context(), patience, func() bool {
+			return len(s.told(made.SessionID, jig.EventTaskCompleted)) >= reached || len(s.told(made.SessionID, jig.EventSessionCompleted)) > 0
+		}))
+		s.kill()
+		s.start()
+	}
+	out, now := s.filled(made.SessionID, made.EntityID)
+	require.Equal(t, out.Counts.Total, out.Counts.Completed)
+	require.Len(t, now.Modules, 12)
+	require.Len(t, now.Citations, 2)
+	require.NotEmpty(t, now.Report)
+	seen := map[string]int{}
+	for _, e := range s.told(made.SessionID, jig.EventTaskCompleted) {
+		var about extract.TaskEvent
+		require.NoError(t, json.Unmarshal(e.Data, &about))
+		seen[about.EntityID+" "+about.Task]++
+	}
+	for task, times := range seen {
+		require.Equal(t, 1, times, task)
+	}
+	counts, err := s.db.EntityCounts(t.Context(), s.tenant)
+	require.NoError(t, err)
+	for _, c := range counts {
+		require.Equal(t, map[string]int64{"module": 12, "review": 1, "review_summary": 1}[c.Type], c.Count, c.Type)
+	}
+}
