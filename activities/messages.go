@@ -105,7 +105,7 @@ type EventsPage struct {
 type CatalogRequest struct {
 	Tenant string `json:"tenant"`
 	After  string `json:"after,omitempty"`
-	// Kind is agent, skill, or spec for all execution specs.
+	// Kind is agent, skill, entity_type, or spec for all execution specs.
 	Kind   string `json:"kind,omitempty"`
 	Name   string `json:"name,omitempty"`
 	Offset int    `json:"offset,omitempty"`
@@ -117,6 +117,8 @@ type CatalogPage struct {
 	Tools  []jig.Tool `json:"tools"`
 	Agents []string   `json:"agents,omitzero"`
 	Skills []string   `json:"skills,omitzero"`
+	// EntityTypes are names.
+	EntityTypes []string `json:"entity_types,omitzero"`
 	// Specs are the execution specs that only compositions and people can run: their names are no tool's. The others are
 	// among the tools.
 	Specs    []string       `json:"specs,omitzero"`

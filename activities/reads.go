@@ -152,6 +152,9 @@ func (a *Activities) ListCatalog(ctx context.Context, in CatalogRequest) (Catalo
 	if page.Agents, err = a.documentNames(ctx, in.Tenant, documentAgent); err == nil {
 		page.Skills, err = a.documentNames(ctx, in.Tenant, documentSkill)
 	}
+	if err == nil {
+		page.EntityTypes, err = a.documentNames(ctx, in.Tenant, DocumentEntityType)
+	}
 	return page, temporalError(err)
 }
 
@@ -169,7 +172,7 @@ func (a *Activities) documentNames(ctx context.Context, tenant, kind string) ([]
 
 // documentChunk reads a piece of a registered document.
 func (a *Activities) documentChunk(ctx context.Context, in CatalogRequest) (*DocumentChunk, error) {
-	if !slices.Contains([]string{documentAgent, documentSkill, DocumentSpec}, in.Kind) {
+	if !slices.Contains([]string{documentAgent, documentSkill, DocumentSpec, DocumentEntityType}, in.Kind) {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a kind of document", in.Kind).WithField("kind")
 	}
 	body, err := a.store.Document(ctx, in.Tenant, in.Kind, in.Name)

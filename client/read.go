@@ -88,7 +88,8 @@ type Catalog struct {
 	Agents []string   `json:"agents,omitzero"`
 	Skills []string   `json:"skills,omitzero"`
 	// Specs are the other execution specs.
-	Specs []string `json:"specs,omitzero"`
+	Specs       []string `json:"specs,omitzero"`
+	EntityTypes []string `json:"entity_types,omitzero"`
 }
 
 // Catalog asks the worker for its tools and for what is registered.
@@ -102,7 +103,7 @@ func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 		}
 		all.Tools = append(all.Tools, page.Tools...)
 		if request.After == "" {
-			all.Agents, all.Skills, all.Specs = page.Agents, page.Skills, page.Specs
+			all.Agents, all.Skills, all.Specs, all.EntityTypes = page.Agents, page.Skills, page.Specs, page.EntityTypes
 		}
 		if !page.More || len(page.Tools) == 0 {
 			return all, nil

@@ -166,6 +166,7 @@ func (a *app) printCatalog(c client.Catalog) error {
 		{"agent", "agents", c.Agents},
 		{"execution spec", "execution specs", c.Specs},
 		{"skill", "skills", c.Skills},
+		{"entity type", "entity types", c.EntityTypes},
 	} {
 		counts = append(counts, plural(len(section.names), section.one, section.many))
 		if len(section.names) == 0 {

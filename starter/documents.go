@@ -167,11 +167,18 @@ func (a *app) readCatalogue(file string) (*client.Catalog, error) {
 	return &c, nil
 }
 
-// catalogueOf is what documents are checked against. Of an execution spec that is no tool only the name is known.
+// catalogueOf is what documents are checked against. Of an entity type, and of an execution spec that is no tool, only the name
+// is known.
 func catalogueOf(c *client.Catalog) spec.Catalogue {
 	known := spec.Catalogue{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills}
 	if known.Tools == nil {
 		known.Tools = []jig.Tool{}
+	}
+	if c.EntityTypes != nil {
+		known.EntityTypes = make([]jig.EntityType, len(c.EntityTypes))
+	}
+	for i, name := range c.EntityTypes {
+		known.EntityTypes[i].Name = name
 	}
 	if c.Specs == nil {
 		return known

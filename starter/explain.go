@@ -179,28 +179,36 @@ const documentSpec = "spec"
 
 // registeredAs reads all that is registered under a name: an execution spec, an agent and a skill may share one.
 func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name string) ([]spec.Document, error) {
-	kept := map[string][]string{documentSpec: c.Specs, string(spec.KindAgent): c.Agents, string(spec.KindSkill): c.Skills}
+	type shelf struct {
+		names     []string
+		extension string
+	}
+	specs := shelf{slices.Clone(c.Specs), ".yaml"}
 	var code []string
 	for _, t := range c.Tools {
 		if spec.Kind(t.Implementation).IsExecution() {
-			kept[documentSpec] = append(kept[documentSpec], t.Name)
+			specs.names = append(specs.names, t.Name)
 		} else {
 			code = append(code, t.Name)
 		}
 	}
-	extensions := map[string]string{documentSpec: ".yaml", string(spec.KindAgent): ".md", string(spec.KindSkill): ".json"}
+	shelves := map[string]shelf{
+		documentSpec: specs, string(spec.KindAgent): {c.Agents, ".md"}, string(spec.KindSkill): {c.Skills, ".json"},
+		string(spec.KindEntityType): {c.EntityTypes, ".yaml"},
+	}
 	var docs []spec.Document
 	var all []string
-	for _, kind := range slices.Sorted(maps.Keys(kept)) {
-		all = append(all, kept[kind]...)
-		if !slices.Contains(kept[kind], name) {
+	for _, kind := range slices.Sorted(maps.Keys(shelves)) {
+		kept := shelves[kind]
+		all = append(all, kept.names...)
+		if !slices.Contains(kept.names, name) {
 			continue
 		}
 		body, err := e.Document(ctx, a.flags.tenant, kind, name)
 		if err != nil {
 			return nil, err
 		}
-		doc, problems := spec.Load(name+extensions[kind], body)
+		doc, problems := spec.Load(name+kept.extension, body)
 		if problems.OrNil() != nil { // an older version of the language
 			return nil, problems
 		}

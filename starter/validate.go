@@ -36,7 +36,7 @@ Errors keep a document from being used; warnings are advice. The exit code is 1 
 			return a.printProblems(check(docs, problems, known), len(docs))
 		},
 	}
-	f.add(cmd, "look for no names of tools, agents, skills and execution specs outside of the documents")
+	f.add(cmd, "look for no names of tools, agents, skills, execution specs and entity types outside of the documents")
 	return cmd
 }
 
@@ -44,9 +44,9 @@ Errors keep a document from being used; warnings are advice. The exit code is 1 
 func (a *app) sayUnchecked(known *client.Catalog) {
 	switch {
 	case known == nil:
-		a.say("names of tools, agents, skills and execution specs were not checked (--offline)")
-	case known.Skills == nil || known.Specs == nil || known.Agents == nil:
-		a.say("names of agents, skills and execution specs were not all checked: the catalogue does not list them")
+		a.say("names of tools, agents, skills, execution specs and entity types were not checked (--offline)")
+	case known.Skills == nil || known.Specs == nil || known.Agents == nil || known.EntityTypes == nil:
+		a.say("names of agents, skills, execution specs and entity types were not all checked: the catalogue does not list them")
 	}
 }
 

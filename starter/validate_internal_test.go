@@ -25,7 +25,7 @@ func known() client.Catalog {
 			{Name: "file.read", Implementation: "go", Permission: jig.PermissionRead, InputSchema: object("path")},
 			{Name: "file.write", Implementation: "go", Permission: jig.PermissionWrite, InputSchema: object("path")},
 		},
-		Agents: []string{"review"}, Skills: []string{"notes"}, Specs: []string{"nightly"},
+		Agents: []string{"review"}, Skills: []string{"notes"}, Specs: []string{"nightly"}, EntityTypes: []string{"module"},
 	}
 }
 
@@ -216,4 +216,18 @@ func TestValidateNeedsTheCatalogueOrAWordThatItIsNotThere(t *testing.T) {
 	empty := jigCLI(t, nil, nil, "validate", t.TempDir(), "--offline", "--output", "json")
 	require.JSONEq(t, `{"ok":true,"problems":[]}`, empty.stdout)
 	require.Contains(t, jigCLI(t, nil, nil, "validate", t.TempDir(), "--offline").stderr, "there are no documents here")
+}
+
+func TestValidateLooksForEntityTypes(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "start.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`kind: thin_tool
+name: things.start
+description: Starts to look at a thing that somebody named, and says under which id it will be found.
+creates: {type: modul, title: a thing}
+`), 0o600))
+	got := jigCLI(t, &fake{catalog: known()}, nil, "validate", file)
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stdout, `"module"`, "the nearest name is the hint")
+	require.Contains(t, got.stdout, "creates.type")
 }
