@@ -38,6 +38,8 @@ type bench struct {
 	// entries are the moments at which bench.write and bench.mark were entered, in this process and in workers of their own.
 	entries  *entries
 	profiles int
+	// tenants counts those that were made for a figure.
+	tenants int
 }
 
 // environment is where PostgreSQL and Temporal are.
@@ -106,7 +108,7 @@ func (b *bench) close() {
 		b.temporal.Close()
 	}
 	if b.engine != nil {
-		b.engine.store.Close()
+		b.engine.close()
 	}
 }
 
@@ -126,6 +128,7 @@ func figures() []figure {
 	return []figure{
 		{"p1", latency},
 		{"p2", throughput},
+		{"p3", thinTools},
 		{"p4", decisions},
 		{"p8", evaluation},
 		{"p9", validation},
@@ -133,6 +136,7 @@ func figures() []figure {
 		{"a1", listing},
 		{"c1", compositions},
 		{"c2", schedules},
+		{"p11", extraction},
 		{"p6", suspension},
 		{"p7", histories},
 	}

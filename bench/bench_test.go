@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 )
@@ -52,7 +53,7 @@ func TestParse(t *testing.T) {
 	require.Equal(t, 3, o.passesPerRun)
 	require.Empty(t, o.out, "figures of another setting do not replace the document")
 
-	for _, args := range [][]string{{"-only", "p3"}, {"-pairs", "0"}, {"-passes-per-run", "0"}, {"extra"}} {
+	for _, args := range [][]string{{"-only", "p5"}, {"-pairs", "0"}, {"-p3", "1ms"}, {"-passes-per-run", "0"}, {"extra"}} {
 		_, err := parse(args, io.Discard)
 		require.Error(t, err, "%v", args)
 	}
@@ -88,9 +89,9 @@ func TestPlannerAsksAndThenAnswers(t *testing.T) {
 
 func TestFiguresHaveTheirPlace(t *testing.T) {
 	t.Parallel()
-	ids := []string{"C2", "P10", "C1", "P2"}
+	ids := []string{"C2", "P11", "P10", "C1", "P2"}
 	slices.SortFunc(ids, func(x, y string) int { return place(x) - place(y) })
-	require.Equal(t, []string{"P2", "P10", "C1", "C2"}, ids)
+	require.Equal(t, []string{"P2", "P10", "P11", "C1", "C2"}, ids)
 }
 
 func TestCompositionsOfTheBenchAreFreeOfProblems(t *testing.T) {
@@ -106,6 +107,33 @@ func TestCompositionsOfTheBenchAreFreeOfProblems(t *testing.T) {
 		require.Empty(t, spec.Check([]spec.Document{doc}, known), name)
 		_, err := compose.NewEngine().Contract(name, []byte(document))
 		require.NoError(t, err, name)
+	}
+}
+
+func TestEntityTypesOfTheBenchAreFreeOfProblems(t *testing.T) {
+	t.Parallel()
+	checks := extract.Checks{Field: spec.CheckField, Schema: func(_, _ json.RawMessage) error { return nil }}
+	for name, document := range map[string]string{
+		"seven.yaml": sevenTasks, "one.yaml": oneTask, "graph.yaml": graphDocument(fullSize().graphTasks), "small.yaml": graphDocument(smokeSize().graphTasks),
+		"thin.yaml": thinDocument,
+	} {
+		doc, problems := spec.Load(name, []byte(document))
+		require.Empty(t, problems, name)
+		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{}), name)
+		if name == "thin.yaml" {
+			continue
+		}
+		kind, err := spec.LoadEntityType(name, []byte(document))
+		require.NoError(t, err, name)
+		_, err = extract.Compile(kind, checks)
+		require.NoError(t, err, name)
+	}
+	kind, err := spec.LoadEntityType("seven.yaml", []byte(sevenTasks))
+	require.NoError(t, err)
+	steps := fillSteps()
+	require.Len(t, steps, len(kind.Tasks))
+	for i, task := range kind.Tasks {
+		require.Equal(t, fillStep{id: task.ID, after: task.DependsOn}, steps[i], "the baseline has the same graph")
 	}
 }
 

@@ -13,11 +13,14 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/thin"
 	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/entities"
 	"github.com/jig-run/jig/tools/schema"
 	"github.com/jig-run/jig/workflows"
 )
@@ -28,6 +31,10 @@ type engine struct {
 	registry   *tools.Registry
 	activities *activities.Activities
 	tools      []string
+	// contracts reads documents as the tools they are, starter starts what thin tools start, pages is for the baseline of P11.
+	contracts contracts
+	starter   *starter
+	pages     *pages
 }
 
 // trusting is a tenant whose reviewers have nothing to prove.
@@ -40,29 +47,51 @@ func (trusting) Settings(context.Context, string) (jig.TenantSettings, error) {
 
 // newEngine opens the store and wires the activities. entered is told of each call of bench.write.
 func newEngine(ctx context.Context, url string, entered func(entry)) (*engine, error) {
-	registry, err := tools.NewRegistry(benchTools(entered)...)
-	if err != nil {
-		return nil, fmt.Errorf("register the tools: %w", err)
-	}
 	quiet := slog.New(slog.DiscardHandler)
 	db, err := store.Open(ctx, url, store.Options{Logger: quiet})
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	expressions, err := expr.NewEngine()
-	if err != nil {
-		db.Close()
-		return nil, fmt.Errorf("set up expressions: %w", err)
+	e := &engine{store: db, starter: &starter{}}
+	if err := e.wire(ctx, url, entered, quiet); err != nil {
+		e.close()
+		return nil, err
 	}
-	e := &engine{store: db, registry: registry}
-	for _, t := range registry.Tools() {
+	return e, nil
+}
+
+func (e *engine) wire(ctx context.Context, url string, entered func(entry), logger *slog.Logger) (err error) {
+	own := entityOptions(e.store)
+	if e.registry, err = tools.NewRegistry(append(benchTools(entered), entities.Tools(own)...)...); err != nil {
+		return fmt.Errorf("register the tools: %w", err)
+	}
+	for _, t := range e.registry.Tools() {
 		e.tools = append(e.tools, t.Name)
 	}
+	expressions, err := expr.NewEngine()
+	if err != nil {
+		return fmt.Errorf("set up expressions: %w", err)
+	}
+	if e.pages, err = newPages(ctx, url); err != nil {
+		return err
+	}
+	e.contracts = contracts{
+		Engine: compose.NewEngine(),
+		thin:   thin.NewEngine(thin.Options{Records: records{store: e.store, entities: own}, Starter: e.starter}),
+	}
 	e.activities = activities.New(activities.Deps{
-		Store: db, Catalogue: registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
-		Composer: compose.NewEngine(), Agents: plain{}, Schemas: newSchemas(), Tenants: trusting{}, Logger: quiet,
+		Store: e.store, Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
+		Composer: e.contracts, Thin: e.contracts.thin, Extractor: newExtractor(own),
+		Agents: plain{}, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})
-	return e, nil
+	return nil
+}
+
+func (e *engine) close() {
+	if e.pages != nil {
+		e.pages.pool.Close()
+	}
+	e.store.Close()
 }
 
 // cachedSessions is how many sessions a worker keeps in memory, as jig's own does by default.
@@ -81,6 +110,7 @@ func startWorker(c sdk.Client, queue string, e *engine) (worker.Worker, error) {
 		MaxHeartbeatThrottleInterval: 2 * time.Second, WorkflowTaskPollerBehavior: pollers, ActivityTaskPollerBehavior: pollers,
 		DisableRegistrationAliasing: true,
 	})
+	e.starter.client = client.New(c, client.Options{TaskQueue: queue})
 	workflows.Register(w, e.activities, e.tools)
 	registerBaseline(w, e)
 	if err := w.Start(); err != nil {
@@ -95,6 +125,11 @@ func registerBaseline(w worker.Registry, e *engine) {
 	w.RegisterWorkflow(Bare)
 	w.RegisterWorkflow(Steps)
 	w.RegisterWorkflow(BareSteps)
+	w.RegisterWorkflow(Fill)
+	w.RegisterWorkflow(FillOne)
+	w.RegisterActivityWithOptions(e.OpenFill, activity.RegisterOptions{Name: "OpenFill"})
+	w.RegisterActivityWithOptions(e.ReadPage, activity.RegisterOptions{Name: "ReadPage"})
+	w.RegisterActivityWithOptions(e.FillTask, activity.RegisterOptions{Name: "FillTask"})
 	w.RegisterActivityWithOptions(e.AdmitStep, activity.RegisterOptions{Name: "AdmitStep"})
 	w.RegisterActivityWithOptions(e.StepOutput, activity.RegisterOptions{Name: "StepOutput"})
 	w.RegisterActivityWithOptions(nothing, activity.RegisterOptions{Name: nothingActivity})

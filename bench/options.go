@@ -49,6 +49,10 @@ type size struct {
 	firings int
 	// evaluations on each side of a pair of P8, in turns; as many validations of P9.
 	evaluations int
+	// thinFor is how long P3 calls its thin tool.
+	thinFor time.Duration
+	// entities on each side of a pair of P11, manyEntities of one task, and the tasks of one graph.
+	entities, manyEntities, graphTasks int
 }
 
 func fullSize() size {
@@ -57,6 +61,7 @@ func fullSize() size {
 		suspended: 10_000, idle: 45 * time.Second, listed: 100_000, longPasses: 1000, longCalls: 8, wideCalls: 2500,
 		appends: 4000, subscribers: 1000, deliveries: 5000,
 		steps: 100, chains: 3, chainLoad: 10, chainsAtOnce: 10, firings: 30, evaluations: 10_000,
+		thinFor: time.Minute, entities: 500, manyEntities: 10_000, graphTasks: 1000,
 	}
 }
 
@@ -67,6 +72,7 @@ func smokeSize() size {
 		suspended: 5, idle: time.Second, listed: 500, longPasses: 3, longCalls: 2, wideCalls: 120,
 		appends: 50, subscribers: 20, deliveries: 50,
 		steps: 10, chains: 1, chainLoad: 2, chainsAtOnce: 2, firings: 2, evaluations: 1000,
+		thinFor: 3 * time.Second, entities: 10, manyEntities: 150, graphTasks: 60,
 	}
 }
 
@@ -81,12 +87,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.out, "out", "", "document to write the table to, between its markers (default docs/benchmarks.md when all figures are measured)")
 	flags.StringVar(&o.profile, "profile", "", "folder for CPU profiles of this process, by figure and side")
 	flags.IntVar(&o.passesPerRun, "passes-per-run", 1, "passes of a session that share a workflow run (the agent's passes_per_run); other than 1 writes no document by itself")
+	flags.DurationVar(&o.size.thinFor, "p3", o.size.thinFor, "how long P3 calls its thin tool")
 	flags.IntVar(&o.size.suspended, "p6", o.size.suspended, "suspended sessions of P6")
 	flags.IntVar(&o.size.longPasses, "p7", o.size.longPasses, "passes of P7")
 	if err := flags.Parse(args); err != nil {
 		return o, fmt.Errorf("read the command line: %w", err)
 	}
-	if flags.NArg() > 0 || o.pairs < 1 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 {
+	if flags.NArg() > 0 || o.pairs < 1 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 || o.size.thinFor < thinEvery {
 		return o, errors.New("unknown argument, or a number below 1; see -help")
 	}
 	if *only != "" {

@@ -43,7 +43,7 @@ func serve(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer engine.store.Close()
+	defer engine.close()
 	temporal, err := dial(ctx, e)
 	if err != nil {
 		return err

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/thin"
+	"github.com/jig-run/jig/tools/entities"
+	"github.com/jig-run/jig/workflows"
+)
+
+// entityTypes reads the entity types of tenants; a version is parsed once.
+type entityTypes struct {
+	store *store.DB
+	mu    sync.Mutex
+	known map[jig.DocumentVersion]jig.EntityType
+}
+
+func (e *entityTypes) of(ctx context.Context, tenant string) ([]jig.EntityType, error) {
+	versions, err := e.store.CurrentDocuments(ctx, tenant, activities.DocumentEntityType)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]jig.EntityType, len(versions))
+	for i, v := range versions {
+		if list[i], err = e.read(ctx, tenant, v); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (e *entityTypes) read(ctx context.Context, tenant string, v jig.DocumentVersion) (jig.EntityType, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if known, ok := e.known[v]; ok {
+		return known, nil
+	}
+	body, err := e.store.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
+	if err != nil {
+		return jig.EntityType{}, err
+	}
+	t, err := spec.LoadEntityType(v.Name, body)
+	if err != nil {
+		return t, jig.Errorf(jig.CodeInvalidInput, "the entity type %s: %w", v.Name, err)
+	}
+	e.known[v] = t
+	return t, nil
+}
+
+func entityOptions(db *store.DB) entities.Options {
+	types := &entityTypes{store: db, known: map[jig.DocumentVersion]jig.EntityType{}}
+	return entities.Options{Store: db, Types: types.of, Check: spec.CheckContent}
+}
+
+// extractor fills entities as the worker's own does.
+type extractor struct {
+	entities entities.Options
+	engine   *extract.Engine
+}
+
+func newExtractor(o entities.Options) extractor {
+	check := newSchemas()
+	return extractor{entities: o, engine: extract.NewEngine(spec.LoadEntityType, extract.Checks{
+		Field:  spec.CheckField,
+		Schema: func(schema, value json.RawMessage) error { return check.Validate(schema, value) },
+	})}
+}
+
+// Begin says what a call of a tool that fills entities runs.
+func (x extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error) {
+	if tool == entities.ExtractAllTool {
+		return jig.Extraction{}, x.entities.CheckExtractAll(ctx, inv, input)
+	}
+	begun, err := x.entities.Extraction(ctx, inv, input)
+	if err != nil {
+		return jig.Extraction{}, err
+	}
+	raw, err := extract.InputOf(begun.Type, extract.Begin{
+		Entity: begun.Entity, Fields: begun.Fields, Mode: extract.Mode(begun.Mode), Input: begun.Input, Tasks: begun.Tasks, Sources: begun.Sources,
+	})
+	return jig.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
+}
+
+// Advance works out the next move.
+func (x extractor) Advance(
+	ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.Facts, at jig.Situation,
+) (jig.Move, error) {
+	if version == "" {
+		return extract.AdvanceBatch(ctx, state, facts, at)
+	}
+	move, err := x.engine.Advance(ctx, version, body, state, facts, at)
+	if err != nil || move.Entity == nil || len(move.Entity.Fields) == 0 {
+		return move, err
+	}
+	t, err := spec.LoadEntityType("the entity type", body)
+	if err != nil {
+		return move, err
+	}
+	move.Entity.Relations = entities.Links(t, move.Entity.Fields)
+	return move, nil
+}
+
+// contracts reads execution specs as the tools they are, and runs compositions.
+type contracts struct {
+	*compose.Engine
+	thin *thin.Engine
+}
+
+// Contract reads an execution spec as the tool it is.
+func (c contracts) Contract(document string, body []byte) (jig.Tool, error) {
+	if tool, ok, err := c.thin.Contract(document, body); ok || err != nil {
+		return tool, err
+	}
+	return c.Engine.Contract(document, body)
+}
+
+// records are what the bench's thin tool creates. It works from no other entity and belongs to no bundle, so the other methods of
+// the interface are not there to be called.
+type records struct {
+	thin.Records
+	store    *store.DB
+	entities entities.Options
+}
+
+// Made says that no entity is shared: each call makes one of its own.
+func (r records) Made(ctx context.Context, tenant, key string) (jig.Entity, bool, error) {
+	return r.store.EntityByKey(ctx, tenant, key)
+}
+
+// Create makes the entity of a call, once.
+func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation) (jig.Entity, bool, []string, error) {
+	n, missing, err := r.entities.New(ctx, inv, entities.Draft{Type: c.Type, Title: c.Title, Content: c.Content, Relations: c.Relations})
+	if err != nil || len(missing) > 0 {
+		return jig.Entity{}, false, missing, err
+	}
+	n.Key, n.SessionID, n.Call = c.Key, c.SessionID, c.Call
+	e, created, err := r.store.CreateEntity(ctx, n)
+	return e, created, nil, err
+}
+
+// starter starts the extractions of thin tools. Its client is that of the worker, set before the worker polls.
+type starter struct{ client *client.Client }
+
+// Start begins a session for a call of entities.extract.
+func (s *starter) Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) error {
+	_, err := s.client.StartCall(ctx, workflows.CallInput{
+		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Principal: inv.Principal, Parent: inv.SessionID,
+	}, session)
+	return err
+}
+
+// filler is who entities are filled for.
+func filler() jig.Principal { return jig.Principal{ID: "bench", Permissions: []string{"*"}} }
+
+// pageType is the entity type of P3 and P11, of so many tasks that compute; the first seven are those of the figures.
+const pageType = "page"
+
+const sevenTasks = `kind: entity_type
+name: page
+fields:
+  - {name: path, type: text, required: true}
+  - {name: host, type: text, task: host}
+  - {name: owner, type: text, task: owner}
+  - {name: short, type: text, task: short}
+  - {name: depth, type: number, integer: true, task: depth}
+  - {name: public, type: boolean, task: public}
+  - {name: label, type: text, task: label}
+  - {name: risk, type: enum, options: [low, high], task: risk}
+tasks:
+  - {id: host, compute: "entity.content.path.split('/')[0]"}
+  - {id: owner, compute: "entity.content.path.split('/')[1]"}
+  - {id: short, compute: "entity.content.path.split('/')[2]"}
+  - {id: depth, compute: "size(entity.content.path.split('/'))"}
+  - {id: public, depends_on: [host], compute: "tasks.host == 'github.com'"}
+  - {id: label, depends_on: [owner, short], compute: "tasks.owner + ' ' + tasks.short"}
+  - {id: risk, depends_on: [public, depth], compute: "tasks.public && tasks.depth < 4 ? 'low' : 'high'"}
+`
+
+const oneTask = `kind: entity_type
+name: page
+fields:
+  - {name: path, type: text, required: true}
+  - {name: host, type: text, task: host}
+tasks:
+  - {id: host, compute: "entity.content.path.split('/')[0]"}
+`
+
+// graphDocument is the type with a graph of so many tasks, 90 of a thousand one after another: each adds up what two before it
+// gave, and the last one what is left.
+func graphDocument(tasks int) string {
+	var b strings.Builder
+	b.WriteString("kind: entity_type\nname: page\nfields:\n  - {name: path, type: text, required: true}\n")
+	fmt.Fprintf(&b, "  - {name: total, type: number, task: t%d}\ntasks:\n", tasks-1)
+	var last []string
+	for i := range tasks - 1 {
+		if i >= tasks-21 {
+			last = append(last, fmt.Sprintf("t%d", i))
+		}
+		if i < 20 {
+			fmt.Fprintf(&b, "  - {id: t%d, compute: \"%d\"}\n", i, i)
+			continue
+		}
+		x, y := i-11-i*7%9, i-20
+		fmt.Fprintf(&b, "  - {id: t%d, depends_on: [t%d, t%d], compute: \"(tasks.t%d + tasks.t%d) %% 1000003\"}\n", i, x, y, x, y)
+	}
+	fmt.Fprintf(&b, "  - {id: t%d, depends_on: [%s], compute: tasks.%s}\n", tasks-1, strings.Join(last, ", "), strings.Join(last, " + tasks."))
+	return b.String()
+}
+
+// fillTenant makes a tenant with the entity type and some entities of it, and returns their ids.
+func (b *bench) fillTenant(ctx context.Context, tenant, document string, n int) ([]string, error) {
+	t, err := spec.LoadEntityType(pageType, []byte(document))
+	if err != nil {
+		return nil, fmt.Errorf("the entity type: %w", err)
+	}
+	if err := b.engine.store.PutDocument(ctx, tenant, activities.DocumentEntityType, t.Name, t.Version, []byte(document)); err != nil {
+		return nil, fmt.Errorf("register the entity type: %w", err)
+	}
+	ids := make([]string, n)
+	err = atOnce(ctx, n, 4, func(ctx context.Context, i int) error {
+		e, _, err := b.engine.store.CreateEntity(ctx, jig.NewEntity{Entity: jig.Entity{
+			Tenant: tenant, Type: t.Name, TypeVersion: t.Version, Title: fmt.Sprintf("page %d", i),
+			Content: fmt.Appendf(nil, `{"path":"github.com/owner%d/page%d"}`, i%17, i),
+		}})
+		ids[i] = e.ID
+		return err
+	})
+	return ids, err
+}
