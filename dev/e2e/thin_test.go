@@ -1,0 +1,435 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/workflows"
+)
+
+// thinTypes are the entity types that the thin tools of these tests work with.
+var thinTypes = map[string]string{
+	"engagement.yaml": "kind: entity_type\nname: engagement\nfields:\n  - {name: client, type: text, required: true}\n",
+	"pilot.yaml":      "kind: entity_type\nname: pilot\nfields:\n  - {name: client, type: text}\n",
+	"review.yaml": "kind: entity_type\nname: review\n" + strings.Replace(sevenTasks, "fields:\n",
+		"fields:\n  - {name: stage, type: enum, options: [new, old], default: new}\n  - {name: pilot, type: relation, target: pilot}\n", 1),
+}
+
+const thinReview = `kind: thin_tool
+name: review.start
+description: Starts the review of a module for an engagement.
+input_schema:
+  type: object
+  required: [path]
+  properties:
+    path: {type: string}
+    engagement_id: {type: string}
+    pilot_id: {type: string}
+    related_id: {type: string}
+    workspace: {type: string}
+    key: {type: string}
+    stage: {type: string}
+entities:
+  - name: engagement
+    id: "${input.?engagement_id.orValue('')}"
+    type: engagement
+    optional: true
+    workspace: "${input.?workspace.orValue('')}"
+    connected: {types: [pilot], depth: 2, at_least: 1}
+requires:
+  - check: "entities.engagement == null || entities.engagement.connected.all(c, c.title != 'closed')"
+    code: pilot_closed
+    message: "open a pilot of ${entities.engagement.title} first"
+  - check: "entities.engagement == null || entities.engagement.content.client != 'nobody'"
+    code: workspace_violation
+creates:
+  type: review
+  title: "Review of ${input.path}"
+  key: "${input.?key.orValue('')}"
+  fields: {path: "${input.path}", stage: "${input.?stage.orValue(null)}", pilot: "${input.?pilot_id.orValue(null)}"}
+  relations: {engagement: ["${entities.?engagement.?id.orValue('')}"], about: ["${input.?related_id.orValue('')}"]}
+  workspaces: ["${input.?workspace.orValue('')}"]
+starts: {input: {asked_by: "${principal.id}"}}
+`
+
+// firm is a tenant with a thin tool.
+type firm struct{ registry }
+
+func newFirm(t *testing.T, env ...string) firm {
+	t.Helper()
+	o := newOffice(t, env...)
+	f := firm{o.registry(sevenTasks)}
+	f.kind = "review"
+	var files []map[string]string
+	for name, body := range thinTypes {
+		files = append(files, map[string]string{"path": name, "body": body})
+	}
+	f.put(append(files, map[string]string{"path": "review.start.yaml", "body": thinReview})...)
+	return f
+}
+
+// put registers documents.
+func (f firm) put(files ...map[string]string) {
+	f.t.Helper()
+	result := f.trigger("catalog.put", map[string]any{"documents": files})
+	require.Equal(f.t, jig.CallWaiting, result.Status, "%+v", result.Result)
+	f.trusting(result.SessionID)
+	done, err := f.WaitCall(f.t.Context(), f.tenant, result.SessionID)
+	require.NoError(f.t, err)
+	require.Equal(f.t, jig.CallSucceeded, done.Status, "%+v", done.Result)
+}
+
+// record makes an entity of a type.
+func (f firm) record(kind, title string, content map[string]any, change ...func(*jig.NewEntity)) string {
+	f.t.Helper()
+	if content == nil {
+		content = map[string]any{}
+	}
+	raw, err := json.Marshal(content)
+	require.NoError(f.t, err)
+	n := jig.NewEntity{Entity: jig.Entity{Tenant: f.tenant, Type: kind, Title: title, Content: raw}}
+	for _, c := range change {
+		c(&n)
+	}
+	e, _, err := f.db.CreateEntity(f.t.Context(), n)
+	require.NoError(f.t, err)
+	return e.ID
+}
+
+var entityPermissions = []string{"entities.*.read", "entities.*.write"}
+
+// call calls a tool with permissions over entities, under a session of its own unless one is given.
+func (f firm) call(tool, id string, input map[string]any, permissions ...string) workflows.CallResult {
+	f.t.Helper()
+	in := callInput(tool, input)
+	in.Tenant, in.Principal.Permissions = f.tenant, permissions
+	result, err := f.Trigger(f.t.Context(), in, id)
+	require.NoError(f.t, err)
+	return result
+}
+
+// begun is what a thin tool that acted gave back.
+func (f firm) begun(result workflows.CallResult) jig.ThinResult {
+	f.t.Helper()
+	require.Equal(f.t, jig.CallSucceeded, result.Status, "%+v", result.Result)
+	var out jig.ThinResult
+	require.NoError(f.t, json.Unmarshal(result.Result.Data, &out))
+	return out
+}
+
+func (f firm) review(id string, input map[string]any) jig.ThinResult {
+	f.t.Helper()
+	return f.begun(f.call("review.start", id, input, entityPermissions...))
+}
+
+// reviews are the entities that thin tools created so far.
+func (f firm) reviews() int64 {
+	f.t.Helper()
+	counts, err := f.db.EntityCounts(f.t.Context(), f.tenant)
+	require.NoError(f.t, err)
+	for _, c := range counts {
+		if c.Type == "review" {
+			return c.Count
+		}
+	}
+	return 0
+}
+
+const module = "github.com/jig-run/jig"
+
+func TestThinToolActs(t *testing.T) {
+	t.Parallel()
+	f := newFirm(t, "JIG_ENTITY_URL=https://jig.example/{tenant}/{entity_id}?session={session_id}")
+	pilot := f.record("pilot", "a pilot", nil)
+	engagement := f.record("engagement", "Acme", map[string]any{"client": "acme"}, func(n *jig.NewEntity) {
+		n.Relations, n.Workspaces = map[string][]string{"has": {pilot}}, []string{"west"}
+	})
+	result := f.call("review.start", "first", map[string]any{"path": module, "engagement_id": engagement, "workspace": "west", "pilot_id": pilot},
+		entityPermissions...)
+	out := f.begun(result)
+	require.True(t, out.Created)
+	require.Equal(t, jig.ChildSessionID("first", "1.1"), out.SessionID)
+	require.Equal(t, "https://jig.example/"+f.tenant+"/"+out.EntityID+"?session="+out.SessionID, out.URL)
+	require.Equal(t, "created review "+out.EntityID+"; its fields fill in session "+out.SessionID, result.Result.Summary)
+
+	e, err := f.db.Entity(t.Context(), f.tenant, out.EntityID)
+	require.NoError(t, err)
+	require.Equal(t, []any{"Review of " + module, "review", out.SessionID, "1.1"}, []any{e.Title, e.Type, e.SessionID, e.Call})
+	_, now := f.filled(out.SessionID, e)
+	require.JSONEq(t, fmt.Sprintf(`{"path":%q,"stage":"new","pilot":%q,"host":"github.com","owner":"jig-run","short":"jig","depth":3,"public":true,
+		"label":"jig-run jig","risk":"low"}`, module, pilot), string(now.Content))
+	near, err := f.db.Connected(t.Context(), f.tenant, out.EntityID, 1, "")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{engagement, pilot}, near)
+	in, err := f.db.InWorkspace(t.Context(), f.tenant, "west", []string{out.EntityID})
+	require.NoError(t, err)
+	require.Len(t, in, 1)
+	child, err := f.db.Session(t.Context(), f.tenant, out.SessionID)
+	require.NoError(t, err)
+	require.Equal(t, []any{"first", 1, "tester"}, []any{child.ParentID, child.Depth, child.Principal.ID})
+	described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), out.SessionID, "")
+	require.NoError(t, err)
+	require.Equal(t, workflows.CallWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
+
+	// The same session again is the same call.
+	require.Equal(t, out, f.review("first", map[string]any{"path": module}))
+	require.EqualValues(t, 1, f.reviews())
+}
+
+func TestThinToolsKey(t *testing.T) {
+	t.Parallel()
+	f := newFirm(t)
+	input := map[string]any{"path": module, "key": "one"}
+	first, other := f.review("", input), f.review("", map[string]any{"path": module})
+	require.Equal(t, "/entities/"+first.EntityID, first.URL)
+	require.NotEqual(t, first.EntityID, other.EntityID)
+	again := f.review("", input)
+	require.Equal(t, []any{first.EntityID, first.SessionID, false}, []any{again.EntityID, again.SessionID, again.Created})
+
+	// At the same time, one is created and nobody is refused.
+	const many = 8
+	var calls sync.WaitGroup
+	all := make([]jig.ThinResult, many)
+	for i := range many {
+		calls.Go(func() { all[i] = f.review("", map[string]any{"path": module, "key": "two"}) })
+	}
+	calls.Wait()
+	created := 0
+	for _, one := range all {
+		require.Equal(t, []string{all[0].EntityID, all[0].SessionID}, []string{one.EntityID, one.SessionID})
+		if one.Created {
+			created++
+		}
+	}
+	require.Equal(t, 1, created)
+	require.EqualValues(t, 3, f.reviews())
+
+	// What was deleted does not hold its key.
+	require.NoError(t, f.db.DeleteEntity(t.Context(), f.tenant, first.EntityID, 0))
+	anew := f.review("", input)
+	require.True(t, anew.Created)
+	require.NotEqual(t, first.EntityID, anew.EntityID)
+	require.Equal(t, anew.EntityID, f.review("", input).EntityID)
+}
+
+func TestThinToolRejects(t *testing.T) {
+	t.Parallel()
+	f := newFirm(t)
+	relate := func(id string) func(*jig.NewEntity) {
+		return func(n *jig.NewEntity) { n.Relations = map[string][]string{"has": {id}} }
+	}
+	pilot, closed := f.record("pilot", "a pilot", nil), f.record("pilot", "closed", nil)
+	alone := f.record("engagement", "alone", map[string]any{"client": "a"})
+	good := f.record("engagement", "Acme", map[string]any{"client": "a"}, relate(pilot))
+	shut := f.record("engagement", "Shut", map[string]any{"client": "a"}, relate(closed))
+	nobody := f.record("engagement", "Nobody", map[string]any{"client": "nobody"}, relate(pilot))
+	engaged := func(id string) map[string]any { return map[string]any{"path": module, "engagement_id": id} }
+	with := func(id, name string, v any) map[string]any {
+		in := engaged(id)
+		in[name] = v
+		return in
+	}
+	for name, c := range map[string]struct {
+		input       map[string]any
+		permissions []string
+		code        jig.Code
+		reason      string
+		field       string
+	}{
+		"no such entity":    {engaged("ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id"},
+		"another type":      {engaged(pilot), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id"},
+		"not to be read":    {engaged(good), []string{"entities.review.write", "entities.review.read"}, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id"},
+		"no permission":     {map[string]any{"path": module}, nil, jig.CodeNotFound, "", "creates.type"},
+		"read alone":        {engaged(good), []string{"entities.*.read"}, jig.CodeNotPermitted, "", ""},
+		"another workspace": {with(good, "workspace", "east"), entityPermissions, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, "/workspace"},
+		"too few":           {engaged(alone), entityPermissions, jig.CodeConflict, jig.ReasonInsufficientGraph, "/engagement_id"},
+		"the pilots unseen": {engaged(good), []string{"entities.engagement.read", "entities.review.write", "entities.review.read"},
+			jig.CodeConflict, jig.ReasonInsufficientGraph, "/engagement_id"},
+		"the author's own":       {engaged(shut), entityPermissions, jig.CodeInvalidInput, "pilot_closed", "requires[0]"},
+		"one of the five":        {engaged(nobody), entityPermissions, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, "requires[1]"},
+		"a value that fits not":  {with(good, "stage", "worn"), entityPermissions, jig.CodeInvalidInput, "", "creates.fields.stage"},
+		"a relation to nowhere":  {with(good, "related_id", "ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations"},
+		"a field to nowhere":     {with(good, "pilot_id", "ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations"},
+		"a field of wrong type":  {with(good, "pilot_id", good), entityPermissions, jig.CodeInvalidInput, "", "creates.fields.pilot"},
+		"a key that is too long": {with(good, "key", strings.Repeat("k", 501)), entityPermissions, jig.CodeInvalidInput, "", "creates.key"},
+	} {
+		result := f.call("review.start", "", c.input, c.permissions...)
+		require.Equal(t, jig.CallFailed, result.Status, name)
+		e := result.Result.Error
+		require.Equal(t, []any{c.code, c.reason}, []any{e.Code, e.Reason}, "%s: %+v", name, e)
+		require.Contains(t, e.Field, c.field, "%s: %+v", name, e)
+		require.NotEmpty(t, e.Hint, name)
+	}
+	require.Zero(t, f.reviews())
+	result := f.call("review.start", "", engaged(shut), entityPermissions...)
+	require.Equal(t, "open a pilot of Shut first", result.Result.Error.Message)
+	in := callInput("review.start", map[string]any{"path": 7})
+	in.Tenant = f.tenant + "-other"
+	_, err := f.Trigger(t.Context(), in, "")
+	require.Equal(t, jig.CodeToolNotFound, jig.CodeOf(err), "another tenant does not have it")
+	in.Tenant = f.tenant
+	_, err = f.Trigger(t.Context(), in, "")
+	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+
+	// What comes along with a call is gated nowhere: it does not run.
+	_, err = f.StartCall(t.Context(), client.CallInput{
+		Tenant: f.tenant, Document: strings.Replace(thinReview, "review.start", "review.begin", 1), DocumentName: "t.yaml",
+		Input: json.RawMessage(`{"path":"x"}`), Principal: jig.Principal{ID: "tester", Permissions: entityPermissions},
+	}, "along")
+	require.NoError(t, err)
+	_, err = f.WaitCall(t.Context(), f.tenant, "along")
+	require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))
+	require.Zero(t, f.reviews())
+}
+
+// Ids of another tenant, in each argument that takes one: the caller is told what it is told of an id that is nobody's, and the
+// audit of its own tenant tells the two apart.
+func TestThinToolOfAnothersEntities(t *testing.T) {
+	t.Parallel()
+	f := newFirm(t)
+	other := firm{registry{office: office{desk: f.desk, tenant: f.tenant + "-other"}, db: f.db}}
+	theirs := map[string]string{
+		"engagement_id": other.record("engagement", "secret", map[string]any{"client": "x"}),
+		"pilot_id":      other.record("pilot", "secret", nil), "related_id": other.record("review", "secret", nil),
+	}
+	known := map[string]bool{}
+	for argument, id := range theirs {
+		known[id] = true
+		nobodys := jig.NewEntityID()
+		told := f.call("review.start", "", map[string]any{"path": module, argument: id}, entityPermissions...).Result
+		same := f.call("review.start", "", map[string]any{"path": module, argument: nobodys}, entityPermissions...).Result
+		require.Equal(t, jig.CodeNotFound, told.Error.Code, "%s: %+v", argument, told.Error)
+		seen, err := json.Marshal(told)
+		require.NoError(t, err)
+		expected, err := json.Marshal(same)
+		require.NoError(t, err)
+		require.JSONEq(t, strings.ReplaceAll(string(expected), nobodys, id), string(seen), argument)
+		require.NotContains(t, string(seen), "secret")
+	}
+	violations := 0
+	for _, row := range f.requireAudited(f.tenant) {
+		if row.Kind != jig.AuditViolation {
+			continue
+		}
+		violations++
+		require.True(t, known[row.Subject])
+		require.Equal(t, []string{jig.ReasonIDORViolation, "tester", "review.start", "1.1"}, []string{row.Reason, row.By, row.Tool, row.Call})
+	}
+	require.Equal(t, len(theirs), violations)
+	rows, err := f.db.AuditRows(t.Context(), other.tenant, 0, 100)
+	require.NoError(t, err)
+	require.Empty(t, rows, "nothing is written into the other's chain")
+	require.Zero(t, f.reviews())
+}
+
+func TestThinToolFromAgentsAndCompositions(t *testing.T) {
+	t.Parallel()
+	f := newFirm(t)
+	f.put(map[string]string{"path": "review.both.yaml", "body": `kind: composition
+name: review.both
+description: Starts two reviews.
+steps:
+  - {id: one, tool: review.start, input: {path: github.com/a/one}}
+  - {id: two, tool: review.start, input: {path: "github.com/a/two/${steps.one.data.entity_id}"}}
+output: {one: "${steps.one.data}", two: "${steps.two.data}"}
+`})
+	result := f.call("review.both", "both", map[string]any{}, entityPermissions...)
+	done, err := f.WaitCall(t.Context(), f.tenant, result.SessionID)
+	require.NoError(t, err)
+	require.Equal(t, jig.CallSucceeded, done.Status, "%+v", done.Result)
+	var both struct{ One, Two jig.ThinResult }
+	require.NoError(t, json.Unmarshal(done.Result.Data, &both))
+	require.Equal(t, jig.ChildSessionID("both", "1.1/two"), both.Two.SessionID)
+	f.filled(both.Two.SessionID, jig.Entity{ID: both.Two.EntityID})
+
+	document := agent("[review.start]", "    - when: pass == 1\n      calls:\n        - {tool: review.start, input: {path: github.com/a/three}}\n    - answer: \"${last[0].data.entity_id}\"\n")
+	started, err := f.Start(t.Context(), client.StartOptions{
+		Tenant: f.tenant, Document: document, DocumentName: "probe.md", Principal: jig.Principal{ID: "tester", Permissions: entityPermissions},
+	})
+	require.NoError(t, err)
+	view := f.finish(started.SessionID)
+	require.Equal(t, jig.StatusCompleted, view.Status, "%+v", view)
+	e, err := f.db.Entity(t.Context(), f.tenant, view.Answer)
+	require.NoError(t, err, "the agent was told its id")
+	require.Equal(t, jig.ChildSessionID(started.SessionID, "1.1"), e.SessionID)
+	f.filled(e.SessionID, e)
+}
+
+// A session that began before its bundle was removed still has the tool; the tool does nothing any more.
+func TestThinToolOfABundleThatIsGone(t *testing.T) {
+	t.Parallel()
+	f := newFirm(t)
+	body := []byte(strings.Replace(thinReview, "name: review.start\n", "name: review.kept\nbundle: reviews\napproval: always_ask\n", 1))
+	x, err := spec.LoadExecution("review.kept.yaml", body)
+	require.NoError(t, err)
+	by := jig.Invocation{Tenant: f.tenant, Principal: jig.Principal{ID: "operator"}}
+	manifest := jig.BundleManifest{Name: "reviews", Version: "1.0.0"}
+	_, err = f.db.InstallBundle(t.Context(), by, jig.BundleInstall{BundleManifest: manifest, Hash: "0123456789abcdef", Documents: []jig.StoredDocument{
+		{DocumentVersion: jig.DocumentVersion{Kind: "spec", Name: x.Name, Version: x.Version}, Body: body},
+	}})
+	require.NoError(t, err)
+	begin := func(id string) {
+		require.Equal(t, jig.CallWaiting, f.call("review.kept", id, map[string]any{"path": module}, entityPermissions...).Status)
+	}
+	begin("kept")
+	begin("gone")
+	f.trusting("kept")
+	done, err := f.WaitCall(t.Context(), f.tenant, "kept")
+	require.NoError(t, err)
+	require.True(t, f.begun(done).Created)
+
+	_, err = f.db.RemoveBundle(t.Context(), by, "reviews")
+	require.NoError(t, err)
+	f.trusting("gone")
+	done, err = f.WaitCall(t.Context(), f.tenant, "gone")
+	require.NoError(t, err)
+	require.Equal(t, jig.CallFailed, done.Status)
+	require.Equal(t, []any{jig.CodeNotPermitted, jig.ReasonBundleNotInstalled}, []any{done.Result.Error.Code, done.Result.Error.Reason})
+	require.EqualValues(t, 1, f.reviews())
+}
+
+// The worker is killed at random moments: each call has one entity and one extraction, which is done.
+func TestChaosKillWorkerInThinTools(t *testing.T) { //nolint:paralleltest // it kills the worker of all
+	kills, seed := chaos(t, 60, 12, 4)
+	random := rand.New(rand.NewPCG(uint64(seed), 7))
+	f := newFirm(t)
+	const each = 3
+	var sessions []string
+	for kill := range kills {
+		for n := range each {
+			id := fmt.Sprintf("thin-%d-%d-%s", kill, n, f.tenant)
+			in := client.CallInput{Tenant: f.tenant, Tool: "review.start", Principal: jig.Principal{ID: "tester", Permissions: entityPermissions}}
+			in.Input, _ = json.Marshal(map[string]any{"path": fmt.Sprintf("github.com/a/%d-%d", kill, n)}) //nolint:errcheck,errchkjson // a test's literal
+			_, err := f.StartCall(t.Context(), in, id)
+			require.NoError(t, err)
+			sessions = append(sessions, id)
+		}
+		eventually(t.Context(), time.Duration(random.IntN(400))*time.Millisecond, func() bool { return false })
+		f.kill()
+		f.start()
+	}
+	made := map[string]bool{}
+	for _, id := range sessions {
+		done, err := f.WaitCall(t.Context(), f.tenant, id)
+		require.NoError(t, err)
+		out := f.begun(done)
+		require.True(t, out.Created)
+		require.Equal(t, jig.ChildSessionID(id, "1.1"), out.SessionID)
+		require.False(t, made[out.EntityID])
+		made[out.EntityID] = true
+		_, now := f.filled(out.SessionID, jig.Entity{ID: out.EntityID})
+		require.Len(t, now.Provenance, 7)
+		require.Len(t, f.tasksTold(out.SessionID, jig.EventTaskCompleted), 8)
+	}
+	require.EqualValues(t, len(sessions), f.reviews())
+}
