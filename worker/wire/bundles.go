@@ -56,6 +56,31 @@ func (b *bundleNames) BundleNames(ctx context.Context, tenant string) ([]string,
 	return names, nil
 }
 
+// forget makes what a tenant has be read anew.
+func (b *bundleNames) forget(tenant string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.known, tenant)
+}
+
+// bundleStore keeps bundles. On the worker that changed what a tenant has, it holds at once.
+type bundleStore struct {
+	*store.DB
+	names *bundleNames
+}
+
+// InstallBundle makes a bundle a tenant's.
+func (s bundleStore) InstallBundle(ctx context.Context, by jig.Invocation, b jig.BundleInstall) (jig.BundleInstalled, error) {
+	defer s.names.forget(by.Tenant)
+	return s.DB.InstallBundle(ctx, by, b)
+}
+
+// RemoveBundle takes a bundle out of use.
+func (s bundleStore) RemoveBundle(ctx context.Context, by jig.Invocation, name string) (jig.Bundle, error) {
+	defer s.names.forget(by.Tenant)
+	return s.DB.RemoveBundle(ctx, by, name)
+}
+
 // Suggest is the hint for a tool that is not there.
 func (b *bundleNames) Suggest(name string, names []string) string {
 	return nearest.Hint(name, names, "see the catalogue for the tools there are")
@@ -70,7 +95,10 @@ func seen(all []jig.Tool, tenant string, installed []string) []jig.Tool {
 
 // bundleOptions are the settings of the tools that install bundles.
 func bundleOptions(kept documents, registry **tools.Registry) bundletools.Options {
-	return bundletools.Options{Store: kept.db, Known: kept.knownWith(registry), KindOf: storedKind, Check: checkDocument, TypeOf: typeOf(kept.db)}
+	return bundletools.Options{
+		Store: bundleStore{DB: kept.db, names: kept.bundles}, Known: kept.knownWith(registry), KindOf: storedKind, Check: checkDocument,
+		TypeOf: typeOf(kept.db),
+	}
 }
 
 // typeOf finds the entity type that a tenant's entities were last checked against: the current one, else, while the type is out
