@@ -268,6 +268,7 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var asked []string
+	cited := "ent_made_up"
 	server := modeltest.Func(t, func(r modeltest.Request) modeltest.Reply {
 		mu.Lock()
 		defer mu.Unlock()
@@ -275,8 +276,11 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 		if len(asked) == 1 {
 			return modeltest.Text("All is well with these modules.")
 		}
-		return modeltest.Text(`{"summary": "All is well.", "claims": [
-			{"text": "All is well.", "source_entity_ids": ["ent_made_up"]}, {"text": "Really.", "source_entity_ids": []}]}`)
+		if len(asked) == 2 {
+			return modeltest.Text(`{"summary": "All is well.", "claims": [
+				{"text": "All is well.", "source_entity_ids": ["ent_made_up"]}, {"text": "Really.", "source_entity_ids": []}]}`)
+		}
+		return modeltest.Text(`{"summary": "As before.", "claims": [{"text": "As before.", "source_entity_ids": ["` + cited + `"]}]}`)
 	})
 	s := newStudy(t, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL())
 	s.module("example.com/a", "v1.0.0")
@@ -302,6 +306,21 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 	require.Equal(t, "citations_not_passed", refused.Error.Reason)
 	require.Contains(t, refused.Error.Message, "ent_made_up")
 	require.NoFileExists(t, filepath.Join(s.dir, "out", "review.md"))
+
+	// The first review is connected with what the second one says, by the module that both have; it is no module for that.
+	mu.Lock()
+	cited = made.EntityID
+	mu.Unlock()
+	again := s.begin(map[string]any{"model": "openai/gpt-test"})
+	out, now = s.filled(again.SessionID, again.EntityID)
+	require.Contains(t, out.Tasks["citations"].Error.Message, "no module of this review: "+made.EntityID)
+	mu.Lock()
+	cited = now.Modules[0]
+	mu.Unlock()
+	out, now = s.filled(s.trigger("entities.extract", map[string]any{"id": again.EntityID}).SessionID, again.EntityID)
+	require.Empty(t, failures(out))
+	require.Equal(t, now.Modules, now.Citations[0].SourceEntityIDs)
+	require.Contains(t, now.Report, "Method: written by openai/gpt-test")
 }
 
 // A worker that dies in the middle costs time and nothing else.
