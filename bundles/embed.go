@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-//go:embed dependency-review examples
+//go:embed consulting dependency-review examples
 var files embed.FS
 
 // Document is a document of a bundle, with its kind, name and version; its path begins with the bundle's name.
