@@ -1,0 +1,342 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/workflows"
+)
+
+// dagRun is an extraction of a random graph.
+type dagRun struct {
+	registry
+	dag
+	outside *outside
+	path    string
+	entity  jig.Entity
+	session string
+}
+
+// dags are an office where graphs are extracted.
+type dags struct {
+	office
+	db      *store.DB
+	outside *outside
+}
+
+func newDAGs(t *testing.T) dags {
+	t.Helper()
+	o := newOffice(t)
+	db, err := store.Open(t.Context(), shared.stack.DatabaseURL(), store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	return dags{office: o, db: db, outside: newOutside(t)}
+}
+
+// prepare registers a graph and makes an entity of it.
+func (d dags) prepare(g dag) *dagRun {
+	d.t.Helper()
+	d.install(g.name+".yaml", g.document(), d.trusting)
+	run := &dagRun{registry: registry{office: d.office, db: d.db, kind: g.name}, dag: g, outside: d.outside, path: "/" + g.name}
+	d.outside.mu.Lock()
+	d.outside.graphs[run.path] = g
+	d.outside.mu.Unlock()
+	run.entity = run.registry.entity(map[string]any{"url": d.outside.URL + run.path})
+	return run
+}
+
+// begin begins to fill the entity, and waits for nothing.
+func (r *dagRun) begin() {
+	r.t.Helper()
+	in := callInput("entities.extract", map[string]any{"id": r.entity.ID, "input": map[string]any{"seed": dagSeed}})
+	in.Tenant, in.Principal.Permissions = r.tenant, []string{"entities.*.read", "entities.*.write"}
+	started, err := r.StartCall(r.t.Context(), in, "")
+	require.NoError(r.t, err)
+	r.session = started.SessionID
+}
+
+// end waits for the end and holds all that can be seen of it against the model. It returns how the tasks ended.
+func (r *dagRun) end() extract.Counts {
+	r.t.Helper()
+	out, now := r.filled(r.session, r.entity)
+	want := r.model()
+	r.requireResult(out, now, want)
+	r.requireEffects(want)
+	r.requireOrder(want)
+	return out.Counts
+}
+
+// requireResult checks statuses, attempts, values and provenance.
+func (r *dagRun) requireResult(out extract.Result, now jig.Entity, want []dagEnd) {
+	r.t.Helper()
+	counts := extract.Counts{Total: len(r.tasks)}
+	values := map[string]int64{}
+	for i, t := range r.tasks {
+		got, end := out.Tasks[t.id], want[i]
+		require.Equal(r.t, end.status, got.Status, "%s %s: %+v", r.name, t.id, got)
+		require.Equal(r.t, end.attempts, got.Attempts, "%s %s", r.name, t.id)
+		switch end.status { //nolint:exhaustive // a model knows no others
+		case extract.TaskSkipped:
+			counts.Skipped++
+			require.Contains(r.t, end.because, got.Because, "%s %s", r.name, t.id)
+		case extract.TaskFailed:
+			counts.Failed++
+			require.NotNil(r.t, got.Error, "%s %s", r.name, t.id)
+		default:
+			counts.Completed++
+			if t.field {
+				values[t.id] = end.value
+				r.requireProvenance(now.Provenance[t.id], t, end)
+			} else {
+				require.JSONEq(r.t, fmt.Sprint(end.value), string(got.Value), "%s %s", r.name, t.id)
+			}
+		}
+	}
+	require.Equal(r.t, counts, out.Counts, r.name)
+	require.Len(r.t, out.Tasks, len(r.tasks))
+	require.Len(r.t, now.Provenance, len(values), "%s: what has no value has no provenance", r.name)
+	stored, err := numbers(now.Content)
+	require.NoError(r.t, err)
+	require.Equal(r.t, values, stored, r.name)
+}
+
+func (r *dagRun) requireProvenance(p jig.Provenance, t dagTask, end dagEnd) {
+	r.t.Helper()
+	require.Equal(r.t, t.id, p.Task, r.name)
+	require.Equal(r.t, end.attempts, p.Attempt, "%s %s", r.name, t.id)
+	require.Len(r.t, p.InputHash, 64, "%s %s", r.name, t.id)
+	call := ""
+	if t.calls {
+		call = jig.IdempotencyKey(r.session, callOf(t.id, end.attempts))
+	}
+	require.Equal(r.t, call, p.Call, "%s %s", r.name, t.id)
+}
+
+func callOf(task string, attempt int) string {
+	if attempt > 1 {
+		return fmt.Sprintf("1.1/%s~%d", task, attempt)
+	}
+	return "1.1/" + task
+}
+
+// requireEffects checks that each attempt had its effect once, with the right number, and after those of what it waits for.
+func (r *dagRun) requireEffects(want []dagEnd) {
+	r.t.Helper()
+	effects := r.outside.of(r.path)
+	place := map[dagEffect]int{}
+	for i, e := range effects {
+		place[e] = i
+	}
+	require.Len(r.t, place, len(effects))
+	effect := func(i, attempt int) dagEffect {
+		return dagEffect{
+			task: fmt.Sprintf("%s %d", r.tasks[i].id, want[i].given),
+			key:  jig.IdempotencyKey(r.session, callOf(r.tasks[i].id, attempt)),
+		}
+	}
+	above, total := r.ancestors(), 0
+	for i, t := range r.tasks {
+		total += want[i].attempts
+		for attempt := 1; attempt <= want[i].attempts; attempt++ {
+			at, ok := place[effect(i, attempt)]
+			require.True(r.t, ok, "%s %s: attempt %d had no effect", r.name, t.id, attempt)
+			for k, is := range above[i] {
+				if is && want[k].attempts > 0 {
+					require.Less(r.t, place[effect(k, want[k].attempts)], at, "%s: the effect of %s came before that of %s", r.name, t.id, r.tasks[k].id)
+				}
+			}
+		}
+	}
+	require.Len(r.t, effects, total, "%s: nothing else had an effect", r.name)
+}
+
+// log are all events of the session, as they are stored.
+func (r *dagRun) log() []jig.Event {
+	r.t.Helper()
+	var all []jig.Event
+	for after := int64(0); ; after = all[len(all)-1].Seq {
+		page, err := r.db.Events(r.t.Context(), r.tenant, r.session, after, 0)
+		require.NoError(r.t, err)
+		if len(page) == 0 {
+			require.NotEmpty(r.t, all)
+			return all
+		}
+		all = append(all, page...)
+	}
+}
+
+// largeMove is how many events of tasks a move may have that left something to the next one: it works out 200 things at most.
+const largeMove = 100
+
+// requireOrder checks the log: each task starts and ends once, starts when all that it depends on has a value, and starts then,
+// unless as many are under way as may be.
+func (r *dagRun) requireOrder(want []dagEnd) {
+	r.t.Helper()
+	number, started, ended, valued := map[string]int{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
+	for i, t := range r.tasks {
+		number[t.id] = i
+	}
+	together := 0
+	for _, e := range r.log() {
+		if e.Type == jig.EventToolStarted || e.Type == jig.EventToolCompleted {
+			// No move writes these: whatever the moves before could start, they have.
+			if together < largeMove {
+				r.requireNoneWaits(started, ended)
+			}
+			together = 0
+		}
+		if !strings.HasPrefix(string(e.Type), "task.") {
+			continue
+		}
+		together++
+		var about extract.TaskEvent
+		require.NoError(r.t, json.Unmarshal(e.Data, &about))
+		require.Equal(r.t, r.entity.ID, about.EntityID)
+		i := number[about.Task]
+		require.False(r.t, ended[i], "%s %s ends twice", r.name, about.Task)
+		if e.Type == jig.EventTaskStarted {
+			require.False(r.t, started[i], "%s %s starts twice", r.name, about.Task)
+			for _, d := range r.tasks[i].deps {
+				require.True(r.t, valued[d], "%s %s starts before %s has its value", r.name, about.Task, r.tasks[d].id)
+			}
+			started[i] = true
+			continue
+		}
+		ended[i], valued[i] = true, e.Type == jig.EventTaskCompleted
+		require.Equal(r.t, started[i], e.Type != jig.EventTaskSkipped, "%s %s", r.name, about.Task)
+		status := map[jig.EventType]extract.TaskStatus{
+			jig.EventTaskCompleted: extract.TaskCompleted, jig.EventTaskFailed: extract.TaskFailed, jig.EventTaskSkipped: extract.TaskSkipped,
+		}[e.Type]
+		require.Equal(r.t, want[i].status, status, "%s %s", r.name, about.Task)
+	}
+	require.Len(r.t, ended, len(r.tasks), r.name)
+}
+
+// requireNoneWaits checks that no task waits that could be under way.
+func (r *dagRun) requireNoneWaits(started, ended map[int]bool) {
+	r.t.Helper()
+	open := 0
+	for i := range started {
+		if !ended[i] {
+			open++
+		}
+	}
+	require.LessOrEqual(r.t, open, r.parallel, r.name)
+	if open == r.parallel || len(started) == 0 {
+		return
+	}
+	for i, t := range r.tasks {
+		ready := !started[i] && !ended[i]
+		for _, d := range t.deps {
+			ready = ready && ended[d]
+		}
+		require.False(r.t, ready, "%s %s could start and does not", r.name, t.id)
+	}
+}
+
+// killAmid kills the worker a moment after so many further effects, of which there will be so many in all, and starts another.
+func (d dags) killAmid(effects, all int, later time.Duration) {
+	d.t.Helper()
+	until := min(d.outside.total()+effects, all)
+	require.True(d.t, eventually(d.t.Context(), patience, func() bool { return d.outside.total() >= until }), "no further effects come")
+	eventually(d.t.Context(), later, func() bool { return false })
+	d.kill()
+	d.start()
+}
+
+// together is how many extractions share a round of kills.
+const together = 6
+
+// TestChaosDAG extracts random graphs, several at once, and kills the worker at random moments: each task runs once, after what
+// it depends on and as soon as that is there, is skipped when it must be and not otherwise, and all values are those of the model.
+func TestChaosDAG(t *testing.T) { //nolint:paralleltest // it kills the worker of all
+	runs, seed := chaos(t, 100, 6, 2)
+	random := rand.New(rand.NewPCG(uint64(seed), 6))
+	d := newDAGs(t)
+	var seen extract.Counts
+	effects := 0
+	for first := 0; first < runs; first += together {
+		var round []*dagRun
+		for n := first; n < min(first+together, runs); n++ {
+			round = append(round, d.prepare(randomDAG(random, fmt.Sprintf("dag%d", n), 5+random.IntN(116), 60)))
+		}
+		for _, run := range round {
+			run.begin()
+			for _, end := range run.model() {
+				effects += end.attempts
+			}
+		}
+		for range 2 + random.IntN(3) {
+			d.killAmid(1+random.IntN(40), effects, time.Duration(random.IntN(120))*time.Millisecond)
+		}
+		for _, run := range round {
+			counts := run.end()
+			run.requireSmall(workflows.FrameWorkflowID(run.session, "1.1"))
+			seen.Total, seen.Completed = seen.Total+counts.Total, seen.Completed+counts.Completed
+			seen.Failed, seen.Skipped = seen.Failed+counts.Failed, seen.Skipped+counts.Skipped
+		}
+	}
+	repeated := d.outside.again()
+	t.Logf("%d graphs: %+v; %d calls had been killed between their effect and its record", runs, seen, repeated)
+	require.Positive(t, seen.Completed)
+	if runs >= together {
+		require.Positive(t, repeated, "no kill fell between an effect and its record")
+		require.Positive(t, seen.Failed)
+		require.Positive(t, seen.Skipped)
+	}
+}
+
+// TestDAGOfAThousandTasks extracts the largest graph that an entity type may have, some hundred calls among its tasks.
+func TestDAGOfAThousandTasks(t *testing.T) {
+	t.Parallel()
+	d := newDAGs(t)
+	g := randomDAG(rand.New(rand.NewPCG(1, 7)), "thousand", 1000, 10)
+	for i := range g.tasks { // it is about the size: hardly anything is left out
+		one := &g.tasks[i]
+		one.before, one.after, one.broken, one.conflict, one.unless = 0, 0, false, false, 0
+		one.refused, one.field = 0, i%3 == 0
+	}
+	g.parallel = 50
+	run := d.prepare(g)
+	run.begin()
+	require.Equal(t, extract.Counts{Total: 1000, Completed: 1000}, run.end())
+	for _, id := range []string{run.session, workflows.FrameWorkflowID(run.session, "1.1")} {
+		b := run.requireSmall(id)
+		t.Logf("%s: %d runs, at most %d events and %d KB", id, b.runs, b.events, b.bytes>>10)
+	}
+}
+
+// TestDAGIsNoRowOfLayers holds one branch back until the other one is through: whoever waited for a whole layer would wait for ever.
+func TestDAGIsNoRowOfLayers(t *testing.T) {
+	t.Parallel()
+	d := newDAGs(t)
+	g := dag{name: "branches", parallel: 5}
+	for i, deps := range [][]int{{}, {}, {1}, {2}, {3}, {0, 4}} {
+		g.tasks = append(g.tasks, dagTask{id: fmt.Sprintf("t%d", i), deps: deps, number: int64(i), calls: i != 3, attempts: 1, field: true})
+	}
+	let := make(chan struct{})
+	d.outside.hold["/branches t0"] = let
+	d.outside.arrived = func(_, task string) {
+		if task == "t4" {
+			close(let)
+		}
+	}
+	run := d.prepare(g)
+	run.begin()
+	require.Equal(t, extract.Counts{Total: 6, Completed: 6}, run.end())
+	order := []string{}
+	for _, e := range run.outside.of(run.path) {
+		task, _, _ := strings.Cut(e.task, " ")
+		order = append(order, task)
+	}
+	require.Equal(t, []string{"t1", "t2", "t4", "t0", "t5"}, order)
+}

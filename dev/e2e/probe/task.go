@@ -1,0 +1,46 @@
+package probe
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// taskTools are effects of tasks, which succeed or fail as the receiver says.
+func taskTools() []tools.Tool {
+	return []tools.Tool{
+		tools.New(draft("test.task", "Changes something outside under a key, and fails when the receiver says so. For tests alone.", true), task),
+	}
+}
+
+type taskIn struct {
+	URL    string `json:"url" jsonschema:"the receiver"`
+	Task   string `json:"task" jsonschema:"tells tasks apart"`
+	N      int64  `json:"n" jsonschema:"a number"`
+	Before int    `json:"before,omitempty" jsonschema:"milliseconds to wait before the effect"`
+	After  int    `json:"after,omitempty" jsonschema:"milliseconds to wait after the effect"`
+}
+
+type taskOut struct {
+	Value int64 `json:"value"`
+}
+
+// TaskValue is what test.task makes of a number.
+func TaskValue(n int64) int64 { return (n*17 + 3) % 1_000_003 }
+
+// task posts its name and its number. A conflict ends its task, any other refusal is worth another call and no other attempt.
+func task(ctx context.Context, inv jig.Invocation, in taskIn) (taskOut, error) {
+	out, err := effect(ctx, inv, effectIn{URL: in.URL, Name: in.Task + " " + strconv.FormatInt(in.N, 10), Before: in.Before, After: in.After})
+	switch {
+	case err != nil:
+		return taskOut{}, err
+	case out.Status == http.StatusConflict:
+		return taskOut{}, jig.Errorf(jig.CodeConflict, "the receiver refuses it")
+	case out.Status >= http.StatusBadRequest:
+		return taskOut{}, jig.Errorf(jig.CodeInternal, "the receiver answered %d", out.Status)
+	}
+	return taskOut{Value: TaskValue(in.N)}, nil
+}
