@@ -94,7 +94,7 @@ tasks:
 
 // killTwice ends the worker as a power cut would, at two moments, and starts another.
 func (g registry) killTwice(within time.Duration, seed int64) {
-	random := rand.New(rand.NewPCG(uint64(seed), 3)) //nolint:gosec // a seed of any sign
+	random := rand.New(rand.NewPCG(uint64(seed), 3))
 	for range 2 {
 		<-time.After(time.Duration(random.Int64N(int64(within)))) // the moment of a power cut
 		g.kill()
