@@ -1,0 +1,165 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
+)
+
+const (
+	bundlesPage = "docs/bundles.md"
+	firstBundle = "Write your first bundle in ten minutes"
+)
+
+// pageFile is a file that the text before a document names.
+var pageFile = regexp.MustCompile("`(reading/[\\w.]+\\.yaml)`")
+
+// reader follows the page about bundles: the article that the page makes, and what the last commands said.
+type reader struct {
+	manual
+	article jig.ThinResult
+	// before is the version of the policies without the bundle's.
+	before string
+}
+
+// Every document on the page is written, every command on it is run to the letter, and says what the page shows.
+func TestBundlesPage(t *testing.T) {
+	t.Parallel()
+	stock, tenant := filepath.Dir(shared.cli), "reader-"+strings.ToLower(jig.NewSessionID()[20:])
+	r := &reader{manual: manual{office: office{tenant: tenant, desk: open(
+		t, "PATH="+stock+":/usr/local/bin:/usr/bin:/bin", "HOME="+t.TempDir(), "JIG_TENANT="+tenant, "NO_COLOR=1", "JIG_PERMISSIONS=*",
+	)}}}
+	r.before = r.rulings()
+	steps, ran := r.steps(), 0
+	for _, f := range fences(t, bundlesPage) {
+		if f.section != firstBundle {
+			require.Equal(t, "yaml", f.language, "nothing else on the page is run")
+			_, problems := spec.Load("tenant.yaml", []byte(f.body))
+			require.Empty(t, problems)
+			continue
+		}
+		switch f.language {
+		case "yaml":
+			names := pageFile.FindAllStringSubmatch(f.before, -1)
+			require.NotEmpty(t, names, "the text before a document names its file:\n%s", f.body)
+			r.put(names[len(names)-1][1], f.body)
+		case "text":
+			r.shows(f)
+		case "sh":
+			require.Less(t, ran, len(steps), "the page has commands that this test has no step for:\n%s", f.body)
+			require.Contains(t, f.body, steps[ran].about, "the steps of the test follow the page")
+			r.follow(f.body, steps[ran].code)
+			if steps[ran].then != nil {
+				steps[ran].then()
+			}
+			ran++
+		default:
+			require.Fail(t, "a block of this language is not run", f.language)
+		}
+	}
+	require.Equal(t, len(steps), ran, "the page has lost commands that this test has steps for")
+}
+
+// pageStep is a block of commands: a word of it, how it ends, and what holds then.
+type pageStep struct {
+	about string
+	code  int
+	then  func()
+}
+
+func (r *reader) steps() []pageStep {
+	return []pageStep{
+		{"jig validate reading", 0, nil},
+		{"jig bundle install", 0, r.forbids},
+		{"jig trigger article.add", 0, r.adds},
+		{"jig watch", 0, func() { r.hears("tasks", "minutes") }},
+		{"entities.get", 0, func() { r.hears("1") }},
+		{"secrets.md", 4, nil},
+		{"name: pages", 0, nil},
+		{"mode=retry", 0, func() { require.Equal(r.t, "1", r.field("pages")) }},
+		{"string(tasks.words)", 1, func() {
+			r.hears("article.minutes", "its type is text, it was number")
+			require.Equal(r.t, "1", r.field("minutes"))
+		}},
+		{"jig bundle remove", 0, r.isGone},
+	}
+}
+
+// follow runs commands as they stand, with the ids of what the page has made.
+func (r *reader) follow(commands string, code int) {
+	r.t.Helper()
+	about := strings.NewReplacer("ses_…", r.article.SessionID, "ent_…", r.article.EntityID).Replace(commands)
+	require.NotContains(r.t, about, "…")
+	r.said = r.command("bash", "-c", "set -e\n"+about)
+	r.t.Logf("%s%s%s", about, r.said.out, r.said.err)
+	require.Equal(r.t, code, r.said.code, "%s\n%s%s", about, r.said.out, r.said.err)
+}
+
+// hears checks the words that the last commands said.
+func (r *reader) hears(words ...string) {
+	r.t.Helper()
+	for _, word := range words {
+		require.Contains(r.t, r.said.out+r.said.err, word)
+	}
+}
+
+// rulings is the version of the policies that rule on a call now.
+func (r *reader) rulings() string {
+	r.t.Helper()
+	id := r.written("a.md")()
+	version := r.waiting(id).Pending[0].PolicyVersion
+	r.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerDeny})
+	return version
+}
+
+// forbids waits until the bundle's policy rules, which it does within a second.
+func (r *reader) forbids() {
+	r.t.Helper()
+	require.True(r.t, eventually(r.t.Context(), patience, func() bool { return r.rulings() != r.before }))
+}
+
+// adds takes the article that was made, and finds that the same path gives it again.
+func (r *reader) adds() {
+	r.t.Helper()
+	require.NoError(r.t, json.Unmarshal([]byte(r.said.out), &r.article), r.said.out)
+	require.True(r.t, r.article.Created)
+	again := r.trigger("article.add", map[string]any{"path": "notes/coffee.md"})
+	require.Equal(r.t, jig.CallSucceeded, again.Status, "%+v", again.Result)
+	var same jig.ThinResult
+	require.NoError(r.t, json.Unmarshal(again.Result.Data, &same))
+	require.Equal(r.t, r.article.EntityID, same.EntityID)
+	require.False(r.t, same.Created)
+}
+
+// field is a field of the article.
+func (r *reader) field(name string) string {
+	r.t.Helper()
+	got := r.trigger("entities.get", map[string]any{"id": r.article.EntityID, "field": name})
+	require.Equal(r.t, jig.CallSucceeded, got.Status, "%+v", got.Result)
+	var data struct {
+		Value json.RawMessage `json:"value"`
+	}
+	require.NoError(r.t, json.Unmarshal(got.Result.Data, &data))
+	return string(data.Value)
+}
+
+// isGone checks that nothing of the bundle is there, and that the article is back when it is.
+func (r *reader) isGone() {
+	r.t.Helper()
+	r.hears("1.1.0", "article.add", "reading-rules")
+	gone := r.jig("trigger", "article.add", "--input", "path=notes/coffee.md")
+	require.Equal(r.t, 1, gone.code)
+	require.Contains(r.t, gone.err, "there is no tool")
+	require.NotContains(r.t, r.jig("catalog").out, "article")
+	r.command("bash", "-c", "sed -i 's/minutes, type: text/minutes, type: number, integer: true/; s/string(tasks.words)/tasks.words/' reading/article.yaml")
+	again := r.jig("bundle", "install", "reading", "--yes")
+	require.Zero(r.t, again.code, again.out+again.err)
+	require.Equal(r.t, "1", r.field("minutes"))
+}

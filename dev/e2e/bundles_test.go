@@ -1,0 +1,464 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/workflows"
+)
+
+// shelfBundle is a bundle with a document of every kind. Everything that it brings has "zq" in its name and in its words, so that
+// whatever has leaked is seen.
+func shelfBundle() map[string]string {
+	return map[string]string{
+		"bundle.yaml": "kind: bundle\nname: zqshelf\nversion: 1.0.0\ntitle: The zqshelf\ndescription: Books of the zqshelf and what is done with them.\n",
+		"types/zqbook.yaml": `kind: entity_type
+name: zqbook
+title: Zqbook
+description: A book of the zqshelf.
+fields:
+  - {name: zqname, type: text, required: true}
+  - {name: zqsize, type: number, integer: true, task: zqcount}
+  - {name: zqmark, type: text, task: zqstamped}
+tasks:
+  - {id: zqcount, compute: "size(entity.content.zqname)"}
+  - {id: zqstamped, tool: zqshelf.stamp, input: {value: "${entity.content.zqname}"}, value: result.value}
+`,
+		"zqshelf.add.yaml": `kind: thin_tool
+name: zqshelf.add
+description: Puts a book on the zqshelf and starts to fill its fields. Use it for each new book of the zqshelf.
+input_schema:
+  type: object
+  required: [zqname]
+  properties: {zqname: {type: string, description: What the book is called.}}
+bundle: zqshelf
+creates: {type: zqbook, title: "${input.zqname}", fields: {zqname: "${input.zqname}"}}
+starts: {}
+`,
+		"zqshelf.tidy.yaml": `kind: composition
+name: zqshelf.tidy
+description: Stamps what it is given twice, so that the zqshelf is in order again. Use it after many books were moved.
+input_schema:
+  type: object
+  required: [value]
+  properties: {value: {type: string, description: What is stamped.}}
+steps:
+  - {id: one, tool: zqshelf.stamp, input: {value: "${input.value}"}}
+  - {id: two, tool: zqshelf.stamp, input: {value: "${steps.one.data.value}!"}}
+output: {value: "${steps.two.data.value}"}
+`,
+		"zqshelf.blurb.yaml": `kind: prompt
+name: zqshelf.blurb
+description: Writes some words for the back of a book of the zqshelf. Use it when a book has none of its own.
+input_schema:
+  type: object
+  required: [title]
+  properties: {title: {type: string, description: The title of the book.}}
+mode: skill
+skill: zqstyle
+model: anthropic/claude-sonnet-4-5
+prompt: "Write about ${input.title}."
+`,
+		"skills/zqstyle/SKILL.md": "---\nname: zqstyle\ndescription: How words for the zqshelf are written, for whoever writes them.\n---\nBe short on the zqshelf.\n",
+		"zqcareful.yaml": `kind: policy
+name: zqcareful
+rules:
+  - {name: zqnothing, when: "tool.name == 'test.echo' && call.input.value == 'forbidden'", verdict: deny, reason: the zqshelf forbids it}
+`,
+		"zqlibrarian.md": `---
+name: zqlibrarian
+description: Looks after the zqshelf.
+model: script/zqlibrarian
+tools: ["*"]
+script:
+  rules:
+    - when: pass == 1
+      calls: [{tool: zqshelf.stamp, input: {value: zq}}]
+    - answer: "the zqshelf is in order"
+---
+Keep the zqshelf in order.
+`,
+	}
+}
+
+// folder writes a bundle below the working directory.
+func (d *desk) folder(name string, files map[string]string) string {
+	d.t.Helper()
+	for file, body := range files {
+		d.put(filepath.Join(name, file), body)
+	}
+	return name
+}
+
+// bundleFiles are a bundle's documents as the tool that installs it takes them.
+func bundleFiles(files map[string]string) map[string]any {
+	list := make([]map[string]string, 0, len(files))
+	for path, body := range files {
+		list = append(list, map[string]string{"path": path, "body": body})
+	}
+	return map[string]any{"files": list}
+}
+
+// approved makes a call that asks, approves it, and returns its end.
+func (o office) approved(tool string, input any) workflows.CallResult {
+	o.t.Helper()
+	result := o.trigger(tool, input)
+	if result.Status != jig.CallWaiting {
+		return result
+	}
+	require.Equal(o.t, jig.DecisionAccepted, o.decided(result.SessionID, jig.Decision{By: "operator", Answer: jig.AnswerApprove}).Outcome)
+	done, err := o.WaitCall(o.t.Context(), o.tenant, result.SessionID)
+	require.NoError(o.t, err)
+	return done
+}
+
+// at runs the command line for the office's tenant.
+func (o office) at(args ...string) said {
+	o.t.Helper()
+	return o.jig(append(args, "--tenant", o.tenant)...)
+}
+
+// stranger is a tenant that wants to know what another one has.
+type stranger struct {
+	office
+	// theirs and nobodys are the ids of another tenant's things, and ids of the same kind that nobody has.
+	theirs, nobodys map[string]string
+}
+
+// varies is what differs between two answers to the same question.
+var varies = regexp.MustCompile(`(ses|art|ent)_[a-z0-9]{20,}|\d{4}-\d\d-\d\d[ T][\d:.]+Z?|[\d.]+ ?m?s\b`)
+
+// asks runs a command of which each %s is a name, once with one that another tenant has and once with one that nobody has: the
+// answers are the same.
+func (s stranger) asks(theirs, nobodys string, args ...string) {
+	s.t.Helper()
+	require.Len(s.t, nobodys, len(theirs))
+	answer := func(name string) said {
+		named := make([]string, len(args))
+		for i, arg := range args {
+			named[i] = strings.ReplaceAll(arg, "%s", name)
+		}
+		out := s.at(named...)
+		clean := func(text string) string { return varies.ReplaceAllString(strings.ReplaceAll(text, name, "NAME"), "~") }
+		return said{out: clean(out.out), err: clean(out.err), code: out.code}
+	}
+	about := fmt.Sprintf("jig %s with %s", strings.Join(args, " "), theirs)
+	got := answer(theirs)
+	require.Equal(s.t, answer(nobodys), got, about)
+	require.NotContains(s.t, got.out+got.err, "zq", about)
+	s.t.Logf("%s: exit %d\n%s%s", about, got.code, got.out, got.err)
+}
+
+// lists runs commands that list what there is: nothing of the bundle is in it.
+func (s stranger) lists(commands ...[]string) {
+	s.t.Helper()
+	for _, args := range commands {
+		out := s.at(args...)
+		require.NotContains(s.t, out.out+out.err, "zq", "%v", args)
+		require.LessOrEqual(s.t, out.code, 1, "%v: %s", args, out.err)
+	}
+}
+
+// seesNothing tries every command and every read.
+func (s stranger) seesNothing() {
+	s.t.Helper()
+	s.lists(
+		[]string{"catalog"}, []string{"catalog", "--output", "json"}, []string{"catalog", "export"}, []string{"bundle", "list"},
+		[]string{"approvals"}, []string{"grant", "list", "--all"}, []string{"schedule", "list"},
+		[]string{"trigger", "entities.listTypes", "--output", "json"}, []string{"trigger", "entities.stats", "--output", "json"},
+		[]string{"trigger", "entities.search", "--input", "query=Momo", "--output", "json"},
+	)
+	for _, tool := range []string{"zqshelf.stamp", "zqshelf.glance", "zqshelf.press", "zqshelf.add", "zqshelf.tidy", "zqshelf.blurb"} {
+		nobodys := "xy" + tool[2:len(tool)-1] + "y"
+		s.asks(tool, nobodys, "trigger", "%s", "--input", "value=a", "--output", "json")
+		s.asks(tool, nobodys, "explain", "%s")
+		s.asks(tool, nobodys, "run", "%s", "--input", "value=a", "--detach")
+		s.asks(tool, nobodys, "grant", "create", "--tool", "%s", "--yes", "--output", "json")
+		s.put("calls.yaml", "kind: composition\nname: mine.calls\ndescription: Calls a tool.\nsteps:\n  - {id: a, tool: "+tool+"}\n")
+		s.put("calls-nobodys.yaml", "kind: composition\nname: mine.calls\ndescription: Calls a tool.\nsteps:\n  - {id: a, tool: "+nobodys+"}\n")
+		s.sameOf(tool, nobodys, []string{"validate", "calls.yaml"}, []string{"validate", "calls-nobodys.yaml"})
+		s.sameOf(tool, nobodys, []string{"run", "calls.yaml"}, []string{"run", "calls-nobodys.yaml"})
+		s.sameOf(tool, nobodys, []string{"catalog", "add", "calls.yaml", "--yes"}, []string{"catalog", "add", "calls-nobodys.yaml", "--yes"})
+	}
+	s.asks("zqlibrarian", "xylibrarian", "run", "%s", "--detach")
+	s.asks("zqlibrarian", "xylibrarian", "explain", "%s")
+	s.asks("zqlibrarian", "xylibrarian", "trigger", "agent.run", "--input", `{"agent":"%s","task":"tidy"}`, "--output", "json")
+	s.asks("zqstyle", "xystyle", "explain", "%s")
+	s.asks("zqstyle", "xystyle", "trigger", "prompt.skill", "--input", `{"skill":"%s","prompt":"x","model":"anthropic/claude-sonnet-4-5"}`, "--output", "json")
+	s.asks("zqcareful", "xycareful", "explain", "%s")
+	s.asks("zqshelf", "xyshelf", "bundle", "show", "%s")
+	s.asks("zqshelf", "xyshelf", "bundle", "remove", "%s", "--yes", "--output", "json")
+	s.asks("zqbook", "xybook", "trigger", "entities.listTypes", "--input", "type=%s", "--output", "json")
+	s.asks("zqbook", "xybook", "trigger", "entities.filter", "--input", "type=%s", "--output", "json")
+	s.asks("zqbook", "xybook", "trigger", "entities.create", "--input", `{"type":"%s","content":{"zname":"a"}}`, "--yes", "--output", "json")
+	echoed := s.trigger("test.echo", map[string]any{"value": "forbidden"})
+	require.Equal(s.t, jig.CallSucceeded, echoed.Status, "the bundle's policy is not theirs")
+	s.seesNoIDs()
+}
+
+// sameOf holds the answers to two commands against each other, of which the second is about a name that nobody has.
+func (s stranger) sameOf(theirs, nobodys string, one, other []string) {
+	s.t.Helper()
+	clean := func(o said, name string) said {
+		words := strings.NewReplacer(name, "NAME", "calls-nobodys.yaml", "calls.yaml")
+		return said{out: varies.ReplaceAllString(words.Replace(o.out), "~"), err: varies.ReplaceAllString(words.Replace(o.err), "~"), code: o.code}
+	}
+	got := clean(s.at(one...), theirs)
+	require.Equal(s.t, clean(s.at(other...), nobodys), got, "%v", one)
+	require.NotContains(s.t, got.out+got.err, "zq", "%v", one)
+}
+
+// seesNoIDs asks about the ids of another tenant's things.
+func (s stranger) seesNoIDs() {
+	s.t.Helper()
+	for kind, theirs := range s.theirs {
+		nobodys := s.nobodys[kind]
+		switch kind {
+		case "session":
+			for _, args := range [][]string{
+				{"status", "%s"}, {"events", "%s"}, {"watch", "%s"}, {"show", "%s", "1.1"}, {"message", "%s", "hello"},
+				{"approvals", "--session", "%s"}, {"status", "%s", "--output", "json"},
+			} {
+				s.asks(theirs, nobodys, args...)
+			}
+		case "entity":
+			for _, args := range [][]string{
+				{"trigger", "entities.get", "--input", "id=%s", "--output", "json"},
+				{"trigger", "entities.extract", "--input", "id=%s", "--output", "json"},
+				{"status", "%s"}, {"watch", "%s"},
+			} {
+				s.asks(theirs, nobodys, args...)
+			}
+		case "artifact":
+			s.asks(theirs, nobodys, "trigger", "artifact.read", "--input", "id=%s", "--output", "json")
+		}
+	}
+	if s.theirs == nil { // what it did itself stays in its audit
+		return
+	}
+	audit := s.at("audit", "list", "--output", "json")
+	for _, words := range []string{"zqshelf@", "entity_type/zq", "spec/zq", s.theirs["session"]} {
+		require.NotContains(s.t, audit.out, words)
+	}
+}
+
+// shelfOwner is a tenant with the bundle, with some of everything in it.
+func shelfOwner(t *testing.T) (o office, theirs map[string]string) {
+	t.Helper()
+	o = newOffice(t, "JIG_PERMISSIONS=*")
+	installed := o.at("bundle", "install", o.folder("zqshelf", shelfBundle()), "--yes", "--output", "json")
+	require.Zero(t, installed.code, installed.out+installed.err)
+	added := o.trigger("zqshelf.add", map[string]any{"zqname": "Momo"})
+	require.Equal(t, jig.CallSucceeded, added.Status, "%+v", added.Result)
+	var out jig.ThinResult
+	require.NoError(t, json.Unmarshal(added.Result.Data, &out))
+	_, err := o.WaitCall(t.Context(), o.tenant, out.SessionID)
+	require.NoError(t, err)
+	large := o.trigger("test.big", map[string]any{"name": "b", "bytes": 100_000})
+	require.Equal(t, jig.CallSucceeded, large.Status, "%+v", large.Result)
+	theirs = map[string]string{"session": out.SessionID, "entity": out.EntityID}
+	if len(large.Result.Artifacts) > 0 {
+		theirs["artifact"] = large.Result.Artifacts[0]
+	}
+	return o, theirs
+}
+
+func TestBundlesNeverLeak(t *testing.T) {
+	t.Parallel()
+	o, theirs := shelfOwner(t)
+	nobodys := map[string]string{"session": jig.NewSessionID(), "entity": jig.NewEntityID(), "artifact": jig.NewArtifactID()}
+
+	// The one who has it has all of it.
+	catalog := o.at("catalog")
+	for _, name := range []string{"zqshelf.stamp", "zqshelf.add", "zqshelf.tidy", "zqshelf.blurb", "zqlibrarian", "zqstyle"} {
+		require.Contains(t, catalog.out, name)
+	}
+	require.Contains(t, string(o.trigger("entities.listTypes", map[string]any{}).Result.Data), "zqbook")
+	require.Equal(t, jig.CallSucceeded, o.trigger("zqshelf.tidy", map[string]any{"value": "a"}).Status)
+	require.Equal(t, jig.CallSucceeded, o.trigger("zqshelf.glance", map[string]any{"value": "a"}).Status)
+	ran := o.at("run", "zqlibrarian", "--output", "json")
+	require.Contains(t, ran.out, "the zqshelf is in order", ran.err)
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		return o.trigger("test.echo", map[string]any{"value": "forbidden"}).Status == jig.CallDenied
+	}), "its policy holds")
+	pressed := o.trigger("zqshelf.press", map[string]any{"value": "a"})
+	require.Equal(t, jig.CallWaiting, pressed.Status)
+
+	other := stranger{office: office{desk: o.desk, tenant: o.tenant + "b"}, theirs: theirs, nobodys: nobodys}
+	other.seesNothing()
+
+	// What is removed is not there any more for the one who had it, and what waited does not run.
+	removed := o.approved("bundle.remove", map[string]any{"name": "zqshelf"})
+	require.Equal(t, jig.CallSucceeded, removed.Status, "%+v", removed.Result)
+	require.Contains(t, string(removed.Result.Data), `"entities":1`)
+	require.True(t, eventually(t.Context(), patience, func() bool { return !strings.Contains(o.at("catalog").out, "zq") }))
+	require.Equal(t, jig.DecisionAccepted, o.decided(pressed.SessionID, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Outcome)
+	over, err := o.WaitCall(t.Context(), o.tenant, pressed.SessionID)
+	require.NoError(t, err)
+	require.Equal(t, jig.CallFailed, over.Status)
+	require.Equal(t, jig.CodeToolNotFound, over.Result.Error.Code)
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		return o.trigger("test.echo", map[string]any{"value": "forbidden"}).Status == jig.CallSucceeded
+	}), "its policy holds no more")
+	was := stranger{office: o} // of its own sessions it knows, of course
+	was.seesNothing()
+
+	// Its entities are back when it is.
+	again := o.approved("bundle.install", bundleFiles(shelfBundle()))
+	require.Equal(t, jig.CallSucceeded, again.Status, "%+v", again.Result)
+	book := o.trigger("entities.get", map[string]any{"id": theirs["entity"]})
+	require.Equal(t, jig.CallSucceeded, book.Status, "%+v", book.Result)
+	require.Contains(t, string(book.Result.Data), "Momo")
+}
+
+func TestBundleUpgradeKeepsEntities(t *testing.T) {
+	t.Parallel()
+	o, theirs := shelfOwner(t)
+	upgrade := func(version, from, to string) workflows.CallResult {
+		files := shelfBundle()
+		files["bundle.yaml"] = strings.ReplaceAll(files["bundle.yaml"], "1.0.0", version)
+		require.Contains(t, files["types/zqbook.yaml"], from)
+		files["types/zqbook.yaml"] = strings.ReplaceAll(files["types/zqbook.yaml"], from, to)
+		return o.approved("bundle.install", bundleFiles(files))
+	}
+	refused := upgrade("2.0.0", "zqmark, type: text", "zqmark, type: url")
+	require.Equal(t, jig.CallFailed, refused.Status)
+	require.Equal(t, jig.CodeConflict, refused.Result.Error.Code)
+	require.Equal(t, "fields_changed", refused.Result.Error.Reason)
+	require.Contains(t, refused.Result.Error.Message, "zqbook.zqmark")
+
+	wider := upgrade("1.1.0", "fields:", "fields:\n  - {name: zqshade, type: text}")
+	require.Equal(t, jig.CallSucceeded, wider.Status, "%+v", wider.Result)
+	require.Contains(t, string(wider.Result.Data), `"before":"1.0.0"`)
+	require.Contains(t, string(o.trigger("entities.get", map[string]any{"id": theirs["entity"]}).Result.Data), "Momo")
+	lower := upgrade("1.0.1", "fields:", "fields:\n  - {name: zqshade, type: text}")
+	require.Equal(t, "bundle_downgrade", lower.Result.Error.Reason)
+
+	// What the tenant made its own is left alone until somebody says otherwise.
+	o.install("zqcareful.yaml", "kind: policy\nname: zqcareful\nrules: [{name: none, when: \"tool.name == 'zq.nothing'\", verdict: ask}]\n", o.trusting)
+	changed := o.at("bundle", "install", "zqshelf", "--yes")
+	require.Equal(t, 1, changed.code)
+	require.Contains(t, changed.err, "replace")
+	replaced := o.at("bundle", "install", "zqshelf", "--yes", "--replace")
+	require.Zero(t, replaced.code, replaced.err)
+	shown := o.at("bundle", "show", "zqshelf", "--output", "json")
+	require.Contains(t, shown.out, `"version":"1.0.0"`)
+}
+
+func TestBundleInstallIsWholeAndIdempotent(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, "JIG_PERMISSIONS=*")
+	files := shelfBundle()
+	files["zqshelf.tidy.yaml"] = strings.ReplaceAll(files["zqshelf.tidy.yaml"], "tool: zqshelf.stamp", "tool: zqshelf.stemp")
+	broken := o.approved("bundle.install", bundleFiles(files))
+	require.Equal(t, jig.CodeInvalidInput, broken.Result.Error.Code)
+	require.Contains(t, broken.Result.Error.Message, "zqshelf.stemp")
+	s := stranger{office: o}
+	s.lists([]string{"catalog"}, []string{"bundle", "list"}, []string{"trigger", "entities.listTypes"})
+
+	first := o.approved("bundle.install", bundleFiles(shelfBundle()))
+	require.Contains(t, string(first.Result.Data), `"changed":true`)
+	again := o.approved("bundle.install", bundleFiles(shelfBundle()))
+	require.Contains(t, string(again.Result.Data), `"changed":false`)
+	rows := 0
+	for line := range strings.Lines(o.at("audit", "list", "--output", "json").out) {
+		rows += strings.Count(line, `"bundle/zqshelf@`)
+	}
+	require.Equal(t, 1, rows)
+
+	// One that is too large to travel with the call is kept aside.
+	large := shelfBundle()
+	large["skills/zqstyle/most.md"] = strings.Repeat("Be short on the zqshelf.\n", 8_000)
+	large["skills/zqstyle/rest.md"] = strings.Repeat("Be kind on the zqshelf.\n", 8_000)
+	kept := o.at("bundle", "install", o.folder("large", large), "--yes")
+	require.Zero(t, kept.code, kept.out+kept.err)
+}
+
+// Whenever the worker is killed, all of a bundle is there or nothing of it, and the call that installs it ends well.
+func TestBundleInstallSurvivesKills(t *testing.T) {
+	t.Parallel()
+	times, seed := chaos(t, 20, 6, 3)
+	random := rand.New(rand.NewPCG(uint64(seed), 1))
+	o := newOffice(t, "JIG_PERMISSIONS=*")
+	db, err := store.Open(t.Context(), shared.stack.DatabaseURL(), store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	const documents = 60
+	bundle := func(n int) map[string]string {
+		files := map[string]string{"bundle.yaml": fmt.Sprintf("kind: bundle\nname: crowd\nversion: 1.%d.0\n", n)}
+		for i := range documents {
+			name := fmt.Sprintf("crowd%d", i)
+			files[name+".yaml"] = fmt.Sprintf("kind: entity_type\nname: %s\ndescription: One of many, as of %d.\nfields: [{name: a, type: text}]\n", name, n)
+		}
+		return files
+	}
+	for n := range times {
+		in := callInput("bundle.install", bundleFiles(bundle(n)))
+		in.Tenant = o.tenant
+		result, err := o.Trigger(t.Context(), in, "")
+		require.NoError(t, err)
+		o.trusting(result.SessionID)
+		wait := time.Duration(random.IntN(120)) * time.Millisecond
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-t.Context().Done():
+		}
+		o.kill()
+		o.requireWholeBundle(db, n, documents)
+		o.start()
+		done, err := o.WaitCall(t.Context(), o.tenant, result.SessionID)
+		require.NoError(t, err)
+		require.Equal(t, jig.CallSucceeded, done.Status, "%+v", done.Result)
+		require.Equal(t, n, o.requireWholeBundle(db, n, documents))
+	}
+}
+
+// requireWholeBundle checks that the current documents are those of one version of the bundle, and returns which; -1 for none.
+func (o office) requireWholeBundle(db *store.DB, latest, documents int) int {
+	o.t.Helper()
+	installed, err := db.Bundles(o.t.Context(), o.tenant)
+	require.NoError(o.t, err)
+	current, err := db.CurrentDocuments(o.t.Context(), o.tenant, "entity_type")
+	require.NoError(o.t, err)
+	if len(installed) == 0 {
+		require.Empty(o.t, current)
+		require.Zero(o.t, latest, "an upgrade takes nothing away")
+		return -1
+	}
+	require.Len(o.t, installed, 1)
+	require.ElementsMatch(o.t, installed[0].Documents, current)
+	require.Len(o.t, current, documents)
+	var n int
+	_, err = fmt.Sscanf(installed[0].Version, "1.%d.0", &n)
+	require.NoError(o.t, err)
+	require.GreaterOrEqual(o.t, n, latest-1)
+	return n
+}
+
+// What ships is there for the default tenant, of more than one worker at the same time.
+func TestShippedBundlesAreInstalled(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	listed := d.jig("bundle", "list")
+	require.Zero(t, listed.code, listed.err)
+	entries, err := os.ReadDir(filepath.Join("..", "..", "bundles"))
+	require.NoError(t, err)
+	for _, e := range entries {
+		if _, err := os.Stat(filepath.Join("..", "..", "bundles", e.Name(), "bundle.yaml")); err == nil {
+			require.Contains(t, listed.out, e.Name())
+		}
+	}
+	require.Contains(t, d.jig("bundle", "show", "dependency-review").out, "dependency-review")
+}

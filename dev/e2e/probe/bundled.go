@@ -1,0 +1,22 @@
+package probe
+
+import (
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools"
+)
+
+// Bundle is the bundle that some of the probes come with: no tenant without it sees them.
+const Bundle = "zqshelf"
+
+func bundledTools() []tools.Tool {
+	stamp := read("zqshelf.stamp", "Stamps a book of the shelf. For tests alone.")
+	glance := local("zqshelf.glance", "Looks at a book of the shelf, beside the workflow. For tests alone.")
+	press := draft("zqshelf.press", "Presses a flower in a book of the shelf. For tests alone.", true)
+	press.Permission = jig.PermissionWrite
+	var list []tools.Tool
+	for _, t := range []jig.Tool{stamp, glance, press} {
+		t.Bundle = Bundle
+		list = append(list, tools.New(t, echo))
+	}
+	return list
+}
