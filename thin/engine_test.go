@@ -255,7 +255,11 @@ func TestRunRejects(t *testing.T) {
 			if c.change != nil {
 				c.change(w)
 			}
+			began := time.Now()
 			result, _ := w.run(t, document, invocation(1), c.input)
+			if c.trespass != nil {
+				require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond, "the time does not tell whose an id is")
+			}
 			require.False(t, result.Success)
 			e := result.Error
 			require.Equal(t, []any{c.code, c.reason, c.at}, []any{e.Code, e.Reason, e.Field}, "%+v", e)
