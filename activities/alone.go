@@ -24,6 +24,10 @@ func (c *composition) beside(refs []CallRef) {
 	if c.callers.has(c.root) {
 		return
 	}
+	tryAlone(refs)
+}
+
+func tryAlone(refs []CallRef) {
 	for i := range refs {
 		if refs[i].Child == ChildExtraction {
 			refs[i].Local, refs[i].Timeout = true, aloneTimeout
@@ -31,7 +35,7 @@ func (c *composition) beside(refs []CallRef) {
 	}
 }
 
-// runAlone takes extractions that are steps of a batch to their end when nothing in them calls anything: then they need no workflow
+// runAlone takes extractions that are steps of a batch, or that a thin tool started, to their end when nothing in them calls anything: then they need no workflow
 // of their own. Of the others nothing but their beginning is stored, and they run as workflows from there.
 func (a *Activities) runAlone(ctx context.Context, ref SessionRef, calls []jig.Call) (map[string]Ran, error) {
 	var (
@@ -42,7 +46,7 @@ func (a *Activities) runAlone(ctx context.Context, ref SessionRef, calls []jig.C
 		done    = map[string]Ran{}
 	)
 	for _, call := range calls {
-		if call.Frame == "" || call.Status.Final() || !a.isExtraction(call.Tool) {
+		if call.Status.Final() || !a.isExtraction(call.Tool) {
 			continue
 		}
 		running.Go(func() {
@@ -69,9 +73,11 @@ func (a *Activities) alone(ctx context.Context, ref SessionRef, call jig.Call) (
 			return Ran{}, err
 		case out.Done:
 			return out.Ran, nil
-		case out.Wake.IsZero() || out.Wake.After(a.now()): // it calls something, or waits
+		case out.Wake.IsZero(): // it calls something
 			a.callers.put(jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.Frame})
 			return Ran{State: jig.CallExecuting, Paused: true}, nil // as one that a pause held back, it is run anew otherwise
+		case out.Wake.After(a.now()): // a pause holds it back
+			return Ran{State: call.Status, Paused: true}, nil
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/workflows"
 )
@@ -183,6 +184,31 @@ func TestExtractAllAsksWhetherItMay(t *testing.T) {
 		require.Equal(t, c.code, done.Result.Error.Code, "%s: %+v", name, done.Result.Error)
 		require.Empty(t, g.told(result.SessionID, jig.EventTaskStarted), name)
 	}
+}
+
+// The calls of a batch are those of its session: an agent that may not make them fills nothing.
+func TestExtractAllHoldsToTheToolsOfAnAgent(t *testing.T) {
+	t.Parallel()
+	g := newRegistry(t, sevenTasks)
+	e := g.entity(map[string]any{"path": "github.com/jig-run/jig"})
+	for tools, worked := range map[string]string{`["entities.extractAll"]`: "0", `["entities.extractAll", "entities.filter", "entities.extract"]`: "1"} {
+		started, err := g.Start(t.Context(), client.StartOptions{
+			Tenant: g.tenant, DocumentName: "probe.md", Principal: jig.Principal{ID: "tester", Permissions: []string{"entities.*.read", "entities.*.write"}},
+			Document: agent(tools, `    - when: pass == 1
+      calls: [{tool: entities.extractAll, input: {type: thing}}]
+    - answer: "${calls.filter(c, c.success).size()}"
+`),
+		})
+		require.NoError(t, err)
+		require.Equal(t, worked, g.finish(started.SessionID).Answer, tools)
+		if worked == "0" {
+			require.Empty(t, g.told(started.SessionID, jig.EventTaskStarted))
+			require.Contains(t, string(g.told(started.SessionID, jig.EventToolFailed)[0].Data), string(jig.CodeNotPermitted))
+		}
+	}
+	now, err := g.db.Entity(t.Context(), g.tenant, e.ID)
+	require.NoError(t, err)
+	require.Contains(t, string(now.Content), `"owner": "jig-run"`)
 }
 
 // A batch that is cancelled ends, with what waits in it.
