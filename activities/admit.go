@@ -58,14 +58,24 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 			return Admitted{}, temporalError(err)
 		}
 		if len(admission.Calls) <= in.Limit {
-			return a.admitted(ctx, jig.Window{Calls: open(admission.Calls), Approvals: byCall(admission.Approvals)})
+			return a.inHand(ctx, state.Session, jig.Window{Calls: open(admission.Calls), Approvals: byCall(admission.Approvals)})
 		}
 	}
 	window, err := a.store.Window(ctx, in.Tenant, in.SessionID, in.Pass, in.Limit)
 	if err != nil {
 		return Admitted{}, temporalError(err)
 	}
-	return a.admitted(ctx, window)
+	return a.inHand(ctx, state.Session, window)
+}
+
+// inHand is what a pass's workflow takes in hand. An extraction that a call started in the background is tried beside the session's
+// workflow first: one that calls nothing needs no other.
+func (a *Activities) inHand(ctx context.Context, session jig.Session, w jig.Window) (Admitted, error) {
+	admitted, err := a.admitted(ctx, w)
+	if session.ParentID != "" && session.Agent.Name == CallAgent {
+		tryAlone(admitted.Calls)
+	}
+	return admitted, err
 }
 
 func open(calls []jig.Call) []jig.Call {

@@ -3,11 +3,9 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -180,10 +178,36 @@ func TestThinToolActs(t *testing.T) {
 	described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), out.SessionID, "")
 	require.NoError(t, err)
 	require.Equal(t, workflows.CallWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
+	_, err = shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(out.SessionID, "1.1"), "")
+	require.Error(t, err, "what calls nothing needs no workflow of its own")
 
 	// The same session again is the same call.
 	require.Equal(t, out, f.review("first", map[string]any{"path": module}))
 	require.EqualValues(t, 1, f.reviews())
+}
+
+// An extraction whose tasks call tools goes on in a workflow of its own.
+func TestThinToolOfTasksThatCall(t *testing.T) {
+	t.Parallel()
+	f := newFirm(t)
+	f.put(map[string]string{"path": "note.yaml", "body": "kind: entity_type\nname: note\nfields:\n" +
+		"  - {name: text, type: text, required: true}\n  - {name: size, type: number, task: size}\n  - {name: echo, type: text, task: echo}\n" +
+		"  - {name: sent, type: text, task: sent}\ntasks:\n  - {id: size, compute: size(entity.content.text)}\n" +
+		"  - {id: echo, depends_on: [size], tool: test.echo, input: {value: \"n${tasks.size}\"}, value: result.value}\n" +
+		"  - {id: sent, depends_on: [echo], tool: test.write, input: {url: \"http://127.0.0.1:1\", name: x}, value: \"'sent'\"}\n"})
+	f.put(map[string]string{"path": "note.start.yaml", "body": "kind: thin_tool\nname: note.start\ndescription: Starts a note.\n" +
+		"input_schema: {type: object, required: [text], properties: {text: {type: string}}}\n" +
+		"creates: {type: note, fields: {text: \"${input.text}\"}}\nstarts: {}\n"})
+	out := f.begun(f.call("note.start", "", map[string]any{"text": "four"}, entityPermissions...))
+	require.Equal(t, "1.1/sent", f.waiting(out.SessionID).Pending[0].Call)
+	described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(out.SessionID, "1.1"), "")
+	require.NoError(t, err)
+	require.Equal(t, workflows.ExtractionWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
+	f.signal(out.SessionID, workflows.SignalDeny, map[string]string{"call": "1.1/sent", "by": "ana"})
+	filled, now := f.filled(out.SessionID, jig.Entity{ID: out.EntityID})
+	require.Equal(t, []int{2, 1}, []int{filled.Counts.Completed, filled.Counts.Failed})
+	require.JSONEq(t, `{"text":"four","size":4,"echo":"n4"}`, string(now.Content))
+	require.Len(t, f.tasksTold(out.SessionID, jig.EventTaskCompleted), 2)
 }
 
 func TestThinToolsKey(t *testing.T) {
@@ -253,8 +277,11 @@ func TestThinToolRejects(t *testing.T) {
 		"read alone":        {engaged(good), []string{"entities.*.read"}, jig.CodeNotPermitted, "", ""},
 		"another workspace": {with(good, "workspace", "east"), entityPermissions, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, "/workspace"},
 		"too few":           {engaged(alone), entityPermissions, jig.CodeConflict, jig.ReasonInsufficientGraph, "/engagement_id"},
-		"the pilots unseen": {engaged(good), []string{"entities.engagement.read", "entities.review.write", "entities.review.read"},
-			jig.CodeConflict, jig.ReasonInsufficientGraph, "/engagement_id"},
+		"the pilots unseen": {
+			engaged(good),
+			[]string{"entities.engagement.read", "entities.review.write", "entities.review.read"},
+			jig.CodeConflict, jig.ReasonInsufficientGraph, "/engagement_id",
+		},
 		"the author's own":       {engaged(shut), entityPermissions, jig.CodeInvalidInput, "pilot_closed", "requires[0]"},
 		"one of the five":        {engaged(nobody), entityPermissions, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, "requires[1]"},
 		"a value that fits not":  {with(good, "stage", "worn"), entityPermissions, jig.CodeInvalidInput, "", "creates.fields.stage"},
@@ -396,40 +423,4 @@ func TestThinToolOfABundleThatIsGone(t *testing.T) {
 	require.Equal(t, jig.CallFailed, done.Status)
 	require.Equal(t, []any{jig.CodeNotPermitted, jig.ReasonBundleNotInstalled}, []any{done.Result.Error.Code, done.Result.Error.Reason})
 	require.EqualValues(t, 1, f.reviews())
-}
-
-// The worker is killed at random moments: each call has one entity and one extraction, which is done.
-func TestChaosKillWorkerInThinTools(t *testing.T) { //nolint:paralleltest // it kills the worker of all
-	kills, seed := chaos(t, 60, 12, 4)
-	random := rand.New(rand.NewPCG(uint64(seed), 7))
-	f := newFirm(t)
-	const each = 3
-	var sessions []string
-	for kill := range kills {
-		for n := range each {
-			id := fmt.Sprintf("thin-%d-%d-%s", kill, n, f.tenant)
-			in := client.CallInput{Tenant: f.tenant, Tool: "review.start", Principal: jig.Principal{ID: "tester", Permissions: entityPermissions}}
-			in.Input, _ = json.Marshal(map[string]any{"path": fmt.Sprintf("github.com/a/%d-%d", kill, n)}) //nolint:errcheck,errchkjson // a test's literal
-			_, err := f.StartCall(t.Context(), in, id)
-			require.NoError(t, err)
-			sessions = append(sessions, id)
-		}
-		eventually(t.Context(), time.Duration(random.IntN(400))*time.Millisecond, func() bool { return false })
-		f.kill()
-		f.start()
-	}
-	made := map[string]bool{}
-	for _, id := range sessions {
-		done, err := f.WaitCall(t.Context(), f.tenant, id)
-		require.NoError(t, err)
-		out := f.begun(done)
-		require.True(t, out.Created)
-		require.Equal(t, jig.ChildSessionID(id, "1.1"), out.SessionID)
-		require.False(t, made[out.EntityID])
-		made[out.EntityID] = true
-		_, now := f.filled(out.SessionID, jig.Entity{ID: out.EntityID})
-		require.Len(t, now.Provenance, 7)
-		require.Len(t, f.tasksTold(out.SessionID, jig.EventTaskCompleted), 8)
-	}
-	require.EqualValues(t, len(sessions), f.reviews())
 }
