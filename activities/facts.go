@@ -1,0 +1,61 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// maxFacts bounds the results that one move reads.
+const maxFacts = 16 << 20
+
+// facts reads what a composition has done, for its interpreter.
+type facts struct {
+	store Store
+	ref   SessionRef
+	root  string
+	read  int64
+	// brief says of which tools' calls a large result is of no interest beyond its summary; of none when nil.
+	brief func(tool string) bool
+}
+
+// Calls returns the calls with these paths, with their whole results.
+func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepCall, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(paths))
+	for i, path := range paths {
+		ids[i] = f.root + "/" + path
+	}
+	_, calls, err := f.store.CallsOf(ctx, f.ref.Tenant, f.ref.SessionID, ids)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]jig.StepCall, len(calls))
+	for _, call := range calls {
+		if call.ResultArtifact != "" && (f.brief == nil || !f.brief(call.Tool)) {
+			whole, err := readArtifact(ctx, f.store, f.ref.Tenant, call.ResultArtifact, maxFacts-f.read)
+			if err != nil {
+				return nil, err
+			}
+			f.read += int64(len(whole))
+			call.Result = &jig.ToolResult{}
+			if err := json.Unmarshal(whole, call.Result); err != nil {
+				return nil, jig.Errorf(jig.CodeInternal, "reading the result of call %s: %w", call.ID, err)
+			}
+		}
+		found[strings.TrimPrefix(call.ID, f.root+"/")] = jig.StepCall{Status: call.Status, Result: call.Result}
+	}
+	return found, nil
+}
+
+// Values returns the values that were kept under these paths.
+func (f *facts) Values(ctx context.Context, paths []string) (map[string]json.RawMessage, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	return f.store.FrameValues(ctx, f.ref.Tenant, f.ref.SessionID, f.root, paths)
+}
