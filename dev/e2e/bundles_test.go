@@ -347,13 +347,16 @@ func TestBundleUpgradeKeepsEntities(t *testing.T) {
 
 	// What the tenant made its own is left alone until somebody says otherwise.
 	o.install("zqcareful.yaml", "kind: policy\nname: zqcareful\nrules: [{name: none, when: \"tool.name == 'zq.nothing'\", verdict: ask}]\n", o.trusting)
-	changed := o.at("bundle", "install", "zqshelf", "--yes")
+	next := shelfBundle()
+	next["bundle.yaml"] = strings.ReplaceAll(next["bundle.yaml"], "1.0.0", "1.2.0")
+	next["types/zqbook.yaml"] = strings.ReplaceAll(next["types/zqbook.yaml"], "fields:", "fields:\n  - {name: zqshade, type: text}")
+	changed := o.at("bundle", "install", o.folder("zqshelf", next), "--yes", "--output", "json")
 	require.Equal(t, 1, changed.code)
-	require.Contains(t, changed.err, "replace")
+	require.Contains(t, changed.out, "document_changed")
 	replaced := o.at("bundle", "install", "zqshelf", "--yes", "--replace")
 	require.Zero(t, replaced.code, replaced.err)
 	shown := o.at("bundle", "show", "zqshelf", "--output", "json")
-	require.Contains(t, shown.out, `"version":"1.0.0"`)
+	require.Contains(t, shown.out, `"version":"1.2.0"`)
 }
 
 func TestBundleInstallIsWholeAndIdempotent(t *testing.T) {
