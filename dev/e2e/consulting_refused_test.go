@@ -1,0 +1,216 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/model/modeltest"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Each reason for which no summary is begun, with nothing of another tenant in what is said.
+func TestConsultingRejects(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t)
+	record := func(tool string, input map[string]any) string {
+		result := p.result("consulting."+tool, input)
+		require.True(t, result.Success, "%+v", result.Error)
+		var made jig.ThinResult
+		require.NoError(t, json.Unmarshal(result.Data, &made))
+		return made.EntityID
+	}
+	engaged := func(name string) string {
+		return record("recordEngagement", map[string]any{"reference": name, "title": name, "client": name, "scope": "look", "workspace": "east"})
+	}
+	few, noPilot, noAssessment := engaged("few"), engaged("no-pilot"), engaged("no-assessment")
+	for i := range 3 {
+		for name, id := range map[string]string{"few": few, "no-assessment": noAssessment} {
+			if name != "few" || i == 0 {
+				record("recordPilot", map[string]any{"engagement_id": id, "reference": fmt.Sprint(i), "name": name, "metric": "x"})
+			}
+		}
+		for name, id := range map[string]string{"few": few, "no-pilot": noPilot} {
+			if name != "few" || i == 0 {
+				record("recordAssessment", map[string]any{"engagement_id": id, "reference": fmt.Sprint(i), "area": name, "score": 3, "findings": "x"})
+			}
+		}
+	}
+	harbour := p.engagements["sample-harbour"]
+	theirs, _, err := p.db.CreateEntity(t.Context(), jig.NewEntity{Entity: jig.Entity{
+		Tenant: p.tenant + "-other", Type: "engagement", Title: "secret", Content: json.RawMessage(`{"client":"secret","scope":"secret"}`),
+	}})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		input        map[string]any
+		code         jig.Code
+		reason, said string
+	}{
+		"nobody's":             {map[string]any{"engagement_id": jig.NewEntityID()}, jig.CodeNotFound, jig.ReasonEngagementNotFound, ""},
+		"another tenant's":     {map[string]any{"engagement_id": theirs.ID}, jig.CodeNotFound, jig.ReasonEngagementNotFound, ""},
+		"another workspace's":  {map[string]any{"engagement_id": harbour, "workspace": "east"}, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, ""},
+		"with too few records": {map[string]any{"engagement_id": few}, jig.CodeConflict, jig.ReasonInsufficientGraph, ""},
+		"without a pilot":      {map[string]any{"engagement_id": noPilot}, jig.CodeConflict, jig.ReasonInsufficientGraph, "consulting.recordPilot"},
+		"without assessments":  {map[string]any{"engagement_id": noAssessment}, jig.CodeConflict, jig.ReasonInsufficientGraph, "consulting.recordAssessment"},
+	} {
+		result := p.result(generate, c.input)
+		require.False(t, result.Success, name)
+		require.Equal(t, []any{c.code, c.reason}, []any{result.Error.Code, result.Error.Reason}, "%s: %+v", name, result.Error)
+		require.Contains(t, result.Error.Message, c.said, name)
+		require.NotContains(t, result.Error.Message, "secret", name)
+	}
+	var seen []string
+	for _, row := range p.requireAudited(p.tenant) {
+		if row.Kind == jig.AuditViolation {
+			require.Equal(t, []string{jig.ReasonIDORViolation, generate}, []string{row.Reason, row.Tool})
+			seen = append(seen, row.Subject)
+		}
+	}
+	require.Equal(t, []string{theirs.ID}, seen, "the tenant's own audit tells another tenant's id from nobody's")
+
+	// A call that waits while the bundle goes away.
+	p.install("ask.yaml", "kind: policy\nname: ask\nrules: [{name: all, when: \"tool.name == '"+generate+"'\", verdict: ask}]\n", p.trusting)
+	var waits workflows.CallResult
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		waits = p.trigger(generate, map[string]any{"engagement_id": harbour})
+		return waits.Status == jig.CallWaiting
+	}), "the policy holds within a second")
+	removed := p.jig("bundle", "remove", "consulting", "--yes", "--tenant", p.tenant)
+	require.Zero(t, removed.code, removed.out+removed.err)
+	p.trusting(waits.SessionID)
+	gone := p.end(waits.SessionID)
+	require.Equal(t, []any{jig.CodeNotPermitted, jig.ReasonBundleNotInstalled}, []any{gone.Error.Code, gone.Error.Reason})
+}
+
+// What a model claims is checked: an id that is not connected is named, and nothing is published.
+func TestConsultingRejectsAFabricatedSource(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked []string
+	answers := map[string]string{}
+	server := modeltest.Func(t, func(r modeltest.Request) modeltest.Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, r.Last().Text)
+		return modeltest.Text(answers["now"])
+	})
+	p := newPractice(t, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL())
+	harbour, northfield := p.engagements["sample-harbour"], p.engagements["sample-northfield"]
+	says := func(claims string) {
+		mu.Lock()
+		defer mu.Unlock()
+		answers["now"] = `{"headline": "All is well", "summary": "All is well.", "recommendations": [], "claims": [` + claims + `]}`
+	}
+	says(`{"text": "All is well.", "source_entity_ids": ["ent_made_up"]}, {"text": "Here, too.", "source_entity_ids": ["` + northfield + `"]},
+		{"text": "Really.", "source_entity_ids": []}, {"text": "Indeed.", "source_entity_ids": ["` + harbour + `"], "quote": "it is well"}`)
+	made := p.made(map[string]any{"engagement_id": harbour, "model": "openai/gpt-test"})
+	out, now := p.filled(made.SessionID, made.EntityID)
+	mu.Lock()
+	require.Len(t, asked, 1)
+	require.Contains(t, asked[0], "Reading of claim forms", "the model is given what is on record")
+	mu.Unlock()
+	require.Equal(t, "written by openai/gpt-test", now.Method)
+	require.Equal(t, 6, out.Counts.Completed, "%+v", out.Tasks)
+	problem := out.Tasks["citations"].Error
+	require.Equal(t, extract.ReasonCitations, problem.Reason)
+	var pointers []string
+	for _, v := range problem.Violations {
+		pointers = append(pointers, v.Pointer)
+	}
+	require.Equal(t, []string{"/0/source_entity_ids/0", "/1/source_entity_ids/0", "/2/source_entity_ids", "/3/quote"}, pointers)
+	require.Contains(t, problem.Message, `"ent_made_up" is not connected`)
+	require.Nil(t, now.Citations)
+	refused := p.result("consulting.publishExecutiveSummary", map[string]any{"id": made.EntityID})
+	require.Equal(t, "citations_not_passed", refused.Error.Reason)
+	require.Contains(t, refused.Error.Message, "ent_made_up")
+	require.NoDirExists(t, filepath.Join(p.dir, "summaries"))
+
+	// All of it anew has another text written.
+	says(`{"text": "All is well.", "source_entity_ids": ["` + harbour + `"]}`)
+	_, out, now = p.again(made.EntityID, "run")
+	require.Equal(t, 7, out.Counts.Completed, "%+v", out.Tasks)
+	require.Len(t, now.Citations, 1)
+
+	// Another summary of the same engagement is connected, and no record.
+	other := p.made(map[string]any{"engagement_id": harbour})
+	p.filled(other.SessionID, other.EntityID)
+	says(`{"text": "All is well.", "source_entity_ids": ["` + harbour + `", "` + other.EntityID + `"]}`)
+	p.again(made.EntityID, "run")
+	refused = p.result("consulting.publishExecutiveSummary", map[string]any{"id": made.EntityID})
+	require.Equal(t, "citations_not_passed", refused.Error.Reason)
+	require.Contains(t, refused.Error.Message, other.EntityID)
+	require.NoDirExists(t, filepath.Join(p.dir, "summaries"))
+}
+
+// What a model could not do is done by itself once it can.
+func TestConsultingRetriesWhatFailed(t *testing.T) {
+	t.Parallel()
+	var well atomic.Bool
+	var engagement atomic.Value
+	server := modeltest.Func(t, func(modeltest.Request) modeltest.Reply {
+		if !well.Load() {
+			return modeltest.Fail(401, "bad key")
+		}
+		return modeltest.Text(fmt.Sprintf(`{"headline": "Well", "summary": "Well.", "recommendations": ["Go on"],
+			"claims": [{"text": "Well.", "source_entity_ids": [%q]}]}`, engagement.Load()))
+	})
+	p := newPractice(t, "ANTHROPIC_API_KEY=key", "ANTHROPIC_BASE_URL="+server.URL)
+	engagement.Store(p.engagements["sample-harbour"])
+	made := p.made(map[string]any{"engagement_id": p.engagements["sample-harbour"], "model": "anthropic/claude-test"})
+	out, now := p.filled(made.SessionID, made.EntityID)
+	require.Equal(t, extract.TaskFailed, out.Tasks["narrative"].Status)
+	require.Equal(t, extract.TaskSkipped, out.Tasks["citations"].Status)
+	require.Equal(t, 5, out.Counts.Completed, "%+v", out.Tasks)
+	require.Equal(t, 3, now.Outcomes.Pilots, "what is on record is there")
+	early := p.result("consulting.publishExecutiveSummary", map[string]any{"id": made.EntityID})
+	require.Equal(t, "not_done", early.Error.Reason)
+	well.Store(true)
+	tasks, _, now := p.again(made.EntityID, "retry")
+	require.Equal(t, []string{"citations", "narrative"}, tasks)
+	require.Equal(t, "Well", now.Narrative.Headline)
+	require.Len(t, now.Citations, 1)
+}
+
+// A tenant without the bundle has none of it, whatever it asks.
+func TestConsultingIsTheTenantsOwn(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t)
+	made := p.made(map[string]any{"engagement_id": p.engagements["sample-harbour"]})
+	_, now := p.filled(made.SessionID, made.EntityID)
+	at := func(args ...string) said { return p.jig(append(args, "--tenant", p.tenant+"-b")...) }
+	for _, args := range [][]string{
+		{"catalog"},
+		{"catalog", "export"},
+		{"bundle", "list"},
+		{"trigger", "entities.listTypes", "--output", "json"},
+		{"trigger", "entities.search", "--input", "query=Harbour", "--output", "json"},
+	} {
+		listed := at(args...)
+		require.Zero(t, listed.code, "%v: %s", args, listed.err)
+		for _, word := range []string{"consulting", "executive", "engagement", "pilot", "assessment", "Harbour"} {
+			require.NotContains(t, strings.ToLower(listed.out), strings.ToLower(word), "%v", args)
+		}
+	}
+	for _, tool := range []string{generate, "consulting.loadSample", "consulting.recordPilot", "consulting.readRecords", "consulting.publishExecutiveSummary"} {
+		asked := at("trigger", tool, "--input", "id=x")
+		require.Equal(t, 1, asked.code, tool)
+		require.Contains(t, asked.err, "there is no tool \""+tool+"\"")
+	}
+	for _, id := range []string{made.EntityID, now.Engagement, now.Pilots[0].ID} {
+		asked := at("trigger", "entities.get", "--input", "id="+id)
+		require.Equal(t, 1, asked.code, asked.out)
+		require.Contains(t, asked.err, "there is no entity")
+	}
+	for _, name := range []string{"executive-summary-composer", "executive-summary-review", "consulting-rules"} {
+		asked := at("explain", name)
+		require.Equal(t, 1, asked.code, "%s: %s", name, asked.out)
+	}
+}

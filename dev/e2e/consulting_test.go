@@ -1,0 +1,259 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/store"
+)
+
+const generate = "consulting.generateExecutiveSummary"
+
+// practice is a tenant that has the bundle consulting, with its sample data.
+type practice struct {
+	office
+	db          *store.DB
+	engagements map[string]string
+}
+
+func newPractice(t *testing.T, env ...string) practice {
+	t.Helper()
+	p := practice{office: newOffice(t, append([]string{"JIG_PERMISSIONS=*"}, env...)...)}
+	var err error
+	p.db, err = store.Open(t.Context(), shared.stack.DatabaseURL(), store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(p.db.Close)
+	folder, err := filepath.Abs(filepath.Join("..", "..", "bundles", "consulting"))
+	require.NoError(t, err)
+	installed := p.jig("bundle", "install", folder, "--yes", "--tenant", p.tenant)
+	require.Zero(t, installed.code, installed.out+installed.err)
+	p.load()
+	return p
+}
+
+// load loads the sample data: the first time makes them, the others find them.
+func (p *practice) load() {
+	p.t.Helper()
+	result := p.result("consulting.loadSample", map[string]any{"workspace": "west"})
+	require.True(p.t, result.Success, "%+v", result.Error)
+	var out struct {
+		Engagements         map[string]string
+		Pilots, Assessments int
+	}
+	require.NoError(p.t, json.Unmarshal(result.Data, &out))
+	require.Len(p.t, out.Engagements, 2)
+	require.Equal(p.t, []int{5, 8}, []int{out.Pilots, out.Assessments})
+	p.engagements = out.Engagements
+}
+
+// result is the end of a call that nobody need allow.
+func (p practice) result(tool string, input any) jig.ToolResult {
+	p.t.Helper()
+	return p.end(p.trigger(tool, input).SessionID)
+}
+
+func (p practice) end(session string) jig.ToolResult {
+	p.t.Helper()
+	done, err := p.WaitCall(p.t.Context(), p.tenant, session)
+	require.NoError(p.t, err)
+	whole, err := p.WholeResult(p.t.Context(), p.tenant, done)
+	require.NoError(p.t, err)
+	require.NotNil(p.t, whole)
+	return *whole
+}
+
+// made begins a summary, and is what that gave.
+func (p practice) made(input map[string]any) (made jig.ThinResult) {
+	p.t.Helper()
+	result := p.trigger(generate, input)
+	require.Equal(p.t, jig.CallSucceeded, result.Status, "%+v", result.Result)
+	require.NoError(p.t, json.Unmarshal(result.Result.Data, &made))
+	require.True(p.t, made.Created)
+	return made
+}
+
+// brief is what an executive summary holds.
+type brief struct {
+	Engagement, Model, Method, Classification string
+	Situation                                 struct{ Client, Scope string }
+	Pilots                                    []struct{ ID, Name string }
+	Assessments                               []struct{ ID, Area, Findings string }
+	Outcomes                                  struct {
+		Pilots, Completed, Improved int
+		Results                     []struct {
+			Name     string
+			Change   float64 `json:"change_percent"`
+			Improved bool
+		}
+	}
+	Readiness struct {
+		Assessments        int
+		Mean               float64
+		Weakest, Strongest []string
+		HighRisks          []string `json:"high_risks"`
+	}
+	Narrative struct {
+		Headline, Summary string
+		Recommendations   []string
+		Claims            []jig.TextClaim
+	}
+	Citations []jig.TextClaim
+}
+
+// filled waits until an extraction is over.
+func (p practice) filled(session, id string) (out extract.Result, now brief) {
+	p.t.Helper()
+	result := p.end(session)
+	require.True(p.t, result.Success, "%+v", result.Error)
+	require.NoError(p.t, json.Unmarshal(result.Data, &out))
+	e, err := p.db.Entity(p.t.Context(), p.tenant, id)
+	require.NoError(p.t, err)
+	require.NoError(p.t, json.Unmarshal(e.Content, &now))
+	return out, now
+}
+
+// again runs an extraction in a mode, and says which tasks ended as completed in it.
+func (p practice) again(id, mode string) (tasks []string, out extract.Result, now brief) {
+	p.t.Helper()
+	session := p.trigger("entities.extract", map[string]any{"id": id, "mode": mode}).SessionID
+	out, now = p.filled(session, id)
+	for _, e := range p.told(session, jig.EventTaskCompleted) {
+		var about extract.TaskEvent
+		require.NoError(p.t, json.Unmarshal(e.Data, &about))
+		tasks = append(tasks, about.Task)
+	}
+	slices.Sort(tasks)
+	return tasks, out, now
+}
+
+func (p practice) counts() map[string]int64 {
+	p.t.Helper()
+	list, err := p.db.EntityCounts(p.t.Context(), p.tenant)
+	require.NoError(p.t, err)
+	counts := map[string]int64{}
+	for _, c := range list {
+		counts[c.Type] = c.Count
+	}
+	return counts
+}
+
+func TestConsultingSumsUpAnEngagement(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t)
+	p.load()
+	require.Equal(t, map[string]int64{"engagement": 2, "pilot": 5, "assessment": 8}, p.counts(), "loading twice adds nothing")
+	harbour := p.engagements["sample-harbour"]
+	made := p.made(map[string]any{"engagement_id": harbour, "workspace": "west"})
+	out, now := p.filled(made.SessionID, made.EntityID)
+	require.Equal(t, 7, out.Counts.Total)
+	require.Equal(t, 7, out.Counts.Completed, "%+v", out.Tasks)
+
+	require.Equal(t, []string{harbour, "Harbour Mutual", "confidential"}, []string{now.Engagement, now.Situation.Client, now.Classification})
+	require.Contains(t, now.Method, "without a model")
+	require.Equal(t, []int{3, 2, 2}, []int{now.Outcomes.Pilots, now.Outcomes.Completed, now.Outcomes.Improved})
+	for _, r := range now.Outcomes.Results {
+		want := map[string]float64{"Reading of claim forms": -65.8, "Triage of water damage": -63.9, "Drafts of letters": -9.9}[r.Name]
+		require.InDelta(t, want, r.Change, 0.001, r.Name)
+		require.Equal(t, r.Name != "Drafts of letters", r.Improved, r.Name)
+	}
+	require.Len(t, now.Outcomes.Results, 3)
+	require.InDelta(t, 3.3, now.Readiness.Mean, 0.001)
+	require.Len(t, now.Readiness.Strongest, 2)
+	require.Equal(t, now.Readiness.Weakest, now.Readiness.HighRisks)
+	require.Contains(t, now.Narrative.Headline, "2 of 3 pilots")
+	require.Len(t, now.Narrative.Recommendations, 4)
+	require.Equal(t, now.Narrative.Claims, now.Citations)
+
+	known := map[string]bool{harbour: true}
+	for _, r := range now.Pilots {
+		known[r.ID] = true
+	}
+	for _, r := range now.Assessments {
+		known[r.ID] = true
+	}
+	require.Len(t, known, 8)
+	cited := map[string]bool{}
+	for _, claim := range now.Citations {
+		require.NotEmpty(t, claim.SourceEntityIDs, claim.Text)
+		for _, id := range claim.SourceEntityIDs {
+			require.True(t, known[id], "%s: %s", claim.Text, id)
+			cited[id] = true
+		}
+	}
+	require.Equal(t, known, cited, "every record is in the text")
+	in, err := p.db.InWorkspace(t.Context(), p.tenant, "west", []string{made.EntityID})
+	require.NoError(t, err)
+	require.Len(t, in, 1)
+	p.publishes(made.EntityID, now)
+}
+
+// publishes checks that two people allow it, neither of whom asked for it.
+func (p practice) publishes(id string, now brief) {
+	p.t.Helper()
+	asked := p.trigger("consulting.publishExecutiveSummary", map[string]any{"id": id, "name": "harbour"})
+	pending := p.waiting(asked.SessionID).Pending
+	require.Len(p.t, pending, 1)
+	require.Equal(p.t, "file.write", pending[0].Tool)
+	answer := func(by string) jig.Ruled {
+		return p.decided(asked.SessionID, jig.Decision{Call: pending[0].Call, By: by, Answer: jig.AnswerApprove})
+	}
+	require.NotEqual(p.t, jig.DecisionAccepted, answer("tester").Outcome, "who asks for it does not allow it")
+	file := filepath.Join(p.dir, "summaries", "harbour.md")
+	answer("ana")
+	require.Len(p.t, p.waiting(asked.SessionID).Pending, 1, "one is not enough")
+	require.NoFileExists(p.t, file)
+	answer("bo")
+	published := p.end(asked.SessionID)
+	require.True(p.t, published.Success, "%+v", published.Error)
+	written, err := os.ReadFile(file)
+	require.NoError(p.t, err)
+	for _, said := range []string{"# " + now.Narrative.Headline, now.Narrative.Summary, now.Citations[1].Text, "without a model", "no advice on its own"} {
+		require.Contains(p.t, string(written), said)
+	}
+	wrong := p.result("consulting.publishExecutiveSummary", map[string]any{"id": now.Pilots[0].ID})
+	require.Equal(p.t, "not_a_summary", wrong.Error.Reason)
+}
+
+// A refresh reads the records again, and writes anew when they have changed: with what documents say, in their own words.
+func TestConsultingIsRefreshed(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t)
+	northfield := p.engagements["sample-northfield"]
+	made := p.made(map[string]any{"engagement_id": northfield})
+	_, before := p.filled(made.SessionID, made.EntityID)
+	require.Contains(t, before.Narrative.Summary, "Rounds by need has no result to compare yet (running).")
+	tasks, _, now := p.again(made.EntityID, "refresh")
+	require.Equal(t, []string{"assessments", "pilots", "situation"}, tasks, "what is on record is read again, and is as it was")
+	require.Equal(t, before, now)
+
+	long := strings.Repeat("The maker of the control system has been gone for four years. ", 60)
+	added := p.result("consulting.recordAssessment", map[string]any{
+		"engagement_id": northfield, "reference": "supply", "area": "suppliers", "score": 1, "risk": "high", "findings": long,
+	})
+	require.True(t, added.Success, "%+v", added.Error)
+	var assessment jig.ThinResult
+	require.NoError(t, json.Unmarshal(added.Data, &assessment))
+	const said = "Findings of the audit: spare parts are bought second hand"
+	text, err := p.db.PutText(t.Context(), jig.Text{
+		Tenant: p.tenant, EntityID: assessment.EntityID, Title: "audit", MediaType: "text/plain", Body: said + ". Nobody knows for how long.",
+	})
+	require.NoError(t, err)
+	tasks, out, now := p.again(made.EntityID, "refresh")
+	require.Zero(t, out.Counts.Failed, "%+v", out.Tasks)
+	require.Equal(t, []string{"assessments", "citations", "narrative", "pilots", "readiness", "situation"}, tasks, "outcomes are as they were")
+	require.Equal(t, 5, now.Readiness.Assessments)
+	require.Equal(t, []string{assessment.EntityID}, now.Readiness.Weakest)
+	require.Equal(t, strings.TrimSpace(long), strings.TrimSpace(now.Assessments[4].Findings), "what is long is read whole")
+	quoted := slices.IndexFunc(now.Citations, func(c jig.TextClaim) bool { return c.Quote != "" })
+	require.GreaterOrEqual(t, quoted, 0)
+	require.Equal(t, said, now.Citations[quoted].Quote)
+	require.Contains(t, now.Citations[quoted].SourceEntityIDs, text.ID)
+}
