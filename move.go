@@ -15,6 +15,14 @@ type Facts interface {
 	Values(ctx context.Context, paths []string) (map[string]json.RawMessage, error)
 }
 
+// ExtractionFacts is what working out an extraction's next move may read.
+type ExtractionFacts interface {
+	Facts
+	// Sources returns what values may rest on and claims may cite, as it is now: the own texts of the entity that is filled, the
+	// entities that it is connected with, and their texts.
+	Sources(ctx context.Context) (Sources, error)
+}
+
 // StepCall is where a step's call stands: final with its result, or open without.
 type StepCall struct {
 	Status CallStatus

@@ -222,14 +222,20 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 // move works out the next move. A run that cannot be worked out is over, as failed: no retry would mend it.
 func (c *composition) move(ctx context.Context) (jig.Move, error) {
 	facts := &facts{store: c.store, ref: SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}, root: c.root.ID}
-	advance, version := c.composer.Advance, c.root.Version
+	var move jig.Move
+	var err error
 	switch {
 	case c.fills:
-		advance, version = c.extractor.Advance, c.frame.Version
+		facts.sources = func(ctx context.Context) (jig.Sources, error) {
+			return c.extractor.Sources(ctx, c.asCall(), c.spec.body, c.frame.Entity)
+		}
+		move, err = c.extractor.Advance(ctx, c.frame.Version, c.spec.body, c.frame.State, facts, c.at)
 	case c.extracts:
-		advance, version, facts.brief = c.extractor.Advance, "", c.isExtraction
+		facts.brief = c.isExtraction
+		move, err = c.extractor.Advance(ctx, "", nil, c.frame.State, facts, c.at)
+	default:
+		move, err = c.composer.Advance(ctx, c.root.Version, c.spec.body, c.frame.State, facts, c.at)
 	}
-	move, err := advance(ctx, version, c.spec.body, c.frame.State, facts, c.at)
 	if err == nil {
 		return move, nil
 	}

@@ -13,10 +13,7 @@ const inputPath = "$input"
 
 // beginExtraction finds out what the call is to fill. ended is set when it may not, or cannot: then the call has its result.
 func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ran, err error) {
-	begun, err := c.extractor.Begin(ctx, c.root.Tool, jig.Invocation{
-		Tenant: c.root.Tenant, Principal: c.session.Principal, SessionID: c.root.SessionID, CallID: c.root.ID,
-		Agent: c.session.Agent.Name, Depth: c.session.Depth,
-	}, c.root.Input)
+	begun, err := c.extractor.Begin(ctx, c.root.Tool, c.asCall(), c.root.Input)
 	if err == nil {
 		c.begun = &begun
 		return nil, nil //nolint:nilnil // it goes on
@@ -26,6 +23,14 @@ func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ra
 	}
 	ran, err := c.completeChild(ctx, c.root, fence, jig.Failure(err))
 	return &ran, err
+}
+
+// asCall is on whose behalf the composition reads.
+func (c *composition) asCall() jig.Invocation {
+	return jig.Invocation{
+		Tenant: c.root.Tenant, Principal: c.session.Principal, SessionID: c.root.SessionID, CallID: c.root.ID,
+		Agent: c.session.Agent.Name, Depth: c.session.Depth,
+	}
 }
 
 // prepare reads what the moves of an extraction are worked out from: the entity type that it began with, and its input, which

@@ -19,6 +19,8 @@ type facts struct {
 	read  int64
 	// brief says of which tools' calls a large result is of no interest beyond its summary; of none when nil.
 	brief func(tool string) bool
+	// sources is what Sources asks; nil of what fills no entity.
+	sources func(ctx context.Context) (jig.Sources, error)
 }
 
 // Calls returns the calls with these paths, with their whole results.
@@ -58,4 +60,12 @@ func (f *facts) Values(ctx context.Context, paths []string) (map[string]json.Raw
 		return nil, nil
 	}
 	return f.store.FrameValues(ctx, f.ref.Tenant, f.ref.SessionID, f.root, paths)
+}
+
+// Sources returns what values may rest on.
+func (f *facts) Sources(ctx context.Context) (jig.Sources, error) {
+	if f.sources == nil {
+		return jig.Sources{}, nil
+	}
+	return f.sources(ctx)
 }

@@ -265,9 +265,11 @@ type Extractor interface {
 	// Begin says what a call of a tool that fills entities runs, after a look at whether its principal may. Errors are the call's
 	// own: NOT_FOUND, NOT_PERMITTED, INVALID_INPUT; UNAVAILABLE when it cannot be found out now.
 	Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error)
+	// Sources are what the values of an entity may rest on, as far as the principal may read it; the body is of its type.
+	Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (jig.Sources, error)
 	// Advance works out the next move, as Composer.Advance does, for the document of an entity type; what fills many entities has
 	// no version and no document. The situation's input is that of the Extraction; of many entities, that of the call.
-	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.Facts, at jig.Situation) (jig.Move, error)
+	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.ExtractionFacts, at jig.Situation) (jig.Move, error)
 }
 
 // Entities says how entities fare.

@@ -87,14 +87,23 @@ func (x extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, i
 		return jig.Extraction{}, err
 	}
 	raw, err := extract.InputOf(begun.Type, extract.Begin{
-		Entity: begun.Entity, Fields: begun.Fields, Mode: extract.Mode(begun.Mode), Input: begun.Input, Tasks: begun.Tasks, Sources: begun.Sources,
+		Entity: begun.Entity, Fields: begun.Fields, Mode: extract.Mode(begun.Mode), Input: begun.Input, Tasks: begun.Tasks,
 	})
 	return jig.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
 }
 
+// Sources are what the values of an entity may rest on.
+func (x extractor) Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (jig.Sources, error) {
+	t, err := spec.LoadEntityType("the entity type", body)
+	if err != nil {
+		return jig.Sources{}, err
+	}
+	return x.entities.Sources(ctx, inv, t, entity)
+}
+
 // Advance works out the next move.
 func (x extractor) Advance(
-	ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.Facts, at jig.Situation,
+	ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.ExtractionFacts, at jig.Situation,
 ) (jig.Move, error) {
 	if version == "" {
 		return extract.AdvanceBatch(ctx, state, facts, at)

@@ -36,6 +36,9 @@ type run struct {
 	values map[string]json.RawMessage
 	ready  map[int]expr.Value
 	sums   map[int]string
+	// connected is what known gives, once it was asked for; related says that this move changes what the entity points at.
+	connected            map[string]Source
+	sourcesRead, related bool
 	// evaluated counts what this move worked out, stored the bytes it keeps; paused says that a bound was reached.
 	evaluated, stored int
 	paused            bool
@@ -220,6 +223,9 @@ func (r *run) consider(ctx context.Context, t *task) error {
 		if lacks != "" {
 			return r.skip(t, markLeft, lacks)
 		}
+		if r.related && t.rests() {
+			r.paused = true // what the entity points at now is known once this move is stored
+		}
 		if waits || r.full() {
 			return nil
 		}
@@ -288,7 +294,9 @@ func (r *run) work(ctx context.Context, t *task) error {
 		if err != nil {
 			return err
 		}
-		value, problem = r.cited(t, raw)
+		if value, problem, err = r.cited(ctx, t, raw); err != nil {
+			return err
+		}
 	} else {
 		vars, err := r.bind(ctx, t, t.reads.compute, r.at.Now.UTC(), nil)
 		if err != nil {

@@ -342,61 +342,56 @@ func TestRefreshOfOneTask(t *testing.T) {
 	task := tool("x", `{"of":"${entity.content.path} ${input.level} ${entity.content.base} ${tenant} ${now}"}`, "base")
 	task.Sources, task.When = "['doc_1', 'doc_2', 'doc_1']", "entity.content.wanted"
 	kind := kindOf(compute("base", "entity.content.number % 2"), task)
+	known := map[string]extract.Source{"doc_1": {Hash: "1"}, "doc_3": {Hash: "3"}}
 	before := extract.Input{
-		Entity:  extract.Target{Content: json.RawMessage(`{"path":"a","wanted":true,"number":4,"free":1}`)},
-		Input:   json.RawMessage(`{"level":{"a":1.0,"b":2}}`),
-		Sources: map[string]extract.Source{"doc_1": {Hash: "1"}, "doc_3": {Hash: "3"}},
+		Entity: extract.Target{Content: json.RawMessage(`{"path":"a","wanted":true,"number":4,"free":1}`)},
+		Input:  json.RawMessage(`{"level":{"a":1.0,"b":2}}`),
 	}
-	first := worldOf(compile(t, kind), before, echo).run(t)
+	first := worldOf(compile(t, kind), before, echo).knowing(known).run(t)
 	require.Equal(t, 2, first.Counts.Completed)
 	require.Equal(t, []string{"doc_1", "doc_2"}, first.Provenance["x"].Sources)
 	for name, c := range map[string]struct {
-		change func(*extract.Input, *jig.EntityType)
-		want   extract.TaskStatus
+		change  func(*extract.Input, *jig.EntityType)
+		want    extract.TaskStatus
+		sources map[string]extract.Source
 	}{
-		"nothing": {func(*extract.Input, *jig.EntityType) {}, extract.TaskKept},
+		"nothing": {func(*extract.Input, *jig.EntityType) {}, extract.TaskKept, known},
 		"a field that it reads": {func(in *extract.Input, _ *jig.EntityType) {
 			in.Entity.Content = json.RawMessage(`{"path":"b","wanted":true,"number":4,"free":1}`)
-		}, extract.TaskCompleted},
+		}, extract.TaskCompleted, known},
 		"a field that it does not read": {func(in *extract.Input, _ *jig.EntityType) {
 			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":true,"number":4,"free":2,"x":"filled","base":0}`)
-		}, extract.TaskKept},
+		}, extract.TaskKept, known},
 		"its condition": {func(in *extract.Input, _ *jig.EntityType) {
 			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":false,"number":4}`)
-		}, extract.TaskSkipped},
+		}, extract.TaskSkipped, known},
 		"what comes to the same": {func(in *extract.Input, _ *jig.EntityType) {
 			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":true,"number":6}`)
 			in.Input = json.RawMessage(`{"level":{"b":2.0,"a":1}}`)
-		}, extract.TaskKept},
+		}, extract.TaskKept, known},
 		"the value of a task": {func(in *extract.Input, _ *jig.EntityType) {
 			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":true,"number":5}`)
-		}, extract.TaskCompleted},
-		"the input": {func(in *extract.Input, _ *jig.EntityType) { in.Input = json.RawMessage(`{"level":{"a":1}}`) }, extract.TaskCompleted},
-		"a source": {func(in *extract.Input, _ *jig.EntityType) {
-			in.Sources = map[string]extract.Source{"doc_1": {Hash: "2"}}
-		}, extract.TaskCompleted},
-		"a source that came": {func(in *extract.Input, _ *jig.EntityType) {
-			in.Sources = map[string]extract.Source{"doc_1": {Hash: "1"}, "doc_2": {Hash: "2"}}
-		}, extract.TaskCompleted},
-		"a source of nobody": {func(in *extract.Input, _ *jig.EntityType) {
-			in.Sources = map[string]extract.Source{"doc_1": {Hash: "1"}}
-		}, extract.TaskKept},
-		"the definition": {func(_ *extract.Input, k *jig.EntityType) { k.Tasks[1].Use = "look.down" }, extract.TaskCompleted},
+		}, extract.TaskCompleted, known},
+		"the input":          {func(in *extract.Input, _ *jig.EntityType) { in.Input = json.RawMessage(`{"level":{"a":1}}`) }, extract.TaskCompleted, known},
+		"a source":           {func(*extract.Input, *jig.EntityType) {}, extract.TaskCompleted, map[string]extract.Source{"doc_1": {Hash: "2"}}},
+		"a source that came": {func(*extract.Input, *jig.EntityType) {}, extract.TaskCompleted, map[string]extract.Source{"doc_1": {Hash: "1"}, "doc_2": {Hash: "2"}}},
+		"a source of nobody": {func(*extract.Input, *jig.EntityType) {}, extract.TaskKept, map[string]extract.Source{"doc_1": {Hash: "1"}}},
+		"the definition":     {func(_ *extract.Input, k *jig.EntityType) { k.Tasks[1].Use = "look.down" }, extract.TaskCompleted, known},
 		"how often it is tried": {func(_ *extract.Input, k *jig.EntityType) {
 			k.Tasks[1].Attempts, k.Tasks[1].Backoff, k.MaxParallel = 3, time.Minute, 1
-		}, extract.TaskKept},
+		}, extract.TaskKept, known},
 		"a value that no longer fits": {func(in *extract.Input, _ *jig.EntityType) {
 			e := in.Earlier["x"]
 			e.Value = json.RawMessage(`"unfit"`)
 			in.Earlier["x"] = e
-		}, extract.TaskCompleted},
+		}, extract.TaskCompleted, known},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in, k := before, kindOf(kind.Tasks[0], kind.Tasks[1])
 			in.Mode, in.Earlier = extract.ModeRefresh, first.Earlier()
 			c.change(&in, &k)
-			w := worldOf(compile(t, k), in, echo)
+			w := worldOf(compile(t, k), in, echo).knowing(c.sources)
 			w.at.Now = start.Add(time.Hour)
 			require.Equal(t, c.want, w.run(t).Tasks["x"].Status)
 		})
@@ -409,19 +404,20 @@ func TestRefreshOfFailures(t *testing.T) {
 	task := tool("x", `{"of":"${input.n}"}`)
 	task.Sources = "['doc_1']"
 	plan := compile(t, kindOf(task, compute("after", "tasks.x", "x")))
-	in := extract.Input{Input: json.RawMessage(`{"n":1}`), Sources: map[string]extract.Source{"doc_1": {Hash: "1"}}}
-	first := worldOf(plan, in, answers(nil)).run(t)
+	known := map[string]extract.Source{"doc_1": {Hash: "1"}}
+	in := extract.Input{Input: json.RawMessage(`{"n":1}`)}
+	first := worldOf(plan, in, answers(nil)).knowing(known).run(t)
 	in.Mode, in.Earlier = extract.ModeRefresh, first.Earlier()
-	w := worldOf(plan, in, echo)
+	w := worldOf(plan, in, echo).knowing(known)
 	second := w.run(t)
 	require.Empty(t, w.asked)
 	require.Equal(t, first.Tasks, second.Tasks)
 	in.Earlier = second.Earlier()
 	other := in
 	other.Input = json.RawMessage(`{"n":2}`)
-	require.Equal(t, 2, worldOf(plan, other, echo).run(t).Counts.Completed)
-	in.Sources = map[string]extract.Source{"doc_1": {Hash: "2"}}
-	require.Equal(t, 2, worldOf(plan, in, echo).run(t).Counts.Completed)
+	require.Equal(t, 2, worldOf(plan, other, echo).knowing(known).run(t).Counts.Completed)
+	changed := map[string]extract.Source{"doc_1": {Hash: "2"}}
+	require.Equal(t, 2, worldOf(plan, in, echo).knowing(changed).run(t).Counts.Completed)
 }
 
 // A move does not grow without bound: the rest is for the next, at once.

@@ -104,7 +104,7 @@ type batch struct {
 // AdvanceBatch takes an extraction of many entities as far as it goes without waiting, as Plan.Advance does that of one. Its
 // calls are those of ToolFilter, a page each (path page[N]), and of ToolExtract, an entity each (path is its id). Pages are in the
 // order of creation, so that no entity comes twice whatever is changed meanwhile. Failures are kept as failure[N].
-func AdvanceBatch(ctx context.Context, state json.RawMessage, facts Facts, at Situation) (Move, error) {
+func AdvanceBatch(ctx context.Context, state json.RawMessage, facts jig.Facts, at Situation) (Move, error) {
 	b := &batch{at: at}
 	if err := ctx.Err(); err != nil {
 		return Move{}, err //nolint:wrapcheck // the caller's own
@@ -144,7 +144,7 @@ func (b *batch) read(raw json.RawMessage) error {
 	return nil
 }
 
-func (b *batch) advance(ctx context.Context, facts Facts) error {
+func (b *batch) advance(ctx context.Context, facts jig.Facts) error {
 	if b.st.Done {
 		return b.finish(ctx, facts)
 	}
@@ -339,7 +339,7 @@ func (b *batch) progress() *jig.Progress {
 }
 
 // finish gives the result of a batch that is over.
-func (b *batch) finish(ctx context.Context, facts Facts) error {
+func (b *batch) finish(ctx context.Context, facts jig.Facts) error {
 	out := BatchResult{Type: b.in.Type, Matched: b.st.Found, BatchCounts: b.st.BatchCounts, Failures: []BatchFailure{}, Pages: b.st.Pages}
 	var paths []string
 	for n := range b.st.Failures {

@@ -56,7 +56,7 @@ func BenchmarkThousandTasks(b *testing.B) {
 	s := large()
 	plan := compile(b, s.kind)
 	for b.Loop() {
-		result := through(b, worldOf(plan, extract.Input{Input: yes, Sources: s.sources()}, s.tools))
+		result := through(b, worldOf(plan, extract.Input{Input: yes}, s.tools).knowing(s.sources()))
 		require.Equal(b, 1000, result.Counts.Completed)
 	}
 }
@@ -65,12 +65,12 @@ func BenchmarkThousandTasks(b *testing.B) {
 func BenchmarkRefreshThousandTasks(b *testing.B) {
 	s := large()
 	plan := compile(b, s.kind)
-	first := through(b, worldOf(plan, extract.Input{Input: yes, Sources: s.sources()}, s.tools))
+	first := through(b, worldOf(plan, extract.Input{Input: yes}, s.tools).knowing(s.sources()))
 	for _, id := range s.order {
 		s.version[id]++
 	}
 	for b.Loop() {
-		w := worldOf(plan, extract.Input{Input: yes, Sources: s.sources(), Mode: extract.ModeRefresh, Earlier: first.Earlier()}, s.tools)
+		w := worldOf(plan, extract.Input{Input: yes, Mode: extract.ModeRefresh, Earlier: first.Earlier()}, s.tools).knowing(s.sources())
 		result := through(b, w)
 		require.Equal(b, 1000, result.Counts.Completed)
 	}

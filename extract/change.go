@@ -20,6 +20,7 @@ func (r *run) write(t *task, value json.RawMessage, p jig.Provenance) {
 	if len(t.fields) > 0 && c.Fields == nil {
 		c.Fields, c.Provenance = map[string]json.RawMessage{}, map[string]jig.Provenance{}
 	}
+	r.related = r.related || points(t.fields)
 	for _, f := range t.fields {
 		c.Fields[f.Name], c.Provenance[f.Name] = value, p
 	}
@@ -47,17 +48,14 @@ type Begin struct {
 	Input json.RawMessage
 	// Tasks says how tasks ended before: what the changes of earlier extractions had as EntityChange.Tasks.
 	Tasks map[string]json.RawMessage
-	// Sources are what values may rest on and claims may cite, without the entity itself: its own texts, connected entities
-	// and their texts.
-	Sources jig.Sources
 }
 
 // InputOf is the input of an extraction that begins so. A task that filled fields has its value no more when somebody else
-// changed one of them, or its provenance is another task's. A quote of an entity is looked for in its texts.
+// changed one of them, or its provenance is another task's.
 func InputOf(kind jig.EntityType, b Begin) (json.RawMessage, error) {
 	in := Input{
 		EntityID: b.Entity.ID, Entity: Target{Type: b.Entity.Type, Title: b.Entity.Title, Content: b.Entity.Content}, Fields: b.Fields, Mode: b.Mode, Input: b.Input,
-		Earlier: map[string]Earlier{}, Sources: map[string]Source{}, Connected: map[string]Source{},
+		Earlier: map[string]Earlier{},
 	}
 	content := map[string]json.RawMessage{}
 	if len(b.Entity.Content) > 0 {
@@ -78,7 +76,6 @@ func InputOf(kind jig.EntityType, b Begin) (json.RawMessage, error) {
 			in.Earlier[t.ID] = e
 		}
 	}
-	b.sources(&in)
 	return encode(in)
 }
 
@@ -99,24 +96,4 @@ func (e *Earlier) filled(kind jig.EntityType, id string, content map[string]json
 		e.Value, e.Provenance = orNull(content[f.Name]), &p
 	}
 	return true
-}
-
-// sources sets what may be cited, and by what hash each source is known.
-func (b *Begin) sources(in *Input) {
-	bodies, sums := map[string]*string{}, map[string]string{}
-	for _, t := range b.Sources.Texts {
-		in.Connected[t.ID] = Source{Hash: t.Hash, Text: t.Body}
-		sums[t.EntityID] += t.Hash
-		if t.Body == nil {
-			continue
-		}
-		whole := *t.Body
-		if before := bodies[t.EntityID]; before != nil {
-			whole = *before + "\n\n" + whole
-		}
-		bodies[t.EntityID] = &whole
-	}
-	for _, e := range b.Sources.Entities {
-		in.Connected[e.ID] = Source{Hash: e.Hash + sums[e.ID], Text: bodies[e.ID]}
-	}
 }

@@ -24,21 +24,25 @@ func (r *run) claims(ctx context.Context, t *task) (json.RawMessage, error) {
 }
 
 // cited is the value of a citations task: the claims, when they all hold.
-func (r *run) cited(t *task, raw json.RawMessage) (json.RawMessage, *jig.Error) {
+func (r *run) cited(ctx context.Context, t *task, raw json.RawMessage) (json.RawMessage, *jig.Error, error) {
 	list, claims, problem := readClaims(raw)
 	if problem != nil {
-		return nil, problem
+		return nil, problem, nil
+	}
+	connected, err := r.known(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	own := map[string]string{r.given.EntityID: "is the entity that is being filled: a claim cannot rest on what it is part of"}
 	for _, id := range []string{t.Claims, t.ID} {
-		if _, connected := r.given.Connected[id]; !connected {
+		if _, is := connected[id]; !is {
 			own[id] = "is the task that makes the claim: a claim cannot rest on itself"
 		}
 	}
-	if problem := CheckClaims(claims, r.given.Connected, own); problem != nil {
-		return nil, problem
+	if problem := CheckClaims(claims, connected, own); problem != nil {
+		return nil, problem, nil
 	}
-	return list, nil
+	return list, nil, nil
 }
 
 // readClaims reads a list of claims, or an object that has one as claims.

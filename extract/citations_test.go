@@ -67,7 +67,7 @@ func TestCitations(t *testing.T) {
 			)
 			known := connected()
 			known["ent_1"] = extract.Source{Hash: "9"}
-			w := worldOf(compile(t, kind), extract.Input{Connected: known}, answers(map[string]string{"summary": c.claims}))
+			w := worldOf(compile(t, kind), extract.Input{}, answers(map[string]string{"summary": c.claims})).knowing(known)
 			got := w.run(t).Tasks["check"]
 			if c.wrong == nil {
 				require.Equal(t, extract.TaskCompleted, got.Status, "%v", got.Error)
@@ -95,12 +95,12 @@ func TestCitationsValue(t *testing.T) {
 	)
 	claims := `[{"text":"x","source_entity_ids":["mod_b","mod_a"],"note":1},{"text":"y","source_entity_ids":["mod_a"]}]`
 	plan := compile(t, kind)
-	first := worldOf(plan, extract.Input{Connected: connected()}, answers(map[string]string{"summary": `{"claims":` + claims + `}`})).run(t)
+	first := worldOf(plan, extract.Input{}, answers(map[string]string{"summary": `{"claims":` + claims + `}`})).knowing(connected()).run(t)
 	require.JSONEq(t, claims, string(first.Values["check"]))
 	require.Equal(t, []string{"mod_b", "mod_a"}, first.Provenance["check"].Sources)
 
 	again := func(known map[string]extract.Source) extract.TaskStatus {
-		w := worldOf(plan, extract.Input{Connected: known, Mode: extract.ModeRefresh, Earlier: first.Earlier()}, answers(nil))
+		w := worldOf(plan, extract.Input{Mode: extract.ModeRefresh, Earlier: first.Earlier()}, answers(nil)).knowing(known)
 		second := w.run(t)
 		require.Equal(t, extract.TaskKept, second.Tasks["summary"].Status)
 		return second.Tasks["check"].Status
@@ -135,4 +135,32 @@ func TestCitationsFullList(t *testing.T) {
 	var about extract.TaskEvent
 	require.NoError(t, json.Unmarshal(last.Data, &about))
 	require.Len(t, about.Error.Violations, 10)
+}
+
+// Claims may cite what a task of the same extraction found: the entity points at it by then.
+func TestClaimsOnWhatATaskFound(t *testing.T) {
+	t.Parallel()
+	claims := compute("claims", `[{"text": "It is small.", "source_entity_ids": [tasks.parts[0]]}]`, "parts")
+	check := jig.Task{ID: "check", Kind: jig.TaskCitations, Claims: "claims", DependsOn: []string{"parts"}}
+	kind := kindOf(compute("parts", `["mod_a", "mod_b"]`), claims, check)
+	kind.Fields = []jig.Field{
+		{Name: "parts", Type: jig.FieldRelation, Target: "module", Many: true, Task: "parts"},
+		{Name: "check", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldObject}, Task: "check"},
+	}
+	plan := compile(t, kind)
+	through := func(in extract.Input, known map[string]extract.Source) extract.Result {
+		w := worldOf(plan, in, answers(nil)).knowing(known)
+		w.watch = func(t *testing.T, w *world, move jig.Move) {
+			t.Helper()
+			if move.Entity != nil && move.Entity.Fields["parts"] != nil { // as the store does: relations come with the move
+				w.knowing(map[string]extract.Source{"mod_a": {Hash: "1"}, "mod_b": {Hash: "2"}})
+			}
+		}
+		return w.run(t)
+	}
+	first := through(extract.Input{}, nil)
+	require.Equal(t, 3, first.Counts.Completed, "%v", first.Tasks["check"].Error)
+	require.Equal(t, []string{"mod_a"}, first.Provenance["check"].Sources)
+	again := through(extract.Input{Mode: extract.ModeRefresh, Earlier: first.Earlier()}, map[string]extract.Source{"mod_a": {Hash: "1"}, "mod_b": {Hash: "2"}})
+	require.Equal(t, 3, again.Counts.Kept, "a source that came during the extraction is no change of it")
 }

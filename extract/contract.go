@@ -8,8 +8,8 @@ import (
 
 // The contract with those who keep what comes of a move stands in the vocabulary; here it has its short names.
 type (
-	// Facts is what Advance may read: the calls and the values of this extraction.
-	Facts = jig.Facts
+	// Facts is what Advance may read: the calls and the values of this extraction, and what these may rest on.
+	Facts = jig.ExtractionFacts
 	// Situation is what an extraction is in, beside its state. Its Input is an Input; Session, Principal and Events are not read.
 	Situation = jig.Situation
 	// Move is what comes of Advance: the caller stores all of it in one transaction, or none.
@@ -79,10 +79,6 @@ type Input struct {
 	Mode   Mode     `json:"mode,omitempty"`
 	// Earlier is how the tasks ended before, by id; see Result.Earlier.
 	Earlier map[string]Earlier `json:"earlier,omitempty"`
-	// Sources are the documents and entities that values rest on, by id; only their hashes matter.
-	Sources map[string]Source `json:"sources,omitempty"`
-	// Connected are the entities and documents that claims may cite, by id.
-	Connected map[string]Source `json:"connected,omitempty"`
 }
 
 // Target is the entity as it is when the extraction begins.

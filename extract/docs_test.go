@@ -75,7 +75,7 @@ func TestEntityTypesInTheReference(t *testing.T) {
 		require.NoError(t, err)
 		known := map[string]extract.Source{"mod_1": {Hash: "1"}, "mod_2": {Hash: "2"}, "mod_3": {Hash: "3"}}
 		in := extract.Input{
-			Input: json.RawMessage(`{"language":"en"}`), Connected: known,
+			Input:  json.RawMessage(`{"language":"en"}`),
 			Entity: extract.Target{Content: json.RawMessage(`{"modules":["mod_1","mod_2","mod_3"]}`)},
 		}
 		answer := func(claims string) map[string]string {
@@ -83,7 +83,7 @@ func TestEntityTypesInTheReference(t *testing.T) {
 			require.NoError(t, err)
 			return map[string]string{"text": string(raw)}
 		}
-		w := worldOf(plan, in, answers(answer(`[{"text":"It is small.","source_entity_ids":["mod_2"]}]`)))
+		w := worldOf(plan, in, answers(answer(`[{"text":"It is small.","source_entity_ids":["mod_2"]}]`))).knowing(known)
 		got := w.run(t)
 		require.Equal(t, 4, got.Counts.Completed, "%v", got.Tasks)
 		require.JSONEq(t, `"All is well."`, string(got.Values["summary"]))
@@ -95,7 +95,7 @@ func TestEntityTypesInTheReference(t *testing.T) {
 		require.Equal(t, "review-writer", asked.Agent)
 		require.JSONEq(t, `{"modules":["mod_1","mod_2","mod_3"],"language":"en"}`, string(asked.Input))
 
-		got = worldOf(plan, in, answers(answer(`[{"text":"It is small.","source_entity_ids":["mod_9"]}]`))).run(t)
+		got = worldOf(plan, in, answers(answer(`[{"text":"It is small.","source_entity_ids":["mod_9"]}]`))).knowing(known).run(t)
 		require.Equal(t, extract.ReasonCitations, got.Tasks["check"].Error.Reason)
 
 		in.Entity.Content = json.RawMessage(`{"modules":["mod_1"]}`)

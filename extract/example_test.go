@@ -20,6 +20,8 @@ func (l ledger) Calls(context.Context, []string) (map[string]jig.StepCall, error
 	return l.calls, nil
 }
 
+func (l ledger) Sources(context.Context) (jig.Sources, error) { return jig.Sources{}, nil }
+
 func (l ledger) Values(context.Context, []string) (map[string]json.RawMessage, error) {
 	return l.values, nil
 }

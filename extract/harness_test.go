@@ -23,9 +23,10 @@ var start = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
 // world is all that an extraction meets: a ledger, kept values, a clock, and tools that answer when it is their turn. It does
 // with moves what the engine does: stores each as a whole, or not at all.
 type world struct {
-	plan  *extract.Plan
-	tools func(*row) (jig.ToolResult, bool)
-	at    jig.Situation
+	sources map[string]extract.Source
+	plan    *extract.Plan
+	tools   func(*row) (jig.ToolResult, bool)
+	at      jig.Situation
 	// order picks which of the open calls ends next; the first when nil.
 	order *rand.Rand
 	// crash throws moves away and works them out again; never when nil.
@@ -94,6 +95,21 @@ func worldOf(plan *extract.Plan, input extract.Input, tools func(*row) (jig.Tool
 		plan: plan, tools: tools, rows: map[string]*row{}, values: map[string]json.RawMessage{},
 		at: jig.Situation{Input: raw, Tenant: "acme", Now: start},
 	}
+}
+
+// knowing lets values rest on sources, and claims cite them.
+func (w *world) knowing(sources map[string]extract.Source) *world {
+	w.sources = sources
+	return w
+}
+
+// Sources implements jig.ExtractionFacts.
+func (w *world) Sources(context.Context) (jig.Sources, error) {
+	var all jig.Sources
+	for id, s := range w.sources {
+		all.Texts = append(all.Texts, jig.SourceText{ID: id, Hash: s.Hash, Body: s.Text})
+	}
+	return all, nil
 }
 
 // Calls implements jig.Facts.

@@ -59,9 +59,8 @@ func (r *run) hash(ctx context.Context, t *task, sources []string) (string, erro
 	if rd.entity {
 		doc.Entity = []string{r.given.EntityID, r.entityType(), r.given.Entity.Title}
 	}
-	doc.Sources = make(map[string]any, len(sources))
-	for _, id := range sources {
-		doc.Sources[id] = r.sourceHash(t, id)
+	if doc.Sources, err = r.sourceHashes(ctx, sources); err != nil {
+		return "", err
 	}
 	raw, err := encode(doc)
 	if err != nil {
@@ -70,20 +69,28 @@ func (r *run) hash(ctx context.Context, t *task, sources []string) (string, erro
 	return digest(raw)
 }
 
-// sourceHash stands for what is known of a source: of citations what may be cited, otherwise whatever has the id.
-func (r *run) sourceHash(t *task, id string) any {
-	source, ok := r.given.Sources[id]
-	if cited, connected := r.given.Connected[id]; t.Kind == jig.TaskCitations || !ok && connected {
-		source, ok = cited, connected
+// sourceHashes stand for what is known of sources, by id; null when nothing is.
+func (r *run) sourceHashes(ctx context.Context, ids []string) (map[string]any, error) {
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	if !ok {
-		return nil
+	known, err := r.known(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if source.Hash == "" && source.Text != nil {
-		sum := sha256.Sum256([]byte(*source.Text))
-		return hex.EncodeToString(sum[:])
+	out := make(map[string]any, len(ids))
+	for _, id := range ids {
+		switch source, ok := known[id]; {
+		case !ok:
+			out[id] = nil
+		case source.Hash == "" && source.Text != nil:
+			sum := sha256.Sum256([]byte(*source.Text))
+			out[id] = hex.EncodeToString(sum[:])
+		default:
+			out[id] = source.Hash
+		}
 	}
-	return source.Hash
+	return out, nil
 }
 
 func (r *run) hashContent(t *task, of names) (map[string]any, error) {

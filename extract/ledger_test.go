@@ -52,6 +52,8 @@ func (b broken) Calls(ctx context.Context, paths []string) (map[string]jig.StepC
 	return b.world.Calls(ctx, paths)
 }
 
+func (b broken) Sources(ctx context.Context) (jig.Sources, error) { return b.world.Sources(ctx) }
+
 func (b broken) Values(ctx context.Context, paths []string) (map[string]json.RawMessage, error) {
 	if b.values != nil {
 		return nil, b.values

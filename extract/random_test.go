@@ -389,7 +389,7 @@ func TestRefreshRunsWhatChanged(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		s := randomSteady(r, 1+r.IntN(80))
 		plan := compile(t, s.kind)
-		first := worldOf(plan, extract.Input{Input: yes, Sources: s.sources()}, s.tools).run(t)
+		first := worldOf(plan, extract.Input{Input: yes}, s.tools).knowing(s.sources()).run(t)
 		require.Equal(t, len(s.order), first.Counts.Completed)
 		for range 2 {
 			changed := map[string]bool{}
@@ -398,7 +398,7 @@ func TestRefreshRunsWhatChanged(t *testing.T) {
 				changed[id] = true
 				s.version[id]++
 			}
-			w := worldOf(plan, extract.Input{Input: yes, Sources: s.sources(), Mode: extract.ModeRefresh, Earlier: first.Earlier()}, s.tools)
+			w := worldOf(plan, extract.Input{Input: yes, Mode: extract.ModeRefresh, Earlier: first.Earlier()}, s.tools).knowing(s.sources())
 			w.crash = rand.New(rand.NewPCG(seed, 8))
 			second := w.run(t)
 			runs, other := map[string]bool{}, map[string]bool{}
@@ -418,7 +418,7 @@ func TestRefreshRunsWhatChanged(t *testing.T) {
 				require.Equal(t, status, second.Tasks[id].Status, "seed %d: %s", seed, id)
 				require.Equal(t, runs[id], w.callsOf(id) == 1, "seed %d: %s", seed, id)
 			}
-			fresh := worldOf(plan, extract.Input{Input: yes, Sources: s.sources()}, s.tools).run(t)
+			fresh := worldOf(plan, extract.Input{Input: yes}, s.tools).knowing(s.sources()).run(t)
 			require.Equal(t, fresh.Values, second.Values, "seed %d: a refresh and a run anew come to something else", seed)
 			first = second
 		}

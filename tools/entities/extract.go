@@ -62,8 +62,7 @@ type Extraction struct {
 	Mode   string
 	Input  json.RawMessage
 	// Tasks says how tasks ended before.
-	Tasks   map[string]json.RawMessage
-	Sources jig.Sources
+	Tasks map[string]json.RawMessage
 }
 
 // Extraction reads what a call of ExtractTool is to work on, after a look at whether the principal may: it must be permitted
@@ -81,15 +80,13 @@ func (o Options) Extraction(ctx context.Context, inv jig.Invocation, input json.
 		return Extraction{}, err
 	}
 	x := Extraction{Entity: e, Type: t, Fields: in.Fields, Mode: in.Mode, Input: in.Input}
-	if x.Tasks, err = o.Store.EntityTasks(ctx, inv.Tenant, e.ID); err != nil {
-		return Extraction{}, err
-	}
-	x.Sources, err = o.sources(ctx, inv, t, e.ID)
+	x.Tasks, err = o.Store.EntityTasks(ctx, inv.Tenant, e.ID)
 	return x, err
 }
 
-// sources are an entity's texts, and what it is connected with as far as the principal may read it.
-func (o Options) sources(ctx context.Context, inv jig.Invocation, t jig.EntityType, id string) (jig.Sources, error) {
+// Sources are an entity's texts, and what it is connected with as far as the principal may read it. Bodies of texts come along
+// when claims are checked.
+func (o Options) Sources(ctx context.Context, inv jig.Invocation, t jig.EntityType, id string) (jig.Sources, error) {
 	types, err := o.readable(ctx, inv)
 	if err != nil {
 		return jig.Sources{}, err

@@ -55,13 +55,18 @@ func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
 		_, got := begin(input, "*")
 		require.Equal(t, jig.CodeInvalidInput, got, input)
 	}
-	x, _ := begin(page+`,"mode":"retry"}`, "entities.page.read", "entities.page.write", "entities.open.read")
+	may := []string{"entities.page.read", "entities.page.write", "entities.open.read"}
+	x, _ := begin(page+`,"mode":"retry"}`, may...)
 	require.Equal(t, ids["page"], x.Entity.ID)
 	require.Equal(t, "retry", x.Mode)
-	require.Len(t, x.Sources.Entities, 1)
-	require.Equal(t, ids["open"], x.Sources.Entities[0].ID)
-	require.Len(t, x.Sources.Texts, 2)
-	for _, text := range x.Sources.Texts {
+	inv := b.Invocation
+	inv.Principal.Permissions = may
+	sources, err := o.Sources(t.Context(), inv, x.Type, x.Entity.ID)
+	require.NoError(t, err)
+	require.Len(t, sources.Entities, 1)
+	require.Equal(t, ids["open"], sources.Entities[0].ID)
+	require.Len(t, sources.Texts, 2)
+	for _, text := range sources.Texts {
 		require.NotEqual(t, ids["secret"], text.EntityID)
 		require.NotNil(t, text.Body, "a claim may quote it")
 	}

@@ -1,0 +1,53 @@
+package extract
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jig-run/jig"
+)
+
+// known are the entities and documents that values rest on and claims may cite, by id, as they are when this move first asks.
+func (r *run) known(ctx context.Context) (map[string]Source, error) {
+	if r.sourcesRead {
+		return r.connected, nil
+	}
+	all, err := r.facts.Sources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.connected, r.sourcesRead = sourcesOf(all), true
+	return r.connected, nil
+}
+
+// sourcesOf says by what hash each source is known. A quote of an entity is looked for in its texts.
+func sourcesOf(all jig.Sources) map[string]Source {
+	out := make(map[string]Source, len(all.Texts)+len(all.Entities))
+	bodies, sums := map[string]*string{}, map[string]string{}
+	for _, t := range all.Texts {
+		out[t.ID] = Source{Hash: t.Hash, Text: t.Body}
+		sums[t.EntityID] += t.Hash
+		if t.Body == nil {
+			continue
+		}
+		whole := *t.Body
+		if before := bodies[t.EntityID]; before != nil {
+			whole = *before + "\n\n" + whole
+		}
+		bodies[t.EntityID] = &whole
+	}
+	for _, e := range all.Entities {
+		out[e.ID] = Source{Hash: e.Hash + sums[e.ID], Text: bodies[e.ID]}
+	}
+	return out
+}
+
+// rests says that what is known of sources matters to the task.
+func (t *task) rests() bool { return t.Kind == jig.TaskCitations || t.sources != nil }
+
+// points says that a value of one of these fields may make the entity point at others.
+func points(fields []jig.Field) bool {
+	return slices.ContainsFunc(fields, func(f jig.Field) bool {
+		return f.Type == jig.FieldRelation || points(f.Fields) || f.Items != nil && points([]jig.Field{*f.Items})
+	})
+}
