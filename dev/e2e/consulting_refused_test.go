@@ -90,6 +90,27 @@ func TestConsultingRejects(t *testing.T) {
 	require.Equal(t, []any{jig.CodeNotPermitted, jig.ReasonBundleNotInstalled}, []any{gone.Error.Code, gone.Error.Reason})
 }
 
+// Records beyond the hundredth are not left out without a word: the task fails, and says so.
+func TestConsultingOfTooManyRecords(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t)
+	northfield := p.engagements["sample-northfield"]
+	for i := range 99 {
+		_, _, err := p.db.CreateEntity(t.Context(), jig.NewEntity{Entity: jig.Entity{
+			Tenant: p.tenant, Type: "pilot", Content: json.RawMessage(fmt.Sprintf(`{"engagement":%q,"name":"pilot %d","metric":"x"}`, northfield, i)),
+		}, Relations: map[string][]string{"engagement": {northfield}}})
+		require.NoError(t, err)
+	}
+	made := p.made(map[string]any{"engagement_id": northfield})
+	out, now := p.filled(made.SessionID, made.EntityID)
+	problem := out.Tasks["pilots"].Error
+	require.NotNil(t, problem, "%+v", out.Tasks)
+	require.Equal(t, "too_many", problem.Reason)
+	require.Contains(t, problem.Message, "more than 100 entities of type pilot")
+	require.Equal(t, extract.TaskSkipped, out.Tasks["narrative"].Status)
+	require.Equal(t, 4, now.Readiness.Assessments, "what does not read pilots is there")
+}
+
 // What a model claims is checked: an id that is not connected is named, and nothing is published.
 func TestConsultingRejectsAFabricatedSource(t *testing.T) {
 	t.Parallel()
