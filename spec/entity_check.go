@@ -2,6 +2,7 @@ package spec
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 
 	"github.com/jig-run/jig"
@@ -24,6 +25,9 @@ func (k *checker) checkEntityType(doc *Document) {
 		if !k.checkPromptName(doc, t, c) || !k.checkName(doc, c) {
 			continue
 		}
+		if c.kind == callAgent {
+			c = agentInput(c)
+		}
 		if target := k.target(c); target != nil {
 			k.checkInput(doc, target, c)
 		}
@@ -33,6 +37,22 @@ func (k *checker) checkEntityType(doc *Document) {
 			k.checkResult(doc, t, tasks.item(i), with)
 		}
 	}
+}
+
+// agentInput is a task's call of an agent as far as the agent's own input goes: an input with no other members than those that
+// agent.run takes beside the agent is handed to that, and its member input to the agent.
+func agentInput(c call) call {
+	var members map[string]json.RawMessage
+	if len(c.input) == 0 || json.Unmarshal(c.input, &members) != nil {
+		return c // reading has refused what is no mapping
+	}
+	for name := range members {
+		if name != "task" && name != "input" && name != "model" {
+			return c
+		}
+	}
+	c.within, c.input = c.inputAt(), members["input"]
+	return c
 }
 
 // walkTasks visits every call of an entity type's tasks.
