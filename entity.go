@@ -113,8 +113,10 @@ type Task struct {
 	// Attempts bounds how often it is tried; default 1. Backoff is the wait before the second, doubled each time.
 	Attempts int           `json:"attempts,omitempty"`
 	Backoff  time.Duration `json:"backoff,omitempty"`
-	// Claims names the task whose claims a citations task checks.
+	// Claims names the task whose claims a citations task checks. Among is CEL that gives the only ids that these may cite;
+	// whatever is connected when it is empty.
 	Claims string `json:"claims,omitempty"`
+	Among  string `json:"among,omitempty"`
 }
 
 // Entity is a typed record.

@@ -39,10 +39,42 @@ func (r *run) cited(ctx context.Context, t *task, raw json.RawMessage) (json.Raw
 			own[id] = "is the task that makes the claim: a claim cannot rest on itself"
 		}
 	}
+	if t.among != nil {
+		may, problem, err := r.mayCite(ctx, t)
+		if problem != nil || err != nil {
+			return nil, problem, err
+		}
+		for _, id := range citedIDs(list) {
+			if _, is := connected[id]; is && own[id] == "" && !may[id] {
+				own[id] = "is connected to the entity, but is none of those that these claims may cite"
+			}
+		}
+	}
 	if problem := CheckClaims(claims, connected, own); problem != nil {
 		return nil, problem, nil
 	}
 	return list, nil, nil
+}
+
+// mayCite are the only ids that the claims of a task may cite.
+func (r *run) mayCite(ctx context.Context, t *task) (map[string]bool, *jig.Error, error) {
+	vars, err := r.bind(ctx, t, t.reads.among, r.at.Now.UTC(), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := t.among.Eval(ctx, vars)
+	if problem, err := r.problemOf(ctx, t, "among", err); problem != nil || err != nil {
+		return nil, problem, err
+	}
+	ids, problem := idsOf(v, maxClaims)
+	if problem != nil {
+		return nil, r.plan.located(t.at("among"), problem), nil
+	}
+	may := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		may[id] = true
+	}
+	return may, nil, nil
 }
 
 // readClaims reads a list of claims, or an object that has one as claims.

@@ -164,3 +164,43 @@ func TestClaimsOnWhatATaskFound(t *testing.T) {
 	again := through(extract.Input{Mode: extract.ModeRefresh, Earlier: first.Earlier()}, map[string]extract.Source{"mod_a": {Hash: "1"}, "mod_b": {Hash: "2"}})
 	require.Equal(t, 3, again.Counts.Kept, "a source that came during the extraction is no change of it")
 }
+
+// With `among` a claim may cite of what is connected nothing but what that gives, and another answer of it is a change.
+func TestClaimsAmongTheseAlone(t *testing.T) {
+	t.Parallel()
+	plan := compile(t, kindOf(
+		jig.Task{ID: "may", Kind: jig.TaskTool, Use: "give.ids"},
+		jig.Task{ID: "summary", Kind: jig.TaskTool, Use: "write.claims"},
+		jig.Task{ID: "check", Kind: jig.TaskCitations, Claims: "summary", DependsOn: []string{"may"}, Among: "tasks.may"},
+	))
+	claims := `[{"text":"x","source_entity_ids":["mod_a"]},{"text":"y","source_entity_ids":["mod_b","mod_z"]}]`
+	for name, c := range map[string]struct{ may, says string }{
+		"all of them":     {`["mod_a","mod_b","mod_z","mod_c"]`, `/1/source_entity_ids/1: "mod_z" is not connected`},
+		"one of them":     {`["mod_a","mod_z"]`, `/1/source_entity_ids/0: "mod_b" is connected to the entity, but is none of those`},
+		"none of them":    {`[]`, `/0/source_entity_ids/0: "mod_a" is connected`},
+		"null":            {`null`, `/0/source_entity_ids/0: "mod_a" is connected`},
+		"what is no list": {`{"a": 1}`, "tasks.check.among: sources are ids"},
+		"what is no id":   {`[3]`, "tasks.check.among: sources are ids"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := worldOf(plan, extract.Input{}, answers(map[string]string{"may": c.may, "summary": claims})).knowing(connected())
+			got := w.run(t).Tasks["check"]
+			require.Equal(t, extract.TaskFailed, got.Status)
+			require.Contains(t, got.Error.Message, c.says)
+		})
+	}
+	good := `[{"text":"x","source_entity_ids":["mod_a"]}]`
+	first := worldOf(plan, extract.Input{}, answers(map[string]string{"may": `["mod_a"]`, "summary": good})).knowing(connected()).run(t)
+	require.Equal(t, []string{"mod_a"}, first.Provenance["check"].Sources)
+	for may, want := range map[string]extract.TaskStatus{
+		`["mod_a"]`: extract.TaskKept, `["mod_a","mod_b"]`: extract.TaskCompleted, `["mod_b"]`: extract.TaskFailed,
+	} {
+		earlier := first.Earlier()
+		known := earlier["may"]
+		known.Provenance = nil // so that it is looked up again
+		earlier["may"] = known
+		again := worldOf(plan, extract.Input{Mode: extract.ModeRefresh, Earlier: earlier}, answers(map[string]string{"may": may})).knowing(connected()).run(t)
+		require.Equal(t, want, again.Tasks["check"].Status, may)
+	}
+}

@@ -52,10 +52,10 @@ type task struct {
 	// claims is the number of the task whose claims it checks.
 	claims int
 
-	when, compute, value, sources *expr.Program
-	input                         *expr.Document
+	when, compute, value, sources, among *expr.Program
+	input                                *expr.Document
 	// of what each part reads; all is all that its value depends on.
-	reads struct{ when, compute, input, value, sources, all reads }
+	reads struct{ when, compute, input, value, sources, among, all reads }
 	// resultSources says that the sources are not known before the call.
 	resultSources bool
 	// definition is what of the document its value depends on, for the input hash.
@@ -157,7 +157,7 @@ func (c *compiler) add(number int, defined jig.Task) error {
 	if t.Backoff == 0 {
 		t.Backoff = defaultBackoff
 	}
-	if t.Kind != jig.TaskCompute && t.Compute != "" || t.Kind != jig.TaskCitations && t.Claims != "" {
+	if t.Kind != jig.TaskCompute && t.Compute != "" || t.Kind != jig.TaskCitations && t.Claims+t.Among != "" {
 		return c.plan.fault("tasks."+t.ID, "a task of kind %s has neither compute nor claims", t.Kind)
 	}
 	needs := t.Use
@@ -305,6 +305,7 @@ func (c *compiler) compile(t *task) (err error) {
 		{"compute", t.Compute, expr.Any, &t.compute, &t.reads.compute, false},
 		{"value", t.Value, expr.Any, &t.value, &t.reads.value, true},
 		{"sources", t.Sources, expr.Any, &t.sources, &t.reads.sources, true},
+		{"among", t.Among, expr.Any, &t.among, &t.reads.among, false},
 	} {
 		if p.source == "" {
 			continue
@@ -341,7 +342,7 @@ func (c *compiler) compile(t *task) (err error) {
 func (c *compiler) define(t *task) (err error) {
 	if t.definition, err = encode(definition{
 		Kind: t.Kind, When: t.When, Compute: t.Compute, Use: t.Use, Input: t.Input, Value: t.Value, OutputSchema: t.OutputSchema,
-		Sources: t.Sources, Claims: t.Claims,
+		Sources: t.Sources, Claims: t.Claims, Among: t.Among,
 	}); err == nil {
 		_, err = digest(t.definition)
 	}
@@ -362,6 +363,7 @@ type definition struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Sources      string          `json:"sources,omitempty"`
 	Claims       string          `json:"claims,omitempty"`
+	Among        string          `json:"among,omitempty"`
 }
 
 func (c *compiler) tooEarly(t *task, part string) error {

@@ -188,15 +188,15 @@ func (r *run) sources(ctx context.Context, t *task, o *openState, value json.Raw
 	if problem, err := r.problemOf(ctx, t, "sources", err); problem != nil || err != nil {
 		return nil, problem, err
 	}
-	ids, problem := idsOf(v)
+	ids, problem := idsOf(v, maxSources)
 	if problem != nil {
 		problem = r.plan.located(t.at("sources"), problem)
 	}
 	return ids, problem, nil
 }
 
-// idsOf reads one id or a list of them.
-func idsOf(v any) ([]string, *jig.Error) {
+// idsOf reads one id or a list of them, at most so many.
+func idsOf(v any, most int) ([]string, *jig.Error) {
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}
@@ -204,16 +204,17 @@ func idsOf(v any) ([]string, *jig.Error) {
 	if v == nil || len(list) == 0 {
 		return nil, nil
 	}
-	if len(list) > maxSources {
-		return nil, jig.Errorf(jig.CodeInvalidOutput, "a value has at most %d sources, this one has %d", maxSources, len(list))
+	if len(list) > most {
+		return nil, jig.Errorf(jig.CodeInvalidOutput, "there are %d ids, at most %d are allowed", len(list), most)
 	}
-	ids := make([]string, 0, len(list))
+	ids, seen := make([]string, 0, len(list)), make(map[string]bool, len(list))
 	for _, item := range list {
 		id, ok := item.(string)
 		if !ok || id == "" {
 			return nil, jig.Errorf(jig.CodeInvalidOutput, "sources are ids: a text, or a list of texts")
 		}
-		if !contains(ids, id) {
+		if !seen[id] {
+			seen[id] = true
 			ids = append(ids, id)
 		}
 	}

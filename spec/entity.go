@@ -78,6 +78,7 @@ type EntityTask struct {
 	Composition string     `json:"composition,omitempty" spec:"max=64,form=spec_name" jsonschema:"The composition to run."`
 	Agent       string     `json:"agent,omitempty" spec:"max=128,form=name" jsonschema:"The agent to start."`
 	Citations   string     `json:"citations,omitempty" spec:"max=64,form=variable" jsonschema:"The task whose claims are checked."`
+	Among       Expression `json:"among,omitempty" spec:"max=4096" jsonschema:"CEL that gives a list: the ids of the only entities and documents that the claims may cite; whatever is connected when left out."`
 
 	Input        json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input of what is called; its texts are templates."`
 	Value        Expression      `json:"value,omitempty" spec:"max=4096" jsonschema:"CEL over result, what the call gave back; the whole result when left out."`
@@ -170,7 +171,7 @@ func (d *decoder) entityTask(path string, h EntityTask) jig.Task {
 	case jig.TaskAgent:
 		t.Use = h.Agent
 	case jig.TaskCitations:
-		t.Claims = h.Citations
+		t.Claims, t.Among = h.Citations, string(h.Among)
 		if !slices.Contains(t.DependsOn, t.Claims) {
 			t.DependsOn = append(slices.Clone(t.DependsOn), t.Claims)
 		}
@@ -213,14 +214,15 @@ func (d *decoder) taskKind(path string) jig.TaskKind {
 	return kind
 }
 
-// strayTaskKeys are the keys that do not go with a kind of task: what is worked out here calls nothing.
+// strayTaskKeys are the keys that do not go with a kind of task: what is worked out here calls nothing, and claims alone cite.
 func strayTaskKeys(kind jig.TaskKind) []string {
 	switch kind {
 	case jig.TaskCompute:
-		return []string{"input", "value"}
+		return []string{"input", "value", "among"}
 	case jig.TaskCitations:
 		return []string{"input", "value", "sources"}
 	case jig.TaskTool, jig.TaskPrompt, jig.TaskComposition, jig.TaskAgent:
+		return []string{"among"}
 	}
 	return nil
 }

@@ -78,6 +78,9 @@ func (e EntityTypeExplanation) remarks(i int) []string {
 	if after := e.after(i); len(after) > 0 {
 		words = append(words, "after "+strings.Join(after, ", "))
 	}
+	if t.Among != "" {
+		words = append(words, "which may cite nothing but "+t.Among)
+	}
 	if t.When != "" {
 		words = append(words, "when "+t.When)
 	}

@@ -64,7 +64,7 @@ func (d *decoder) checkTaskExpressions(t jig.EntityType, g *taskGraph) {
 	var all weight
 	all.add(d.places["tasks"])
 	for i := range t.Tasks {
-		for _, key := range []string{"compute", "value", "sources"} {
+		for _, key := range []string{"compute", "value", "sources", "among"} {
 			if n := d.places[indexPath("tasks", i)+"."+key]; n != nil {
 				all.expression(n.text)
 			}
@@ -104,6 +104,7 @@ func (s *taskSites) task(i int) {
 	}
 	s.source(i, path+".value", t.Value, gives, true)
 	s.source(i, path+".sources", t.Sources, expr.List, true)
+	s.source(i, path+".among", t.Among, expr.List, false)
 }
 
 // valueType is what an expression must give for a field; Any where several types of CEL do.

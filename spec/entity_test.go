@@ -50,7 +50,7 @@ func TestEntityType(t *testing.T) {
 		},
 		{ID: "summary", Kind: jig.TaskCompute, DependsOn: []string{"text"}, Compute: "tasks.text.summary", Attempts: 1},
 		{ID: "claims", Kind: jig.TaskCompute, DependsOn: []string{"text"}, Compute: "tasks.text.claims", Attempts: 1},
-		{ID: "check", Kind: jig.TaskCitations, DependsOn: []string{"claims"}, Claims: "claims", Attempts: 1},
+		{ID: "check", Kind: jig.TaskCitations, DependsOn: []string{"claims"}, Claims: "claims", Among: "input.modules", Attempts: 1},
 	}, got.Tasks)
 
 	var value any
@@ -148,6 +148,8 @@ func TestPublishedSchemaOfEntityTypesAgreesWithTheReader(t *testing.T) {
 		task("composition: a.b, output_schema: {type: array}"):                    true,
 		task("composition: a.b, output_schema: true"):                             true,
 		task("composition: a.b, output_schema: text"):                             false,
+		task("agent: writer, among: '[]'"):                                        false,
+		task("compute: 1, among: '[]'"):                                           false,
 		task("agent: writer, depends_on: a"):                                      false,
 		task("agent: writer, retry: {}"):                                          false,
 	} {
