@@ -9,6 +9,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
+// KindBundle is the kind under which each bundle that was ever installed is kept, never current: by its name, with its hash as the
+// version and the author's version as the body.
+const KindBundle = "bundle"
+
 // bundleRow is a row of bundles.
 type bundleRow struct {
 	Name        string
@@ -221,7 +225,7 @@ func (t *tx) shelf(ctx context.Context, name string, documents []jig.DocumentVer
 	return s, nil
 }
 
-// putBundle queues a bundle's row.
+// putBundle queues a bundle's row, and that it was installed, which outlasts its removal.
 func (t *tx) putBundle(b jig.Bundle, at **time.Time) error {
 	b.Title, b.Description = text(b.Title), text(b.Description)
 	manifest, err := encode(b.BundleManifest)
@@ -236,6 +240,7 @@ func (t *tx) putBundle(b jig.Bundle, at **time.Time) error {
 	if err != nil {
 		return err
 	}
+	t.queue("DocumentKeep", t.tenant, KindBundle, b.Name, b.Hash, []byte(b.Version))
 	value(t.queue("BundlePut", t.tenant, b.Name, b.Version, b.Hash, manifest, documents, b.InstalledBy), at)
 	return nil
 }

@@ -25,7 +25,12 @@ type bundleNames struct {
 
 	mu    sync.Mutex
 	known map[string]tenantBundles
+	// changes counts what was forgotten, so that nothing read before a change is kept after it.
+	changes int
 }
+
+// maxBundleTenants bounds the tenants whose bundles are kept in memory.
+const maxBundleTenants = 10_000
 
 // tenantBundles are a tenant's bundles as they were read.
 type tenantBundles struct {
@@ -41,6 +46,7 @@ func newBundleNames(db *store.DB) *bundleNames {
 func (b *bundleNames) BundleNames(ctx context.Context, tenant string) ([]string, error) {
 	b.mu.Lock()
 	known, ok := b.known[tenant]
+	changes := b.changes
 	b.mu.Unlock()
 	if ok && time.Since(known.read) < policyAge {
 		return known.names, nil
@@ -52,7 +58,12 @@ func (b *bundleNames) BundleNames(ctx context.Context, tenant string) ([]string,
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.known[tenant] = tenantBundles{read: read, names: names}
+	if len(b.known) >= maxBundleTenants {
+		clear(b.known)
+	}
+	if b.changes == changes {
+		b.known[tenant] = tenantBundles{read: read, names: names}
+	}
 	return names, nil
 }
 
@@ -61,6 +72,7 @@ func (b *bundleNames) forget(tenant string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.known, tenant)
+	b.changes++
 }
 
 // bundleStore keeps bundles. On the worker that changed what a tenant has, it holds at once.
@@ -131,9 +143,6 @@ func typeOf(db *store.DB) func(ctx context.Context, tenant, name string) (jig.En
 	}
 }
 
-// kindInstalled is the kind under which it is kept that a shipped bundle was installed once.
-const kindInstalled = "bundle"
-
 // shipper is who installs the bundles that ship with the product.
 const shipper = "worker"
 
@@ -155,7 +164,7 @@ func installBundles(ctx context.Context, db *store.DB, o bundletools.Options, lo
 
 func installShipped(ctx context.Context, db *store.DB, o bundletools.Options, by jig.Invocation, b spec.Bundle) error {
 	name := slog.String("bundle", b.Manifest.Name)
-	_, err := db.DocumentAt(ctx, by.Tenant, kindInstalled, b.Manifest.Name, b.Hash)
+	_, err := db.DocumentAt(ctx, by.Tenant, store.KindBundle, b.Manifest.Name, b.Hash)
 	if err == nil || jig.CodeOf(err) != jig.CodeNotFound {
 		return err
 	}
@@ -172,5 +181,5 @@ func installShipped(ctx context.Context, db *store.DB, o bundletools.Options, by
 	if done.Changed {
 		by.Logger.InfoContext(ctx, "bundle installed", name, slog.String("version", done.Version), slog.Int("documents", len(done.Documents)))
 	}
-	return db.KeepDocument(ctx, by.Tenant, kindInstalled, b.Manifest.Name, b.Hash, []byte(b.Manifest.Version))
+	return nil
 }

@@ -46,6 +46,35 @@ func TestBundleNamesAreReadOnceASecond(t *testing.T) {
 	require.Empty(t, names)
 }
 
+// slow is read while what it says changes.
+type slow struct {
+	counted
+	during func()
+}
+
+func (s *slow) BundleNames(ctx context.Context, tenant string) ([]string, error) {
+	names, err := s.counted.BundleNames(ctx, tenant)
+	s.during()
+	return names, err
+}
+
+// What was read before a change is not kept after it.
+func TestBundleNamesThatChangeWhileTheyAreRead(t *testing.T) {
+	t.Parallel()
+	s := &slow{counted: counted{names: map[string][]string{}}}
+	b := &bundleNames{store: s, known: map[string]tenantBundles{}}
+	s.during = func() {
+		s.names["acme"] = []string{"notes"}
+		b.forget("acme")
+	}
+	_, err := b.BundleNames(t.Context(), "acme")
+	require.NoError(t, err)
+	s.during = func() {}
+	names, err := b.BundleNames(t.Context(), "acme")
+	require.NoError(t, err)
+	require.Equal(t, []string{"notes"}, names)
+}
+
 func TestSeenTools(t *testing.T) {
 	t.Parallel()
 	all := []jig.Tool{{Name: "a.all"}, {Name: "a.notes", Bundle: "notes"}, {Name: "a.acme", Tenants: []string{"acme"}}}
@@ -91,4 +120,28 @@ func TestShippedBundlesAreInstalledOnce(t *testing.T) {
 	body, err := db.Document(t.Context(), tenant, storedKind(taken.Kind), taken.Name)
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(body))
+}
+
+// That a bundle was installed once is known with the installation itself: a worker that dies behind it, or an operator who was
+// faster, leaves nothing that makes a removed one come back.
+func TestShippedBundleIsKnownWithItsInstallation(t *testing.T) {
+	t.Parallel()
+	owner, app := storetest.NewDatabase(t)
+	db := storetest.Open(t, owner, app, store.Options{})
+	registry, err := tools.NewRegistry()
+	require.NoError(t, err)
+	o := bundleOptions(documents{db: db, bundles: newBundleNames(db)}, &registry)
+	o.Known = func(context.Context, string, string) (spec.Catalogue, error) { return spec.Catalogue{}, nil }
+	by := jig.Invocation{Tenant: "acme", Principal: jig.Principal{ID: "ana"}, Logger: slog.New(slog.DiscardHandler)}
+	shipped, err := bundles.Bundles()
+	require.NoError(t, err)
+	_, err = o.Install(t.Context(), by, shipped[0], nil, false)
+	require.NoError(t, err)
+	_, err = db.RemoveBundle(t.Context(), by, shipped[0].Manifest.Name)
+	require.NoError(t, err)
+
+	require.NoError(t, installShipped(t.Context(), db, o, by, shipped[0]))
+	names, err := db.BundleNames(t.Context(), by.Tenant)
+	require.NoError(t, err)
+	require.Empty(t, names, "it was removed")
 }
