@@ -1,6 +1,7 @@
 package jig
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"time"
 )
@@ -16,6 +17,12 @@ func NewEntityID() string { return EntityPrefix + randomID() }
 
 // NewTextID returns a fresh id of a text: "doc_" and 26 characters.
 func NewTextID() string { return TextPrefix + randomID() }
+
+// TextIDOf is the id of the text that a call of this idempotency key adds: the same whenever the call is run again.
+func TextIDOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return TextPrefix + idEncoding.EncodeToString(sum[:16])
+}
 
 // Limits of entities and texts.
 const (
@@ -93,6 +100,14 @@ type Text struct {
 	Body      string    `json:"body"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// TextInfo says which text there is, without its body.
+type TextInfo struct {
+	ID        string `json:"document_id"`
+	Title     string `json:"title,omitempty"`
+	MediaType string `json:"media_type"`
+	Bytes     int    `json:"bytes"`
 }
 
 // Sources are what values may rest on.

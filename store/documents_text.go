@@ -90,6 +90,13 @@ func (db *DB) TextsOf(ctx context.Context, tenant string, entityIDs []string) ([
 	return found, nil
 }
 
+// TextInfos lists the texts of an entity without their bodies, the oldest first.
+func (db *DB) TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]jig.TextInfo, error) {
+	var infos []jig.TextInfo
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("TextInfos", tenant, text(entityID), limit), &infos) })
+	return infos, err
+}
+
 // DeleteText takes a text out of sight; NOT_FOUND when it is not there.
 func (db *DB) DeleteText(ctx context.Context, tenant, id string) error {
 	var gone int64

@@ -163,6 +163,10 @@ join entities e on e.tenant_id = t.tenant_id and e.entity_id = t.entity_id and e
 where t.tenant_id = $1 and t.entity_id = any($2::text[]) and t.deleted_at is null
 order by t.created_at, t.document_id
 
+-- name: TextInfos
+select t.document_id as id, t.title, t.media_type, octet_length(t.body) as bytes from texts t
+where t.tenant_id = $1 and t.entity_id = $2 and t.deleted_at is null order by t.created_at, t.document_id limit $3
+
 -- name: TextDelete
 update texts t set deleted_at = clock_timestamp(), updated_at = clock_timestamp()
 where t.tenant_id = $1 and t.document_id = $2 and t.deleted_at is null

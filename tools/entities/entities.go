@@ -29,6 +29,10 @@ type Store interface {
 	Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error)
 	// Sources returns some entities and their texts with hashes, and at most so many bytes of bodies.
 	Sources(ctx context.Context, tenant string, ids []string, bytes int) (jig.Sources, error)
+	// Text returns a text, PutText stores one, and TextInfos lists those of an entity without their bodies.
+	Text(ctx context.Context, tenant, id string) (jig.Text, error)
+	PutText(ctx context.Context, t jig.Text) (jig.Text, error)
+	TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]jig.TextInfo, error)
 	FilterEntities(ctx context.Context, tenant string, t jig.EntityType, f jig.EntityFilter) (jig.EntityPage, error)
 	// SearchText finds chunks of the texts of some entities, the best first.
 	SearchText(ctx context.Context, tenant, query string, entityIDs []string, limit int) ([]jig.TextHit, error)
@@ -62,6 +66,8 @@ const (
 	UpdateTool         = "entities.update"
 	CreateRelationTool = "entities.createRelation"
 	DeleteTool         = "entities.delete"
+	GetTextTool        = "entities.getText"
+	PutTextTool        = "entities.putText"
 )
 
 // Tools returns the family.
@@ -90,10 +96,13 @@ func Tools(o Options) []tools.Tool {
 			"values (eq null finds what is missing); gt, lt, gte, lte for texts, numbers and dates; contains for a part of a text, an item of a list, parts of an object. "+
 			"Returns ids, titles, the fields that were asked for, and the cursor of the next page."), o.filter, tools.AdjustInput(filterInput)),
 		tools.New(read(GetTool, "Reads an entity in two steps. Without field, returns its fields with sizes: short values whole, the beginning of long ones. "+
-			"With field, returns that one's value, long ones in parts by offset."), o.get),
+			"With field, returns that one's value, long ones in parts by offset. Its texts are named, too."), o.get),
 		tools.New(write(CreateTool, "Creates an entity of a type from its fields (see entities.listTypes). Returns its id and revision."), o.create),
 		tools.New(write(UpdateTool, "Changes some fields of an entity; null takes one away, the others stay. Give the revision that you read: "+
 			"if the entity changed since, the call fails with CONFLICT. Returns the new revision."), o.update),
+		tools.New(read(GetTextTool, "Reads a text of an entity in parts by offset; entities.get names the texts. Returns its title and body."), o.getText),
+		tools.New(write(PutTextTool, "Adds a text to an entity, or replaces one of its texts: a document that can be searched and quoted. Use a field for "+
+			"short values. Returns the text's id."), o.putText),
 		tools.New(write(CreateRelationTool, "Makes an entity point at another, by a name of your choice. Use entities.update for fields of type relation. "+
 			"Returns the relation."), o.createRelation),
 		tools.New(remove, o.delete),

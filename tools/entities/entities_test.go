@@ -318,6 +318,9 @@ func TestOtherTenantsAreNotThere(t *testing.T) {
 	missing(entities.DeleteTool, func(id string) object { return object{"id": id, "revision": 1} })
 	missing(entities.CreateRelationTool, func(id string) object { return object{"from": id, "name": "r", "to": own} })
 	missing(entities.CreateRelationTool, func(id string) object { return object{"from": own, "name": "r", "to": id} })
+	missing(entities.PutTextTool, func(id string) object { return object{"id": id, "body": "x"} })
+	missing(entities.PutTextTool, func(id string) object { return object{"id": own, "document_id": id, "body": "x"} })
+	missing(entities.GetTextTool, func(id string) object { return object{"document_id": id} })
 	for _, content := range []func(id string) object{
 		func(id string) object { return object{"name": "x", "parent": id} },
 		func(id string) object { return object{"name": "x", "members": []string{own, id}} },

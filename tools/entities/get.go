@@ -46,6 +46,8 @@ type Reading struct {
 	// Fields are given when no field was asked for; what is not there is left out and named in Missing.
 	Fields  []FieldInfo `json:"fields,omitempty"`
 	Missing []string    `json:"missing,omitempty"`
+	// Texts are those of the entity, the oldest first, at most 50; entities.getText reads one.
+	Texts []jig.TextInfo `json:"texts,omitempty"`
 	// Field, Value and Next are of the field that was asked for; Next is the offset of what follows.
 	Field string          `json:"field,omitempty"`
 	Value json.RawMessage `json:"value,omitempty"`
@@ -72,7 +74,7 @@ func (o Options) get(ctx context.Context, inv jig.Invocation, in getIn) (Reading
 	r := Reading{ID: e.ID, Type: e.Type, Title: e.Title, Revision: e.Revision, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Field: in.Field}
 	if in.Field == "" {
 		r.structure(t.Fields, e.Content, "")
-		return r, nil
+		return r, o.withTexts(ctx, inv.Tenant, &r)
 	}
 	if _, err := fieldAt(t, "/field", in.Field); err != nil {
 		return Reading{}, err
@@ -110,21 +112,15 @@ func (r *Reading) structure(fields []jig.Field, content json.RawMessage, prefix 
 }
 
 // window is a part of a value from an offset on, and the offset of what follows; 0 at the end. A missing value is null.
-func window(v json.RawMessage, offset int) (part json.RawMessage, next int, err error) {
+func window(v json.RawMessage, offset int) (out json.RawMessage, next int, err error) {
 	var text string
 	var list []json.RawMessage
-	var out any
+	var found any
 	switch {
 	case v == nil:
 		return json.RawMessage("null"), 0, nil
 	case json.Unmarshal(v, &text) == nil:
-		runes := []rune(text)
-		from := min(offset, len(runes))
-		to := min(from+maxRunes, len(runes))
-		if to < len(runes) {
-			next = to
-		}
-		out = string(runes[from:to])
+		found, next = part(text, offset)
 	case json.Unmarshal(v, &list) == nil:
 		from := min(offset, len(list))
 		to, size := from, 0
@@ -135,12 +131,12 @@ func window(v json.RawMessage, offset int) (part json.RawMessage, next int, err 
 		if to < len(list) {
 			next = to
 		}
-		out = list[from:to]
+		found = list[from:to]
 	default:
 		return v, 0, nil
 	}
-	if part, err = json.Marshal(out); err != nil {
+	if out, err = json.Marshal(found); err != nil {
 		return nil, 0, fmt.Errorf("write the value: %w", err)
 	}
-	return part, next, nil
+	return out, next, nil
 }
