@@ -227,8 +227,13 @@ func (s stranger) seesNoIDs() {
 		switch kind {
 		case "session":
 			for _, args := range [][]string{
-				{"status", "%s"}, {"events", "%s"}, {"watch", "%s"}, {"show", "%s", "1.1"}, {"message", "%s", "hello"},
-				{"approvals", "--session", "%s"}, {"status", "%s", "--output", "json"},
+				{"status", "%s"},
+				{"events", "%s"},
+				{"watch", "%s"},
+				{"show", "%s", "1.1"},
+				{"message", "%s", "hello"},
+				{"approvals", "--session", "%s"},
+				{"status", "%s", "--output", "json"},
 			} {
 				s.asks(theirs, nobodys, args...)
 			}
@@ -236,7 +241,8 @@ func (s stranger) seesNoIDs() {
 			for _, args := range [][]string{
 				{"trigger", "entities.get", "--input", "id=%s", "--output", "json"},
 				{"trigger", "entities.extract", "--input", "id=%s", "--output", "json"},
-				{"status", "%s"}, {"watch", "%s"},
+				{"status", "%s"},
+				{"watch", "%s"},
 			} {
 				s.asks(theirs, nobodys, args...)
 			}

@@ -6,7 +6,6 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools/catalog"
 )
 
 // Backtest rules over recorded calls with the tenant's policies in force, and with a document in the place of the one of its
@@ -34,14 +33,14 @@ func (p *policies) Backtest(ctx context.Context, tenant, document string, calls 
 	}
 	results, err := policy.Backtest(ctx, of.rules, of.rules.With(tried), calls)
 	for i := range results {
-		if results[i].Tool == catalog.PutTool { // as Rule has it
+		if registersPolicies(results[i].Tool) { // as Rule has it
 			results[i].Now, results[i].New = neverDenied(results[i].Now), neverDenied(results[i].New)
 		}
 	}
 	return results, err
 }
 
-// neverDenied is a verdict on the tool that registers policies.
+// neverDenied is a verdict on a tool that registers policies.
 func neverDenied(v jig.Verdict) jig.Verdict {
 	if v == jig.VerdictDeny {
 		return jig.VerdictAsk

@@ -10,6 +10,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools/bundles"
 	"github.com/jig-run/jig/tools/catalog"
 )
 
@@ -43,8 +44,8 @@ func newPolicies(documents policyDocuments) *policies {
 	return &policies{documents: documents, known: map[string]tenantPolicies{}}
 }
 
-// Rule gives the verdict on a call. A policy that cannot be read lets nothing run by itself. The tool that registers policies
-// is never denied by one, only asked about, so that nobody locks a tenant out of its own policies.
+// Rule gives the verdict on a call. A policy that cannot be read lets nothing run by itself. The tools that register policies, and
+// take them back, are never denied by one, only asked about, so that nobody locks a tenant out of its own policies.
 func (p *policies) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
 	of, err := p.of(ctx, session.Tenant)
 	if err != nil {
@@ -54,12 +55,17 @@ func (p *policies) Rule(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 		return jig.Ruling{Verdict: jig.VerdictAsk, Reasons: []string{of.broken}, PolicyVersion: "unreadable", Person: true}, nil
 	}
 	x := of.rules.Explain(ctx, tool, call, session, now)
-	if x.Verdict == jig.VerdictDeny && tool.Name == catalog.PutTool {
+	if x.Verdict == jig.VerdictDeny && registersPolicies(tool.Name) {
 		ruling := x.Asked()
-		ruling.Reasons = append(ruling.Reasons, "the tool that registers policies is asked about, never denied")
+		ruling.Reasons = append(ruling.Reasons, "the tools that register policies and take them back are asked about, never denied")
 		return ruling, nil
 	}
 	return x.Ruling, nil
+}
+
+// registersPolicies reports whether a tool changes which policies hold.
+func registersPolicies(tool string) bool {
+	return tool == catalog.PutTool || tool == bundles.InstallTool || tool == bundles.RemoveTool
 }
 
 // of gives a tenant's policies, read at most policyAge ago.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools/bundles"
 	"github.com/jig-run/jig/tools/catalog"
 )
 
@@ -48,10 +49,11 @@ func TestPolicyRules(t *testing.T) {
 
 func TestNobodyIsLockedOutOfThePolicies(t *testing.T) {
 	t.Parallel()
-	put := jig.Tool{Name: catalog.PutTool, Permission: jig.PermissionWrite}
-	ruling := ruled(t, papers{"closed": denyAll}, put)
-	require.Equal(t, jig.VerdictAsk, ruling.Verdict)
-	require.Contains(t, ruling.Reasons, "policy closed, rule all: closed")
+	for _, name := range []string{catalog.PutTool, bundles.InstallTool, bundles.RemoveTool} {
+		ruling := ruled(t, papers{"closed": denyAll}, jig.Tool{Name: name, Permission: jig.PermissionWrite})
+		require.Equal(t, jig.VerdictAsk, ruling.Verdict)
+		require.Contains(t, ruling.Reasons, "policy closed, rule all: closed")
+	}
 }
 
 // A document more takes nothing from what another one wants.
