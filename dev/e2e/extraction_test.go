@@ -51,11 +51,17 @@ func (g registry) entity(content map[string]any) jig.Entity {
 	return e
 }
 
-func (g registry) extract(input map[string]any) string {
-	g.t.Helper()
+// extraction is a call that fills an entity.
+func (g registry) extraction(input map[string]any) workflows.CallInput {
 	in := callInput("entities.extract", input)
 	in.Tenant, in.Principal.Permissions = g.tenant, []string{"entities.*.read", "entities.*.write"}
-	result, err := g.Trigger(g.t.Context(), in, "")
+	return in
+}
+
+// extract begins to fill an entity and returns when that is over, or waits for a person.
+func (g registry) extract(input map[string]any) string {
+	g.t.Helper()
+	result, err := g.Trigger(g.t.Context(), g.extraction(input), "")
 	require.NoError(g.t, err)
 	return result.SessionID
 }
@@ -314,7 +320,7 @@ func wideTasks(wide int) string {
 	b.WriteString("max_parallel: 20\nfields:\n  - {name: url, type: text}\n  - {name: total, type: number, task: total}\ntasks:\n")
 	var ids, sum []string
 	for i := range wide {
-		fmt.Fprintf(&b, "  - {id: a%d, tool: test.keyed, input: {url: \"${entity.content.url}\", name: a%d, before: 5, after: 10}, value: result.status}\n", i, i)
+		fmt.Fprintf(&b, "  - {id: a%d, tool: test.keyed, input: {url: \"${entity.content.url}\", name: a%d, before: 100, after: 200}, value: result.status}\n", i, i)
 		fmt.Fprintf(&b, "  - {id: b%d, depends_on: [a%d], tool: test.quick, input: {value: \"${string(tasks.a%d)}\"}, value: size(result.value)}\n", i, i, i)
 		ids, sum = append(ids, fmt.Sprintf("b%d", i)), append(sum, fmt.Sprintf("tasks.b%d", i))
 	}
@@ -330,12 +336,24 @@ func TestExtractionSurvivesKills(t *testing.T) { //nolint:paralleltest // it kil
 	const wide = 80
 	g, r := newRegistry(t, wideTasks(wide)), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL})
-	session := g.extract(map[string]any{"id": e.ID})
+	session := jig.NewSessionID()
+	_, err := g.StartCall(t.Context(), g.extraction(map[string]any{"id": e.ID}), session)
+	require.NoError(t, err)
+	hits := 0
 	for range kills {
-		eventually(t.Context(), time.Duration(random.IntN(1500))*time.Millisecond, func() bool { return false })
+		pause := time.Duration(random.IntN(1500)) * time.Millisecond
+		over := eventually(t.Context(), pause, func() bool {
+			view, err := g.Status(t.Context(), g.tenant, session)
+			return err == nil && view.Status.Final()
+		})
+		if over {
+			break
+		}
 		g.kill()
 		g.start()
+		hits++
 	}
+	require.Positive(t, hits, "it was over before it was hit")
 	out, now := g.filled(session, e)
 	require.Equal(t, extract.Counts{Total: 2*wide + 1, Completed: 2*wide + 1}, out.Counts)
 	require.Contains(t, string(now.Content), fmt.Sprintf(`"total": %d`, 3*wide))
