@@ -26,6 +26,9 @@ type Opened struct {
 	// Pass is the number of the pass to begin with.
 	Pass     int       `json:"pass"`
 	Deadline time.Time `json:"deadline,omitzero"`
+	// SettlesWithCall says that SettleCall will tell where the call stands, so that nobody need read it beside that. Histories
+	// that are older than it lack it, and so replay with what they read.
+	SettlesWithCall bool `json:"settles_with_call,omitempty"`
 }
 
 // Open stores a new session, with everything that must not change during it pinned, or finds one that has ended. It is

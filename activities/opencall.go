@@ -76,7 +76,7 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 	if _, err := a.store.SaveTurn(ctx, in.Tenant, in.SessionID, 1, turn); err != nil {
 		return Opened{}, err
 	}
-	return Opened{Agent: CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1}, nil
+	return Opened{Agent: CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1, SettlesWithCall: true}, nil
 }
 
 // descend makes a session one that another started: a level deeper.
@@ -159,11 +159,18 @@ func (a *Activities) callInput(ctx context.Context, in OpenCallInput, tool jig.T
 	return input, a.validate(tool, withDefaults(tool.InputSchema, input))
 }
 
-// SettleCall ends the session of a single call as its call ended.
-func (a *Activities) SettleCall(ctx context.Context, in PassRef) (Settled, error) {
+// CallSettled is how the session of a single call ended, with where its call stands then.
+type CallSettled struct {
+	Settled
+	// Call is nil in histories that are older than it.
+	Call *CallState `json:"call,omitempty"`
+}
+
+// SettleCall ends the session of a single call as its call ended. It is idempotent: a second run answers as the first.
+func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, error) {
 	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, jig.CallID(in.Pass, 1))
 	if err != nil {
-		return Settled{}, temporalError(err)
+		return CallSettled{}, temporalError(err)
 	}
 	end := jig.End{Tenant: in.Tenant, SessionID: in.SessionID, Pass: in.Pass, Status: jig.StatusCompleted, Reason: jig.ReasonAnswered}
 	if call.Result != nil {
@@ -175,8 +182,11 @@ func (a *Activities) SettleCall(ctx context.Context, in PassRef) (Settled, error
 			end.Error = call.Result.Error
 		}
 	}
-	end, err = a.store.EndPass(ctx, end)
-	return settled(end), temporalError(err)
+	if end, err = a.store.EndPass(ctx, end); err != nil {
+		return CallSettled{}, temporalError(err)
+	}
+	state := callState(call)
+	return CallSettled{Settled: settled(end), Call: &state}, nil
 }
 
 // CallState is where a call stands, with its result when it has one, cut to what a row holds.
@@ -191,8 +201,12 @@ func (a *Activities) CallState(ctx context.Context, in RunInput) (CallState, err
 	if err != nil {
 		return CallState{}, temporalError(err)
 	}
+	return callState(call), nil
+}
+
+func callState(call jig.Call) CallState {
 	if call.Result != nil && call.ResultArtifact != "" {
 		call.Result.Artifacts = append(call.Result.Artifacts, call.ResultArtifact)
 	}
-	return CallState{Status: call.Status, Result: call.Result}, nil
+	return CallState{Status: call.Status, Result: call.Result}
 }

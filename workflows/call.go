@@ -24,7 +24,7 @@ func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 		}); err != nil {
 			return nil, err //nolint:wrapcheck // a cancelled workflow answers with Temporal's own error
 		}
-		return s.callResult(ctx)
+		return s.told(ctx)
 	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // registering fails for a programming error alone
@@ -66,7 +66,7 @@ func (s *session) openCall(ctx workflow.Context, in CallInput) error {
 		if err != nil {
 			return err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types
 		}
-		s.agent, s.limits = opened.Agent, opened.Limits
+		s.agent, s.limits, s.settlesWithCall = opened.Agent, opened.Limits, opened.SettlesWithCall
 	}
 	s.opened = true
 	return nil
@@ -84,18 +84,23 @@ func (s *session) anyReady() bool {
 // closeCall settles the session and answers whoever still asks.
 func (s *session) closeCall(ctx workflow.Context) (*CallResult, error) {
 	var a *activities.Activities
-	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.SettleCall, s.passRef()).Get(ctx, &s.settled); err != nil {
+	var settled activities.CallSettled
+	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.SettleCall, s.passRef()).Get(ctx, &settled); err != nil {
 		return nil, failure(err)
 	}
-	s.status = s.settled.Status
-	result, err := s.callResult(ctx)
-	if err != nil {
-		return nil, err
+	s.settled, s.status = settled.Settled, settled.Status
+	if settled.Call != nil {
+		s.closed = s.resultOf(*settled.Call)
+	} else { // in a history that is older, or a worker that is
+		var err error
+		if s.closed, err = s.callResult(ctx); err != nil {
+			return nil, err
+		}
 	}
 	s.settleMail(ctx)
 	s.show(ctx)
 	s.answerLate(ctx)
-	return result, nil
+	return s.closed, nil
 }
 
 // answerLate answers what arrived while the session was being ended. Nothing may block between it and the end of the run.
@@ -110,15 +115,30 @@ func (s *session) answerLate(ctx workflow.Context) {
 	}
 }
 
+// told is where the call stands. One that is over is told of as it is settled, which is under way then.
+func (s *session) told(ctx workflow.Context) (*CallResult, error) {
+	if s.settlesWithCall && s.failure == nil && s.done() {
+		if err := workflow.Await(ctx, func() bool { return s.closed != nil || s.status.Final() }); err != nil {
+			return nil, err //nolint:wrapcheck // a cancelled workflow answers with Temporal's own error
+		}
+		if s.closed != nil {
+			return s.closed, nil
+		}
+	}
+	return s.callResult(ctx)
+}
+
 // callResult reads where the call stands.
 func (s *session) callResult(ctx workflow.Context) (*CallResult, error) {
 	var a *activities.Activities
-	result := &CallResult{SessionID: s.ref.SessionID, Call: jig.CallID(1, 1)}
 	var state activities.CallState
-	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.CallState, activities.RunInput{SessionRef: s.ref, Call: result.Call}).Get(ctx, &state)
-	if err != nil {
+	in := activities.RunInput{SessionRef: s.ref, Call: jig.CallID(1, 1)}
+	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.CallState, in).Get(ctx, &state); err != nil {
 		return nil, failure(err)
 	}
-	result.Status, result.Result = state.Status, state.Result
-	return result, nil
+	return s.resultOf(state), nil
+}
+
+func (s *session) resultOf(state activities.CallState) *CallResult {
+	return &CallResult{SessionID: s.ref.SessionID, Call: jig.CallID(1, 1), Status: state.Status, Result: state.Result}
 }

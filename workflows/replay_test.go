@@ -18,7 +18,8 @@ import (
 // paths are the ways through a session that must keep replaying. `make histories` records them from a real server, one
 // file a run: testdata/<path>.<run>.json.gz.
 var paths = []string{
-	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200", "call", "many-calls", "unknown", "parallel",
+	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200",
+	"call", "call-answered", "many-calls", "unknown", "parallel",
 	"composition", "composition-approval", "composition-denial", "composition-undo", "composition-cancel", "composition-wait",
 	"composition-loop", "composition-nested",
 	"extraction", "extraction-approval",

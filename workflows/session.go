@@ -30,6 +30,9 @@ type session struct {
 	spoken  bool
 	status  jig.Status
 	settled activities.Settled
+	// settlesWithCall says that a single call is told of when it is settled; closed is what it came to, once that is known.
+	settlesWithCall bool
+	closed          *CallResult
 
 	tools []string
 	// more says that the pass has open calls beyond those in hand.

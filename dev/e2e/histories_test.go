@@ -61,8 +61,9 @@ func TestHistories(t *testing.T) {
     - answer: done
 `), nil)
 		},
-		"call":    triggered,
-		"unknown": unknown,
+		"call":          triggered,
+		"call-answered": answered,
+		"unknown":       unknown,
 		"composition": func(d *desk, r *receiver) string {
 			return d.compose(tour, map[string]any{"url": r.URL, "names": []string{"ana", "ben", "cleo"}})
 		},
@@ -143,6 +144,14 @@ func triggered(d *desk, r *receiver) string {
 	result, err := d.Trigger(d.t.Context(), callInput("test.write", map[string]any{"url": r.URL, "name": "w"}), "")
 	require.NoError(d.t, err)
 	d.signal(result.SessionID, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	return result.SessionID
+}
+
+// answered is a call that nobody is asked about: who triggers it is answered as its session is settled.
+func answered(d *desk, _ *receiver) string {
+	result, err := d.Trigger(d.t.Context(), callInput("test.echo", map[string]any{"value": "a"}), "")
+	require.NoError(d.t, err)
+	require.Equal(d.t, jig.CallSucceeded, result.Status)
 	return result.SessionID
 }
 
