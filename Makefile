@@ -22,7 +22,7 @@ AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-ui --temporal-addr 127.0.0
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
 
-demo: fetch jig-dev ## run a real job from start to end: a licence review of this module, with an approval
+demo: fetch jig-dev ## review this module's dependencies, by an agent and by a graph of tasks; both ask before they write
 	@scripts/say.sh "demo: PostgreSQL, Temporal, Web UI and worker in one process"
 	@$(BIN)/jig-dev demo $(ARGS)
 

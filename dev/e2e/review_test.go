@@ -246,9 +246,10 @@ func TestReviewIsRefreshed(t *testing.T) {
 
 	s.requires("example.com/a v1.1.0", "example.com/b v1.5.0", "example.com/deep v1.0.0 // indirect")
 	tasks, others, now = refresh()
-	require.Len(t, tasks, 19, "all of them")
-	const ofModule, ofSummary = 9, 5 // three tasks of the module are skipped: no archive says its size, it is neither retracted nor deprecated
-	require.Equal(t, ofModule+ofSummary, others, "the new module alone is looked at, and a summary is written")
+	require.Len(t, tasks, 17)
+	require.NotContains(t, tasks, "method", "all but how it was written")
+	const ofModule = 9 // three tasks of the module are skipped: no archive says its size, it is neither retracted nor deprecated
+	require.Equal(t, ofModule, others, "the new module alone is looked at")
 	require.Equal(t, before.Modules[1], now.Modules[1])
 	require.NotEqual(t, before.Modules[0], now.Modules[0])
 	require.Equal(t, now.Modules, now.Citations[0].SourceEntityIDs)
@@ -297,23 +298,26 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 	problem := out.Tasks["citations"].Error
 	require.Equal(t, extract.ReasonCitations, problem.Reason)
 	require.Contains(t, problem.Message, `"ent_made_up" is not connected`)
-	require.Contains(t, problem.Message, "/1/source_entity_ids the claim has no source")
+	require.Equal(t, []jig.Violation{
+		{Pointer: "/0/source_entity_ids/0", Message: `"ent_made_up" is not connected to the entity`},
+		{Pointer: "/1/source_entity_ids", Message: "the claim has no source"},
+	}, problem.Violations)
 	require.Equal(t, extract.TaskSkipped, out.Tasks["report"].Status)
 	require.Empty(t, now.Report)
 	require.Nil(t, now.Citations)
 
 	refused := s.done(s.publish(made.EntityID).SessionID)
 	require.Equal(t, "citations_not_passed", refused.Error.Reason)
-	require.Contains(t, refused.Error.Message, "ent_made_up")
+	require.Contains(t, refused.Error.Message, `/0/source_entity_ids/0 "ent_made_up" is not connected to the entity; /1/source_entity_ids the claim has no source`)
 	require.NoFileExists(t, filepath.Join(s.dir, "out", "review.md"))
 
-	// The first review is connected with what the second one says, by the module that both have; it is no module for that.
+	// The first review is connected with the second one, by the module that both have; it is no module for that.
 	mu.Lock()
 	cited = made.EntityID
 	mu.Unlock()
 	again := s.begin(map[string]any{"model": "openai/gpt-test"})
 	out, now = s.filled(again.SessionID, again.EntityID)
-	require.Contains(t, out.Tasks["citations"].Error.Message, "no module of this review: "+made.EntityID)
+	require.Contains(t, out.Tasks["citations"].Error.Message, `"`+made.EntityID+`" is connected to the entity, but is none of those`)
 	mu.Lock()
 	cited = now.Modules[0]
 	mu.Unlock()
@@ -360,6 +364,6 @@ func TestReviewGoesOnAfterAKill(t *testing.T) {
 	counts, err := s.db.EntityCounts(t.Context(), s.tenant)
 	require.NoError(t, err)
 	for _, c := range counts {
-		require.Equal(t, map[string]int64{"module": 12, "review": 1, "review_summary": 1}[c.Type], c.Count, c.Type)
+		require.Equal(t, map[string]int64{"module": 12, "review": 1}[c.Type], c.Count, c.Type)
 	}
 }
