@@ -99,6 +99,7 @@ func (o *options) announce(r *running) {
 Try in another terminal:
 
   go run ./starter run dependency-review --input path=go.mod --follow
+  go run ./starter trigger review.start --input module=.
   go run ./starter approvals
   temporal workflow list --query 'JigStatus="input_required"'
 

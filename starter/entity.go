@@ -38,13 +38,23 @@ func (a *app) followed(ctx context.Context, e engine, id string) (session string
 	return status.SessionID, func(event jig.Event) bool { return concerns(event, status) }, nil
 }
 
-// concerns reports whether an event is of an entity's extraction, or of its session as a whole: others may be filled beside it.
+// concerns reports whether an event is of an entity's extraction, or of its session as a whole: others may be filled beside it, and
+// what the calls of its tasks call in their turn is told by `jig watch SESSION`, unless somebody has to know of it.
 func concerns(event jig.Event, s jig.EntityStatus) bool {
 	var about taskData
 	if json.Unmarshal(event.Data, &about) == nil && about.EntityID != "" {
 		return about.EntityID == s.EntityID
 	}
-	return event.CallID == "" || event.CallID == s.Call || strings.HasPrefix(event.CallID, s.Call+"/")
+	if event.CallID == "" || ofTask(event.CallID, s.Call) {
+		return true
+	}
+	return strings.HasPrefix(event.CallID, s.Call+"/") && event.Type != jig.EventToolStarted && event.Type != jig.EventToolCompleted
+}
+
+// ofTask reports whether a call is an extraction's own, or one of its tasks', and not one that these make in their turn.
+func ofTask(call, extraction string) bool {
+	path, below := strings.CutPrefix(call, extraction+"/")
+	return call == extraction || below && !strings.Contains(path, "/")
 }
 
 func entityTitle(s jig.EntityStatus) string {
@@ -80,7 +90,9 @@ func (a *app) entityStatus(ctx context.Context, e engine, id string) error {
 	if err := a.print(""); err != nil {
 		return err
 	}
-	return a.printStatus(*report.Session)
+	view := *report.Session
+	view.Calls = slices.DeleteFunc(slices.Clone(view.Calls), func(c jig.CallView) bool { return !ofTask(c.Call, status.Call) })
+	return a.printStatus(view)
 }
 
 func (a *app) printEntity(s jig.EntityStatus) error {

@@ -25,11 +25,15 @@ func filling() *fake {
 				"note": {Status: "skipped"},
 			},
 		},
-		view: jig.SessionView{SessionID: "ses_1", Agent: "call", Status: jig.StatusWorking, Pass: 1},
+		view: jig.SessionView{SessionID: "ses_1", Agent: "call", Status: jig.StatusWorking, Pass: 1, Calls: []jig.CallView{
+			{Call: "1.1/ent_1/text", Tool: "http.get", Status: jig.CallSucceeded}, {Call: "1.1/ent_1/text/page", Tool: "file.read", Status: jig.CallSucceeded},
+		}},
 		pages: []client.EventsPage{{Status: jig.StatusCompleted, Events: []jig.Event{
 			taskEvent(jig.EventTaskStarted, 1, "1.1/ent_1/text", `{"entity_id":"ent_1","task":"text","kind":"tool"}`),
 			taskEvent(jig.EventTaskStarted, 1, "1.1/ent_2/text", `{"entity_id":"ent_2","task":"text","kind":"tool"}`),
 			taskEvent(jig.EventToolCompleted, 2, "1.1/ent_2/text", `{"summary":"of another"}`),
+			taskEvent(jig.EventToolStarted, 2, "1.1/ent_1/text/page", `{}`),
+			taskEvent(jig.EventToolFailed, 3, "1.1/ent_1/text/other", `{"error":{"code":"TIMEOUT","message":"no answer"}}`),
 			taskEvent(jig.EventTaskCompleted, 4, "1.1/ent_1/text~2", `{"entity_id":"ent_1","task":"text","kind":"tool","attempts":2}`),
 			taskEvent(jig.EventEntityUpdated, 4, "", `{"entity_id":"ent_1","task":"text","fields":["text","size"]}`),
 			taskEvent(jig.EventTaskFailed, 5, "", `{"entity_id":"ent_1","task":"words","kind":"compute","error":{"code":"TIMEOUT","message":"too slow"}}`),
@@ -54,6 +58,8 @@ func TestWatchAnEntity(t *testing.T) {
 		require.Contains(t, out.stdout, line)
 	}
 	require.NotContains(t, out.stdout, "ent_2")
+	require.NotContains(t, out.stdout, "text/page", "what a task's call calls in its turn")
+	require.Contains(t, out.stdout, "text/other", "but for what went wrong")
 }
 
 func TestStatusOfAnEntity(t *testing.T) {
@@ -63,6 +69,8 @@ func TestStatusOfAnEntity(t *testing.T) {
 	for _, text := range []string{"ent_1", "Start", "partial", "text", "2 attempts", "TIMEOUT: too slow", "ses_1", "working"} {
 		require.Contains(t, out.stdout, text)
 	}
+	require.Contains(t, out.stdout, "http.get")
+	require.NotContains(t, out.stdout, "file.read")
 	out = jigCLI(t, filling(), nil, "status", "ent_1", "--output", "json")
 	var report entityReport
 	require.NoError(t, json.Unmarshal([]byte(out.stdout), &report))
