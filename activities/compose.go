@@ -108,7 +108,10 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 	} else if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
 		return nil, nil, err
 	}
-	if c.frame, err = a.store.Frame(ctx, in.Tenant, in.SessionID, in.Call); jig.CodeOf(err) == jig.CodeNotFound {
+	if call.Fence > 0 { // no attempt, no frame
+		c.frame, err = a.store.Frame(ctx, in.Tenant, in.SessionID, in.Call)
+	}
+	if call.Fence == 0 || jig.CodeOf(err) == jig.CodeNotFound {
 		ended, err = c.begin(ctx)
 	}
 	if err != nil || ended != nil {

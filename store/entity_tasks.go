@@ -8,23 +8,6 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// entityTaskRow is a row of the query EntityTasksGet.
-type entityTaskRow struct {
-	Task  string
-	Ended []byte
-}
-
-// EntityTasks says how the tasks of an entity ended last, by id, as the moves of its extractions had it.
-func (db *DB) EntityTasks(ctx context.Context, tenant, id string) (map[string]json.RawMessage, error) {
-	var rows []entityTaskRow
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EntityTasksGet", tenant, text(id)), &rows) })
-	ended := make(map[string]json.RawMessage, len(rows))
-	for _, r := range rows {
-		ended[r.Task] = r.Ended
-	}
-	return ended, err
-}
-
 // progressRow is the row of the query EntityProgress.
 type progressRow struct {
 	entityRow
@@ -33,7 +16,8 @@ type progressRow struct {
 	Ended [][]byte
 }
 
-// EntityProgress returns an entity and what EntityTasks says of it, both as of one moment; NOT_FOUND when it is not there.
+// EntityProgress returns an entity and how its tasks ended last, by id, as the moves of its extractions had it, both as of one
+// moment; NOT_FOUND when it is not there.
 func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (jig.Entity, map[string]json.RawMessage, error) {
 	var row *progressRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityProgress", tenant, text(id)), &row) }); err != nil {

@@ -41,14 +41,14 @@ func TestMoveFrameChangesItsEntity(t *testing.T) {
 	ids, err := w.Connected(t.Context(), w.tenant, e.ID, 1, "")
 	require.NoError(t, err)
 	require.Equal(t, []string{near.ID}, ids)
-	ended, err := w.EntityTasks(t.Context(), w.tenant, e.ID)
+	_, ended, err := w.EntityProgress(t.Context(), w.tenant, e.ID)
 	require.NoError(t, err)
 	require.Equal(t, m.Entity.Tasks, ended)
 
 	m = w.moving(f)
 	m.Entity = &jig.EntityChange{ID: e.ID, Tasks: map[string]json.RawMessage{"o": []byte(`{"status":"completed"}`)}}
 	f = w.move(t, m)
-	ended, err = w.EntityTasks(t.Context(), w.tenant, e.ID)
+	_, ended, err = w.EntityProgress(t.Context(), w.tenant, e.ID)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"status":"completed"}`, string(ended["o"]))
 	require.Len(t, ended, 2)

@@ -191,9 +191,6 @@ insert into entity_tasks (tenant_id, entity_id, task, ended)
 select $1, $2, q.task, q.ended from unnest($3::text[], $4::bytea[]) as q(task, ended)
 on conflict (tenant_id, entity_id, task) do update set ended = excluded.ended, updated_at = clock_timestamp()
 
--- name: EntityTasksGet
-select k.task, k.ended from entity_tasks k where k.tenant_id = $1 and k.entity_id = $2
-
 -- name: EntityProgress
 -- An entity and how its tasks ended, as of one moment.
 select {{entity}},

@@ -23,8 +23,8 @@ type Store interface {
 	Relate(ctx context.Context, tenant string, r jig.Relation) error
 	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
 	SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]jig.EntityHit, error)
-	// EntityTasks says how the tasks of an entity ended in earlier extractions.
-	EntityTasks(ctx context.Context, tenant, id string) (map[string]json.RawMessage, error)
+	// EntityProgress returns an entity, and how its tasks ended in earlier extractions, by id.
+	EntityProgress(ctx context.Context, tenant, id string) (jig.Entity, map[string]json.RawMessage, error)
 	// Connected lists what can be reached along relations, either way.
 	Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error)
 	// Sources returns some entities and their texts with hashes, and at most so many bytes of bodies.

@@ -72,16 +72,25 @@ func (o Options) Extraction(ctx context.Context, inv jig.Invocation, input json.
 	if err := json.Unmarshal(input, &in); err != nil {
 		return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
 	}
-	e, t, err := o.entity(ctx, inv, "/id", in.ID, actionWrite)
+	types, err := o.readable(ctx, inv)
 	if err != nil {
+		return Extraction{}, err
+	}
+	e, tasks, err := o.Store.EntityProgress(ctx, inv.Tenant, in.ID)
+	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
+		return Extraction{}, err
+	}
+	t, readable := types[e.Type]
+	if err != nil || !readable {
+		return Extraction{}, notFound("/id", in.ID)
+	}
+	if err := allowed(inv, t.Name, actionWrite); err != nil {
 		return Extraction{}, err
 	}
 	if err := extractable(t, "/id", in.Fields); err != nil {
 		return Extraction{}, err
 	}
-	x := Extraction{Entity: e, Type: t, Fields: in.Fields, Mode: in.Mode, Input: in.Input}
-	x.Tasks, err = o.Store.EntityTasks(ctx, inv.Tenant, e.ID)
-	return x, err
+	return Extraction{Entity: e, Type: t, Fields: in.Fields, Mode: in.Mode, Input: in.Input, Tasks: tasks}, nil
 }
 
 // Sources are an entity's texts, and what it is connected with as far as the principal may read it. Bodies of texts come along
