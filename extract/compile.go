@@ -27,6 +27,7 @@ var taskID = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`)
 
 // Plan is an entity type whose tasks are ready to run. It is safe for concurrent use.
 type Plan struct {
+	kind          jig.EntityType
 	name, version string
 	// tasks are in the order of the document.
 	tasks []*task
@@ -86,7 +87,7 @@ func Compile(t jig.EntityType, checks Checks) (*Plan, error) {
 		return nil, jig.Errorf(jig.CodeInternal, "the extraction of %s has nothing to check values with", t.Name)
 	}
 	p := &Plan{
-		name: t.Name, version: t.Version, filler: map[string]int{}, fields: map[string]bool{}, parallel: t.MaxParallel, checks: checks,
+		kind: t, name: t.Name, version: t.Version, filler: map[string]int{}, fields: map[string]bool{}, parallel: t.MaxParallel, checks: checks,
 	}
 	if p.parallel <= 0 {
 		p.parallel = defaultParallel

@@ -43,6 +43,15 @@ func (e *Engine) Advance(ctx context.Context, version string, body []byte, state
 	return plan.Advance(ctx, state, facts, at)
 }
 
+// Type is the entity type of the document with this body, which is parsed once. Whoever gets it changes nothing.
+func (e *Engine) Type(body []byte) (jig.EntityType, error) {
+	plan, err := e.plan(body)
+	if err != nil {
+		return jig.EntityType{}, err
+	}
+	return plan.kind, nil
+}
+
 func (e *Engine) plan(body []byte) (*Plan, error) {
 	key := sha256.Sum256(body)
 	e.mu.Lock()

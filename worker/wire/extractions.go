@@ -49,7 +49,7 @@ func (x extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, i
 
 // Sources are what the values of an entity may rest on.
 func (x extractor) Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (jig.Sources, error) {
-	t, err := spec.LoadEntityType("the entity type", body)
+	t, err := x.engine.Type(body)
 	if err != nil {
 		return jig.Sources{}, err
 	}
@@ -67,7 +67,7 @@ func (x extractor) Advance(
 	if err != nil || move.Entity == nil || len(move.Entity.Fields) == 0 {
 		return move, err
 	}
-	t, err := spec.LoadEntityType("the entity type", body)
+	t, err := x.engine.Type(body)
 	if err != nil {
 		return move, err
 	}
