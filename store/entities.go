@@ -295,11 +295,12 @@ func (db *DB) EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCoun
 	return counts, err
 }
 
-// EntityElsewhere reports whether an id is that of an entity of another tenant. It is for the audit: nobody else is told.
-func (db *DB) EntityElsewhere(ctx context.Context, tenant, id string) (bool, error) {
-	var yes *bool
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("EntityElsewhere", text(id)), &yes) })
-	return yes != nil && *yes, err
+// EntitiesElsewhere returns which of some ids are those of entities of other tenants, in the order asked. It is for the audit: nobody
+// else is told.
+func (db *DB) EntitiesElsewhere(ctx context.Context, tenant string, ids []string) ([]string, error) {
+	var foreign []string
+	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("EntitiesElsewhere", texts(ids)), &foreign) })
+	return foreign, err
 }
 
 // SearchEntities finds entities of some types by words: their own (title and content) or those of their texts, the best first.

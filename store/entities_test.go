@@ -316,11 +316,9 @@ func TestEntitiesOfTenantsAreApart(t *testing.T) {
 	require.Empty(t, hits)
 	require.NotContains(t, thief.dump(t), "secret")
 
-	for id, elsewhere := range map[string]bool{e.ID: true, own.ID: false, "ent_none": false} {
-		yes, err := w.EntityElsewhere(ctx, thief.tenant, id)
-		require.NoError(t, err)
-		require.Equal(t, elsewhere, yes)
-	}
+	foreign, err := w.EntitiesElsewhere(ctx, thief.tenant, []string{own.ID, e.ID, "ent_none"})
+	require.NoError(t, err)
+	require.Equal(t, []string{e.ID}, foreign)
 	tables := []string{"entities", "relations", "workspaces", "texts", "text_chunks"}
 	for tenant, more := range map[string]bool{w.tenant: true, storetest.Tenant(t): false, "": false} {
 		direct(t, storetest.URL(t), tenant, func(tx pgx.Tx) {

@@ -86,7 +86,7 @@ func (r *run) create(ctx context.Context) (*made, error) {
 		return nil, blamed(err)
 	}
 	if len(missing) > 0 {
-		return nil, r.notFound(ctx, "creates.relations", "entity", missing[0])
+		return nil, r.notFound(ctx, "creates.relations", "entity", missing...)
 	}
 	return &made{Entity: e, own: created || !c.Shared || c.SessionID != "" && e.SessionID == c.SessionID}, nil
 }

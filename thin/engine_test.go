@@ -86,12 +86,16 @@ func (w *world) Made(_ context.Context, _, key string) (jig.Entity, bool, error)
 func (w *world) Create(_ context.Context, _ jig.Invocation, c thin.Creation) (jig.Entity, bool, []string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	var missing []string
 	for _, ids := range c.Relations {
 		for _, id := range ids {
 			if _, ok := w.entities[id]; !ok {
-				return jig.Entity{}, false, []string{id}, nil
+				missing = append(missing, id)
 			}
 		}
+	}
+	if len(missing) > 0 {
+		return jig.Entity{}, false, missing, nil
 	}
 	if v, ok := c.Content["module"]; ok && string(v) == `"bad"` {
 		return jig.Entity{}, false, nil, jig.Errorf(jig.CodeInvalidInput, "it is bad").WithField("creates.fields/module")
@@ -119,7 +123,7 @@ name: review.start
 description: Starts a review.
 input_schema:
   type: object
-  properties: {engagement_id: {type: string}, module: {type: string}, workspace: {type: string}, key: {type: string}, other: {type: string}}
+  properties: {engagement_id: {type: string}, module: {type: string}, workspace: {type: string}, key: {type: string}, other: {type: string}, more: {type: string}}
 bundle: reviews
 entities:
   - name: engagement
@@ -137,7 +141,7 @@ creates:
   title: "Review of ${input.module}"
   key: "${input.?key.orValue('')}"
   fields: {module: "${input.module}", note: "${input.?note.orValue(null)}"}
-  relations: {engagement: ["${entities.engagement.id}", "${input.?other.orValue('')}"]}
+  relations: {engagement: ["${entities.engagement.id}", "${input.?other.orValue('')}", "${input.?more.orValue('')}"]}
   workspaces: ["${input.?workspace.orValue('')}", fixed]
 starts: {input: {by: "${principal.id}", at: "${string(now)}"}, fields: [summary]}
 `
@@ -197,6 +201,21 @@ func TestRunCreatesAndStarts(t *testing.T) {
 	require.Equal(t, "created review "+out.EntityID+"; its fields fill in session "+session, result.Summary)
 }
 
+// An answer that was held back until the time was over is no cancellation: the call may be tried again.
+func TestRunOutOfTimeBeforeAnIDIsAnswered(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	w := newWorld()
+	e := w.engine()
+	tool, _, err := e.Contract("tool.yaml", []byte(document))
+	require.NoError(t, err)
+	input, err := json.Marshal(engaged("engagement_id", "ent_none"))
+	require.NoError(t, err)
+	result := e.Run(ctx, tool.Version, []byte(document), invocation(1), input)
+	require.Equal(t, jig.CodeTimeout, result.Error.Code)
+}
+
 func TestRunRejects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -244,6 +263,10 @@ func TestRunRejects(t *testing.T) {
 		"not for callers":         {engaged("module", "spied"), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "requires[3]", "", nil},
 		"a field that fits not":   {engaged("module", "bad"), nil, jig.CodeInvalidInput, "", "creates.fields.module", "it is bad", nil},
 		"a relation to nowhere":   {engaged("other", "ent_none"), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations", `"ent_none"`, []string{"ent_none"}},
+		"relations to nowhere": {
+			engaged("other", "ent_none", "more", "ent_foreign"), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations", `"ent_none"`,
+			[]string{"ent_none", "ent_foreign"},
+		},
 		"a title that is long":    {engaged("module", strings.Repeat("x", 500)), nil, jig.CodeInvalidInput, "", "creates.title", "510 characters", nil},
 		"a key that is long":      {engaged("key", strings.Repeat("x", 501)), nil, jig.CodeInvalidInput, "", "creates.key", "501 characters", nil},
 		"a workspace with a name": {engaged("workspace", strings.Repeat("x", 129)), func(w *world) { w.holds[strings.Repeat("x", 129)+"/ent_acme"] = true }, jig.CodeInvalidInput, "", "creates.workspaces", "129", nil},

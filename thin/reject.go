@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// codes are those of the reasons that are not the authors' own.
+// codeOf is the code of a reason; one of the authors' own is about the input.
 func codeOf(reason string) jig.Code {
 	switch reason {
 	case jig.ReasonBundleNotInstalled, jig.ReasonWorkspaceViolation:
@@ -34,20 +34,20 @@ func reject(reason, at, hint, format string, args ...any) *jig.Error {
 // at another tenant's leaves, so that the time tells nobody which it was.
 const unfound = 50 * time.Millisecond
 
-// notFound answers for an id that is nobody's, another tenant's, of another type, or not to be read: all the same.
-func (r *run) notFound(ctx context.Context, at, kind, id string) error {
+// notFound answers for ids that are nobody's, another tenant's, of another type, or not to be read: all the same. The first is named.
+func (r *run) notFound(ctx context.Context, at, kind string, ids ...string) error {
 	over := time.NewTimer(unfound)
 	defer over.Stop()
-	if err := r.records.Trespassed(ctx, r.inv, []string{id}); err != nil {
+	if err := r.records.Trespassed(ctx, r.inv, ids); err != nil {
 		return err
 	}
 	select {
 	case <-over.C:
 	case <-ctx.Done():
-		return jig.Errorf(jig.CodeCanceled, "the call ended before it was answered: %w", context.Cause(ctx))
+		return context.Cause(ctx) //nolint:wrapcheck // the engine tells a time-out from a cancellation by it
 	}
 	return reject(jig.ReasonEngagementNotFound, at, "give the id of one that you may read; entities.search and entities.filter find them",
-		"there is no %s %q", kind, cut(id, 80))
+		"there is no %s %q", kind, cut(ids[0], 80))
 }
 
 // fault is an expression that could not be worked out for this call.

@@ -40,8 +40,8 @@ select e.deleted_at is not null as deleted, e.revision from entities e where e.t
 select e.type, count(*) as count, max(e.updated_at) as updated_at from entities e
 where e.tenant_id = $1 and e.deleted_at is null group by e.type order by e.type collate "C"
 
--- name: EntityElsewhere
-select jig_entity_elsewhere($1)
+-- name: EntitiesElsewhere
+select q.id from unnest($1::text[]) with ordinality q(id, n) where jig_entity_elsewhere(q.id) order by q.n
 
 -- name: EntitiesFiltered
 -- The store adds the conditions, the order and the bounds of the page.

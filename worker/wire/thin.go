@@ -74,21 +74,15 @@ func (r records) Connected(ctx context.Context, inv jig.Invocation, id string, w
 	return r.db.ConnectedEntities(ctx, inv.Tenant, id, which.Depth, types, "", jig.MaxConnected)
 }
 
+// maxTrespasses bounds the rows that one call leaves in the audit.
+const maxTrespasses = 100
+
 func (r records) Trespassed(ctx context.Context, inv jig.Invocation, ids []string) error {
-	var foreign []string
-	for _, id := range ids {
-		elsewhere, err := r.db.EntityElsewhere(ctx, inv.Tenant, id)
-		if err != nil {
-			return err
-		}
-		if elsewhere {
-			foreign = append(foreign, id)
-		}
+	foreign, err := r.db.EntitiesElsewhere(ctx, inv.Tenant, ids)
+	if err != nil {
+		return err
 	}
-	if len(foreign) == 0 {
-		return nil
-	}
-	return r.db.RecordViolation(ctx, inv, foreign)
+	return r.db.RecordViolation(ctx, inv, foreign[:min(len(foreign), maxTrespasses)])
 }
 
 // maxDeleted bounds how many entities of one key may have been deleted.
