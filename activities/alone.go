@@ -74,7 +74,9 @@ func (a *Activities) alone(ctx context.Context, ref SessionRef, call jig.Call) (
 		case out.Done:
 			return out.Ran, nil
 		case out.Wake.IsZero(): // it calls something
-			a.callers.put(jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.Frame})
+			if call.Frame != "" { // of a batch, which has more like it
+				a.callers.put(jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.Frame})
+			}
 			return Ran{State: jig.CallExecuting, Paused: true}, nil // as one that a pause held back, it is run anew otherwise
 		case out.Wake.After(a.now()): // a pause holds it back
 			return Ran{State: call.Status, Paused: true}, nil

@@ -3,6 +3,7 @@ package extract
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/jig-run/jig"
 )
@@ -23,21 +24,21 @@ func (r *run) known(ctx context.Context) (map[string]Source, error) {
 // sourcesOf says by what hash each source is known. A quote of an entity is looked for in its texts.
 func sourcesOf(all jig.Sources) map[string]Source {
 	out := make(map[string]Source, len(all.Texts)+len(all.Entities))
-	bodies, sums := map[string]*string{}, map[string]string{}
+	bodies, sums := map[string][]string{}, map[string][]string{}
 	for _, t := range all.Texts {
 		out[t.ID] = Source{Hash: t.Hash, Text: t.Body}
-		sums[t.EntityID] += t.Hash
-		if t.Body == nil {
-			continue
+		sums[t.EntityID] = append(sums[t.EntityID], t.Hash)
+		if t.Body != nil {
+			bodies[t.EntityID] = append(bodies[t.EntityID], *t.Body)
 		}
-		whole := *t.Body
-		if before := bodies[t.EntityID]; before != nil {
-			whole = *before + "\n\n" + whole
-		}
-		bodies[t.EntityID] = &whole
 	}
 	for _, e := range all.Entities {
-		out[e.ID] = Source{Hash: e.Hash + sums[e.ID], Text: bodies[e.ID]}
+		source := Source{Hash: e.Hash + strings.Join(sums[e.ID], "")}
+		if texts := bodies[e.ID]; len(texts) > 0 {
+			whole := strings.Join(texts, "\n\n")
+			source.Text = &whole
+		}
+		out[e.ID] = source
 	}
 	return out
 }
