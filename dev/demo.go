@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,8 @@ type demo struct {
 	*options
 	path, report, model, cli string
 	yes                      bool
+	// pages say where the Web UI shows what was run.
+	pages []string
 }
 
 func demoCommand(o *options) *cobra.Command {
@@ -83,24 +86,37 @@ func (d *demo) both(ctx context.Context, r *running) error {
 // byAgent lets the agent do it.
 func (d *demo) byAgent(ctx context.Context, r *running) error {
 	id := jig.NewSessionID()
-	args := append(d.program(), "run", demoAgent, "--id", id, "--input", "path="+d.path, "--input", "report="+d.report, "--follow")
+	said := fmt.Sprintf("run %s --input path=%s", demoAgent, d.path)
+	args := append(d.program(), "run", demoAgent, "--id", id, "--input", "path="+d.path, "--input", "report="+d.report)
 	if d.model != "" {
 		args = append(args, "--model", d.model)
 	}
+	how := "--follow" // on a terminal: what happens, step by step, and a question where somebody must decide
 	if d.yes {
-		args = append(args, "--yes")
+		how = "--yes"
 	}
-	fmt.Fprintf(os.Stderr, "\n1. Agent %s reviews %s. Session %s, in the Web UI at\n  %s\n\n", demoAgent, d.path, id, pageOf(r, id))
-	if err := within(ctx, r, args); err != nil {
+	fmt.Fprintf(os.Stderr, `
+1. An agent lists the modules that %s requires, looks all their licences up at once, and asks before it writes its report.
+
+  $ jig %s %s
+`, d.path, said, how)
+	d.page(r, "the agent's session", id)
+	fmt.Fprintln(os.Stderr)
+	if err := within(ctx, r, append(args, how)); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "\nThe report:  %s\nThe session: %s\n", whole(d.report), pageOf(r, id))
+	fmt.Fprintf(os.Stderr, "\nThe report: %s\n", whole(d.report))
 	return nil
 }
 
-// pageOf is where the Web UI shows a session.
-func pageOf(r *running, session string) string {
-	return fmt.Sprintf("%s/namespaces/%s/workflows/%s", r.UIAddress(), r.Namespace(), session)
+// page notes where the Web UI shows a session, and says so to who may have the time to look.
+func (d *demo) page(r *running, what, session string) {
+	if d.yes || r.UIAddress() == "" {
+		return
+	}
+	line := fmt.Sprintf("%s: %s/namespaces/%s/workflows/%s", what, r.UIAddress(), r.Namespace(), session)
+	d.pages = append(d.pages, line)
+	fmt.Fprintf(os.Stderr, "  %s\n", line)
 }
 
 // whole is a path from the root, for people who click on it.
@@ -122,13 +138,20 @@ func (d *demo) asEntity(ctx context.Context, r *running) error {
 	if d.model != "" {
 		input["model"] = d.model
 	}
-	fmt.Fprintf(os.Stderr, "\n2. The same as an entity whose fields fill in, by a graph of tasks:\n\n  $ jig trigger %s --input module=%s\n", demoStart, d.path)
+	fmt.Fprintf(os.Stderr, `
+2. The same as an entity: a tool makes a review and answers at once; a graph of tasks then fills in its fields, each task as soon as
+what it depends on is there.
+
+  $ jig trigger %s --input module=%s
+`, demoStart, d.path)
 	var made jig.ThinResult
 	began := time.Now()
 	if err := call(ctx, c, demoStart, input, &made); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "  review %s after %d ms; its fields fill in session\n  %s\n\n", made.EntityID, time.Since(began).Milliseconds(), pageOf(r, made.SessionID))
+	fmt.Fprintf(os.Stderr, "  answered after %d ms: review %s, filled by session %s\n", time.Since(began).Milliseconds(), made.EntityID, made.SessionID)
+	d.page(r, "the review's tasks", made.SessionID)
+	fmt.Fprintln(os.Stderr)
 	if err := follow(ctx, c, made); err != nil {
 		return err
 	}
@@ -136,7 +159,7 @@ func (d *demo) asEntity(ctx context.Context, r *running) error {
 		return err
 	}
 	path := filepath.Join(filepath.Dir(d.report), "review.md")
-	fmt.Fprintf(os.Stderr, "\n  $ jig trigger %s --input id=%s --input path=%s\n", demoPublish, made.EntityID, path)
+	fmt.Fprintf(os.Stderr, "\nIts report is published, when a person allows that:\n\n  $ jig trigger %s --input id=%s --input path=%s\n\n", demoPublish, made.EntityID, path)
 	args := append(d.program(), "trigger", demoPublish, "--input", "id="+made.EntityID, "--input", "path="+path)
 	if d.yes {
 		args = append(args, "--yes")
@@ -144,7 +167,7 @@ func (d *demo) asEntity(ctx context.Context, r *running) error {
 	if err := within(ctx, r, args); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "\nThe report:  %s\nThe review:  %s\n", whole(path), pageOf(r, made.SessionID))
+	fmt.Fprintf(os.Stderr, "\nThe report: %s\n", whole(path))
 	return nil
 }
 
@@ -217,7 +240,10 @@ func (p *progress) event(e jig.Event) error {
 	case e.Type == jig.EventTaskSkipped:
 		line = "– " + about.Task + ", because of " + about.Because
 	case about.Task == "record":
-		line += fmt.Sprintf(" (%d modules looked at, %d not to be found)", p.looked, p.blind)
+		line += fmt.Sprintf(" (%s looked up)", modules(p.looked+p.blind))
+		if p.blind > 0 {
+			line += fmt.Sprintf("; nothing is known of %d: is the module cache filled?", p.blind)
+		}
 	}
 	fmt.Fprintf(os.Stderr, "  %5.1f s  %s\n", time.Since(p.began).Seconds(), line)
 	return nil
@@ -234,13 +260,13 @@ func (p *progress) count(task string, ended jig.EventType) {
 	}
 }
 
-// tell shows the summary, and that its claims were checked.
+// tell shows the claims of the summary, and that they were checked.
 func tell(ctx context.Context, c *client.Client, id string) error {
-	var summary, method struct{ Value string }
+	var method struct{ Value string }
 	var checked struct {
 		Value []jig.TextClaim
 	}
-	for field, into := range map[string]any{"summary": &summary, "method": &method, "citations": &checked} {
+	for field, into := range map[string]any{"method": &method, "citations": &checked} {
 		if err := call(ctx, c, "entities.get", map[string]string{"id": id, "field": field}, into); err != nil {
 			return err
 		}
@@ -248,12 +274,20 @@ func tell(ctx context.Context, c *client.Client, id string) error {
 	if checked.Value == nil {
 		return jig.Errorf(jig.CodeInvalidOutput, "the claims of the review %s were not accepted", id).WithHint("see what its tasks say above")
 	}
-	fmt.Fprintf(os.Stderr, "\n%s\n\n  %d claims, and each was seen to rest on modules of this review:\n", summary.Value, len(checked.Value))
+	fmt.Fprintf(os.Stderr, "\nThe summary makes %d claims, and each was seen to rest on modules of this review:\n\n", len(checked.Value))
 	for _, claim := range checked.Value {
-		fmt.Fprintf(os.Stderr, "  ✓ %s [%d]\n", claim.Text, len(claim.SourceEntityIDs))
+		fmt.Fprintf(os.Stderr, "  ✓ %s (rests on %s)\n", claim.Text, modules(len(claim.SourceEntityIDs)))
 	}
-	fmt.Fprintf(os.Stderr, "  Method: %s\n", method.Value)
+	fmt.Fprintf(os.Stderr, "\nMethod: %s.\n", method.Value)
 	return nil
+}
+
+// modules counts modules.
+func modules(n int) string {
+	if n == 1 {
+		return "1 module"
+	}
+	return fmt.Sprintf("%d modules", n)
 }
 
 // linger keeps the Web UI up on a terminal, so that the session can be looked at.
@@ -262,7 +296,7 @@ func (d *demo) linger(ctx context.Context, r *running) error {
 		fmt.Fprintln(os.Stderr, "\nThe demo keeps no data and stops now; `make dev` starts a server that stays, with its Web UI.")
 		return nil
 	}
-	fmt.Fprintln(os.Stderr, "\nEverything stays up until Ctrl-C.")
+	fmt.Fprintf(os.Stderr, "\nEverything stays up until Ctrl-C, and the Web UI shows\n  %s\n", strings.Join(d.pages, "\n  "))
 	select {
 	case <-ctx.Done():
 		return nil

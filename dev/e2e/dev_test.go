@@ -41,12 +41,19 @@ func TestDemo(t *testing.T) {
 	} {
 		require.Contains(t, got.err, said)
 	}
+	require.Regexp(t, `The summary makes \d+ claims, and each was seen to rest on modules of this review`, got.err)
+	require.Regexp(t, `✓ .+ \(rests on \d+ modules?\)`, got.err)
+	require.NotContains(t, got.err, "✗")
+	review, err := os.ReadFile(filepath.Join(d.dir, "reports", "review.md"))
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^\d+ claims, each seen to rest on modules of this review\.`, string(review))
 	report, err := os.ReadFile(filepath.Join(d.dir, "reports", "dependency-review.md"))
 	require.NoError(t, err)
 	parsed, err := modfile.Parse("go.mod", goMod, nil)
 	require.NoError(t, err)
 	for _, module := range parsed.Require {
 		if !module.Indirect {
+			require.Contains(t, string(review), "\n| "+module.Mod.Path+" | "+module.Mod.Version+" | ")
 			require.Regexp(t, `(?m)^\| `+strings.ReplaceAll(module.Mod.Path, ".", `\.`)+` \| `+module.Mod.Version+` \| [A-Z][A-Za-z0-9., -]+ \| low \| LICENSE`, string(report))
 		}
 	}

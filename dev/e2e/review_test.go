@@ -186,7 +186,7 @@ func TestReviewIsMadeByTasks(t *testing.T) {
 	require.Equal(t, now.Modules[:2], now.Claims[0].SourceEntityIDs)
 	require.Equal(t, now.Modules[2:], now.Claims[3].SourceEntityIDs)
 	require.Contains(t, now.Method, "without a model")
-	for _, said := range []string{now.Summary, "| example.com/a | v1.0.0 | MIT | low | 2024-03-01T12:00:00Z | 2 |", "## Not looked at\n\n- example.com/gone"} {
+	for _, said := range []string{now.Summary, "| example.com/a | v1.0.0 | MIT | low | 2024-03-01 | 2 |", "## Not looked at\n\n- example.com/gone"} {
 		require.Contains(t, now.Report, said)
 	}
 	gone, err := s.db.Entity(t.Context(), s.tenant, now.Modules[2])
