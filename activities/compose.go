@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -121,23 +120,6 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 	c.at, err = situation(session, call)
 	c.at.Now, c.at.Events, c.at.Canceled = in.Now, c.frame.Received, in.Cancel
 	return c, nil, err
-}
-
-// situation is what a composition's expressions read beside what it has done.
-func situation(session jig.Session, call jig.Call) (jig.Situation, error) {
-	about, err := json.Marshal(map[string]any{
-		"id": session.ID, "agent": session.Agent.Name, "task": session.Task, "input": orEmpty(session.Input),
-	})
-	if err != nil {
-		return jig.Situation{}, jig.Errorf(jig.CodeInternal, "encoding the session: %w", err)
-	}
-	who, err := json.Marshal(map[string]any{
-		"id": session.Principal.ID, "groups": orNone(session.Principal.Groups), "permissions": orNone(session.Principal.Permissions),
-	})
-	if err != nil {
-		return jig.Situation{}, jig.Errorf(jig.CodeInternal, "encoding the principal: %w", err)
-	}
-	return jig.Situation{Input: json.RawMessage(call.Input), Tenant: session.Tenant, Session: about, Principal: who}, nil
 }
 
 // begin reserves the call, as an attempt that lasts as long as the composition, and stores the frame.
@@ -394,18 +376,4 @@ func (c *composition) ids(paths []string) []string {
 		ids[i] = c.root.ID + "/" + path
 	}
 	return ids
-}
-
-func orEmpty(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage(`{}`)
-	}
-	return raw
-}
-
-func orNone(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }

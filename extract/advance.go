@@ -98,29 +98,6 @@ func (r *run) advance(ctx context.Context) error {
 	return nil
 }
 
-// progress counts the tasks that were asked for.
-func (r *run) progress() *jig.Progress {
-	var p jig.Progress
-	for n, m := range r.st.marks {
-		if !r.given.asked[n] {
-			continue
-		}
-		p.Total++
-		switch m {
-		case markDone, markKept:
-			p.Done++
-		case markOpen:
-			p.Running++
-		case markFailed, markCanceled:
-			p.Failed++
-		case markLeft, markOut:
-			p.Skipped++
-		case markPending, markReady:
-		}
-	}
-	return &p
-}
-
 // over says whether every task that was asked for has ended.
 func (r *run) over() bool {
 	for n, m := range r.st.marks {

@@ -51,3 +51,26 @@ func Standing(kind jig.EntityType, state json.RawMessage, ended map[string]json.
 	}
 	return all, nil
 }
+
+// progress counts the tasks that were asked for.
+func (r *run) progress() *jig.Progress {
+	var p jig.Progress
+	for n, m := range r.st.marks {
+		if !r.given.asked[n] {
+			continue
+		}
+		p.Total++
+		switch m {
+		case markDone, markKept:
+			p.Done++
+		case markOpen:
+			p.Running++
+		case markFailed, markCanceled:
+			p.Failed++
+		case markLeft, markOut:
+			p.Skipped++
+		case markPending, markReady:
+		}
+	}
+	return &p
+}

@@ -1,0 +1,51 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// progress returns the function that a tool reports with. Reports are joined, so that a talkative tool writes an event
+// at most four times a second.
+func (a *Activities) progress(ctx context.Context, call jig.Call) (report func(string), flush func()) {
+	const every = 250 * time.Millisecond
+	var (
+		mu   sync.Mutex
+		text string
+		last time.Time
+	)
+	write := func(s string) {
+		data, err := json.Marshal(map[string]string{"text": cut(s, 4096)})
+		if err == nil {
+			err = a.store.AppendEvents(ctx, call.Tenant, call.SessionID, jig.Event{
+				Type: jig.EventToolOutput, Pass: call.Pass, CallID: call.ID, Tool: call.Tool, Data: data,
+			})
+		}
+		if err != nil {
+			a.logger.WarnContext(ctx, "progress was not recorded", slog.String("call_id", call.ID), slog.String("error", err.Error()))
+		}
+	}
+	report = func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		text += s
+		if a.now().Sub(last) >= every {
+			write(text)
+			text, last = "", a.now()
+		}
+	}
+	flush = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if text != "" {
+			write(text)
+			text = ""
+		}
+	}
+	return report, flush
+}

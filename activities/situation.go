@@ -1,0 +1,38 @@
+package activities
+
+import (
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+)
+
+// situation is what a composition's expressions read beside what it has done.
+func situation(session jig.Session, call jig.Call) (jig.Situation, error) {
+	about, err := json.Marshal(map[string]any{
+		"id": session.ID, "agent": session.Agent.Name, "task": session.Task, "input": orEmpty(session.Input),
+	})
+	if err != nil {
+		return jig.Situation{}, jig.Errorf(jig.CodeInternal, "encoding the session: %w", err)
+	}
+	who, err := json.Marshal(map[string]any{
+		"id": session.Principal.ID, "groups": orNone(session.Principal.Groups), "permissions": orNone(session.Principal.Permissions),
+	})
+	if err != nil {
+		return jig.Situation{}, jig.Errorf(jig.CodeInternal, "encoding the principal: %w", err)
+	}
+	return jig.Situation{Input: json.RawMessage(call.Input), Tenant: session.Tenant, Session: about, Principal: who}, nil
+}
+
+func orEmpty(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}
+
+func orNone(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

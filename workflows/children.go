@@ -1,0 +1,72 @@
+package workflows
+
+import (
+	"errors"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// runAgent answers a call by a session of its own.
+func (b *board) runAgent(ctx workflow.Context, c *call) (activities.Ran, error) {
+	var a *activities.Activities
+	var child activities.Child
+	in := activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}
+	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.BeginChild, in).Get(ctx, &child); err != nil {
+		return activities.Ran{}, err //nolint:wrapcheck // the caller reads Temporal's own types
+	}
+	if child.Ended != nil {
+		if child.Ended.Paused { // looked at again after a while, or in the next run
+			if err := workflow.Sleep(ctx, pausedAgain); err != nil {
+				return activities.Ran{}, err //nolint:wrapcheck // the caller reads Temporal's own types
+			}
+		}
+		return *child.Ended, nil
+	}
+	options := b.childOptions(child.SessionID, c)
+	options.TypedSearchAttributes = temporal.NewSearchAttributes(
+		temporal.NewSearchAttributeKeyKeyword(AttrTenant).ValueSet(b.ref.Tenant),
+		temporal.NewSearchAttributeKeyKeyword(AttrAgent).ValueSet(child.Start.Agent),
+		temporal.NewSearchAttributeKeyKeyword(AttrStatus).ValueSet(string(jig.StatusWorking)),
+		temporal.NewSearchAttributeKeyInt64(AttrPass).ValueSet(1),
+		temporal.NewSearchAttributeKeyInt64(AttrPending).ValueSet(0),
+	)
+	end := activities.EndChildInput{RunInput: in}
+	if err := b.child(ctx, options, PassWorkflow, PassInput{Tenant: b.ref.Tenant, Start: &child.Start}, nil); err != nil {
+		end.Error = activities.ErrorFrom(err)
+	}
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	var ran activities.Ran
+	err := workflow.ExecuteLocalActivity(databaseOptions(free), a.EndChild, end).Get(free, &ran)
+	return ran, err //nolint:wrapcheck // the caller reads Temporal's own types
+}
+
+func (b *board) childOptions(id string, c *call) workflow.ChildWorkflowOptions {
+	return workflow.ChildWorkflowOptions{
+		WorkflowID: id, WaitForCancellation: true, StaticSummary: c.ref.ID + " " + c.ref.Tool + " " + c.ref.Title,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+	}
+}
+
+// child runs a child workflow to its end. After a reset the child of the run before may still be there: a composition is
+// asked to make way, a session is waited for.
+func (b *board) child(ctx workflow.Context, options workflow.ChildWorkflowOptions, name string, in, result any) error {
+	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+		err := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), name, in).Get(ctx, result)
+		var running *temporal.ChildWorkflowExecutionAlreadyStartedError
+		if !errors.As(err, &running) {
+			return err //nolint:wrapcheck // the caller reads Temporal's own types
+		}
+		if name != PassWorkflow {
+			workflow.SignalExternalWorkflow(ctx, options.WorkflowID, "", signalYield, nil)
+		}
+		if err := workflow.Sleep(ctx, pause); err != nil {
+			return err //nolint:wrapcheck // the caller reads Temporal's own types
+		}
+	}
+}
