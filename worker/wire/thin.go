@@ -86,7 +86,7 @@ func (r records) Trespassed(ctx context.Context, inv jig.Invocation, ids []strin
 }
 
 // maxDeleted bounds how many entities of one key may have been deleted.
-const maxDeleted = 1_000
+const maxDeleted = 1 << 20
 
 // keyAfter is the key that stands for a shared one after so many entities of it were deleted.
 func keyAfter(key string, deleted int) string {
@@ -96,19 +96,51 @@ func keyAfter(key string, deleted int) string {
 	return key + "~" + strconv.Itoa(deleted+1)
 }
 
-// Made returns the entity under a key: the latest one, when those before it were deleted.
-func (r records) Made(ctx context.Context, tenant, key string) (made jig.Entity, found bool, err error) {
-	for deleted := range maxDeleted {
-		e, ok, err := r.db.EntityByKey(ctx, tenant, keyAfter(key, deleted))
-		if err != nil || !ok {
-			return made, found, err
+// last is the last number for which there is something, numbers being without gaps from 0; -1 when there is nothing. It takes few
+// looks, however many there are.
+func last(there func(n int) (bool, error)) (int, error) {
+	low, high := -1, 0 // what is known to be there, and what not, once it was looked at
+	for high < maxDeleted {
+		ok, err := there(high)
+		if err != nil {
+			return low, err
 		}
-		made, found = e, true
-		if there, err := r.there(ctx, e); there || err != nil {
-			return made, found, err
+		if !ok {
+			break
+		}
+		low, high = high, 2*high+1
+	}
+	for low+1 < high {
+		middle := (low + high) / 2
+		ok, err := there(middle)
+		if err != nil {
+			return low, err
+		}
+		if ok {
+			low = middle
+		} else {
+			high = middle
 		}
 	}
-	return made, found, nil
+	return low, nil
+}
+
+// latest returns the latest entity of a key, deleted or not, and how many were deleted before it; -1 when there was none.
+func (r records) latest(ctx context.Context, tenant, key string) (e jig.Entity, deleted int, err error) {
+	deleted, err = last(func(n int) (bool, error) {
+		found, ok, err := r.db.EntityByKey(ctx, tenant, keyAfter(key, n))
+		if ok {
+			e = found
+		}
+		return ok, err
+	})
+	return e, deleted, err
+}
+
+// Made returns the entity under a key: the latest one, when those before it were deleted.
+func (r records) Made(ctx context.Context, tenant, key string) (made jig.Entity, found bool, err error) {
+	made, deleted, err := r.latest(ctx, tenant, key)
+	return made, deleted >= 0, err
 }
 
 func (r records) there(ctx context.Context, e jig.Entity) (bool, error) {
@@ -125,7 +157,7 @@ func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation
 		return e, false, missing, err
 	}
 	n.Workspaces, n.Bundle, n.SessionID, n.Call = c.Workspaces, c.Bundle, c.SessionID, c.Call
-	for deleted := range maxDeleted {
+	for deleted := 0; deleted < maxDeleted; {
 		n.Key = keyAfter(c.Key, deleted)
 		if e, created, err = r.create(ctx, n); created || err != nil || !c.Shared {
 			return e, created, nil, err
@@ -133,6 +165,11 @@ func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation
 		if there, err := r.there(ctx, e); there || err != nil {
 			return e, false, nil, err
 		}
+		_, latest, err := r.latest(ctx, inv.Tenant, c.Key)
+		if err != nil {
+			return e, false, nil, err
+		}
+		deleted = max(latest, deleted+1)
 	}
 	return e, false, nil, jig.Errorf(jig.CodeConflict, "%d entities of this key were deleted", maxDeleted).WithField("creates.key").
 		WithHint("use another key")
