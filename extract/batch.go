@@ -72,6 +72,14 @@ type BatchFailure struct {
 	Error    *jig.Error `json:"error"`
 }
 
+// extractInput is the input of ToolExtract.
+type extractInput struct {
+	ID     string          `json:"id"`
+	Mode   Mode            `json:"mode,omitempty"`
+	Fields []string        `json:"fields,omitempty"`
+	Input  json.RawMessage `json:"input,omitempty"`
+}
+
 // batchState is where a batch stands; failures are kept aside. It has at most pageEntities and twice the bound of entities at once.
 type batchState struct {
 	Format int `json:"v"`
@@ -262,8 +270,7 @@ func (b *batch) begin() error {
 		id := b.st.Todo[0]
 		b.st.Todo = b.st.Todo[1:]
 		b.st.Open = append(b.st.Open, id)
-		err := b.ask(id, ToolExtract, map[string]any{"id": id, "mode": b.in.Mode, "fields": b.in.Fields, "input": b.in.Input})
-		if err != nil {
+		if err := b.ask(id, ToolExtract, extractInput{ID: id, Mode: b.in.Mode, Fields: b.in.Fields, Input: b.in.Input}); err != nil {
 			return err
 		}
 	}
@@ -272,39 +279,16 @@ func (b *batch) begin() error {
 	}
 	b.st.Pages++
 	b.st.Paging = true
-	return b.ask(pagePath(b.st.Pages), ToolFilter, map[string]any{
-		"type": b.in.Type, "where": b.in.Where, "match": b.in.Match, "workspace": b.in.Workspace, "limit": b.wanted(), "cursor": b.st.Cursor,
-		"sort": []jig.FilterSort{{Field: jig.FilterCreatedAt}},
+	return b.ask(pagePath(b.st.Pages), ToolFilter, jig.EntityFilter{
+		Type: b.in.Type, Where: b.in.Where, Match: b.in.Match, Workspace: b.in.Workspace, Limit: b.wanted(), Cursor: b.st.Cursor,
+		Sort: []jig.FilterSort{{Field: jig.FilterCreatedAt}},
 	})
 }
 
-// ask asks for a call with those members of its input that are given.
-func (b *batch) ask(path, tool string, members map[string]any) error {
-	for name, v := range members {
-		switch v := v.(type) {
-		case string:
-			dropEmpty(members, name, len(v))
-		case Mode:
-			dropEmpty(members, name, len(v))
-		case jig.FilterMatch:
-			dropEmpty(members, name, len(v))
-		case []string:
-			dropEmpty(members, name, len(v))
-		case json.RawMessage:
-			dropEmpty(members, name, len(v))
-		case []jig.FilterClause:
-			dropEmpty(members, name, len(v))
-		}
-	}
-	raw, err := encode(members)
+func (b *batch) ask(path, tool string, input any) error {
+	raw, err := encode(input)
 	b.move.Calls = append(b.move.Calls, jig.Ask{Path: path, Tool: tool, Input: raw})
 	return err
-}
-
-func dropEmpty(members map[string]any, name string, size int) {
-	if size == 0 {
-		delete(members, name)
-	}
 }
 
 // cancel ends what is under way, and begins nothing more.
