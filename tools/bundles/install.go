@@ -90,8 +90,9 @@ func (o Options) check(ctx context.Context, tenant string, b spec.Bundle, proble
 		}
 		known = o.without(known, before.Documents)
 		problems = slices.Concat(problems, spec.Check(b.Documents, known), spec.Advise(b.Documents, known))
+		tools := toolsWith(known.Tools, b.Documents)
 		for _, doc := range b.Documents {
-			if err := o.Check(ctx, tenant, doc, toolsWith(known.Tools, b.Documents)); err != nil {
+			if err := o.Check(ctx, tenant, doc, tools); err != nil {
 				problems = append(problems, problemOf(doc, err))
 			}
 		}
