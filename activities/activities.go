@@ -113,7 +113,12 @@ func temporalError(err error) error {
 		return err
 	}
 	e := jig.AsError(err)
+	category := temporal.ApplicationErrorCategoryUnspecified
+	if !e.Code.Retryable() {
+		category = temporal.ApplicationErrorCategoryBenign // the answer to who asked, and nothing for the worker's log
+	}
 	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
+		Category:       category,
 		NonRetryable:   !e.Code.Retryable(),
 		NextRetryDelay: e.RetryAfter,
 		Details:        []any{e},
