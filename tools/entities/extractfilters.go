@@ -74,7 +74,7 @@ func (o Options) extractFilters(ctx context.Context, inv jig.Invocation, in extr
 		return ExtractedFilter{}, err
 	}
 	if model == "" {
-		return ExtractedFilter{}, jig.Errorf(jig.CodeUnavailable, "no model is named and the worker has no default").WithField("/model").
+		return ExtractedFilter{}, jig.Errorf(jig.CodeMissingParam, "no model is named and the worker has no default").WithField("/model").
 			WithHint("set JIG_MODEL in the worker's environment, or name a model (anthropic/<model> or openai/<model>)")
 	}
 	r := filterReader{t: t, fields: filterable(t), text: in.Text}

@@ -146,7 +146,7 @@ func must(t *testing.T, v any) object {
 
 func TestExtractFiltersWithoutAModel(t *testing.T) {
 	t.Parallel()
-	e := newBench(t, "*").refusal(jig.CodeUnavailable, entities.ExtractFiltersTool, object{"type": "team", "text": "x"})
+	e := newBench(t, "*").refusal(jig.CodeMissingParam, entities.ExtractFiltersTool, object{"type": "team", "text": "x"})
 	require.Equal(t, "/model", e.Field)
 	require.Contains(t, e.Hint, "JIG_MODEL")
 	s := modeltest.New(t)
