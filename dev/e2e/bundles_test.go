@@ -395,7 +395,7 @@ func TestBundleInstallIsWholeAndIdempotent(t *testing.T) {
 }
 
 // Whenever the worker is killed, all of a bundle is there or nothing of it, and the call that installs it ends well.
-func TestBundleInstallSurvivesKills(t *testing.T) {
+func TestChaosBundleInstall(t *testing.T) {
 	t.Parallel()
 	times, seed := chaos(t, 20, 6, 3)
 	random := rand.New(rand.NewPCG(uint64(seed), 1))

@@ -328,9 +328,9 @@ func wideTasks(wide int) string {
 	return b.String()
 }
 
-// TestExtractionSurvivesKills kills the worker at random moments of a wide extraction, which takes several runs of its workflow: every
+// TestChaosExtraction kills the worker at random moments of a wide extraction, which takes several runs of its workflow: every
 // task ends once, and every effect happens under one key.
-func TestExtractionSurvivesKills(t *testing.T) { //nolint:paralleltest // it kills the worker of all
+func TestChaosExtraction(t *testing.T) { //nolint:paralleltest // it kills the worker of all
 	kills, seed := chaos(t, 40, 10, 3)
 	random := rand.New(rand.NewPCG(uint64(seed), 5))
 	const wide = 80
