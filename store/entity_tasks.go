@@ -46,9 +46,44 @@ func (db *DB) Sources(ctx context.Context, tenant string, ids []string, bytes in
 	return found, err
 }
 
-// changeEntity writes what a move of an extraction says of its entity. One that is not there any more stays so.
-func (t *tx) changeEntity(ctx context.Context, c *jig.EntityChange) error {
-	id := text(c.ID)
+// changing is a change of an entity whose fields were queued.
+type changing struct {
+	*jig.EntityChange
+	there *string // null: the entity is not there
+	row   *entityRow
+	err   error
+}
+
+// changeFields queues what a move of an extraction says of its entity's fields; nil when it says nothing of it.
+func (t *tx) changeFields(c *jig.EntityChange) *changing {
+	if c == nil {
+		return nil
+	}
+	e := &changing{EntityChange: c}
+	if len(c.Fields) > 0 {
+		var args []any
+		if args, e.err = patchColumns(jig.EntityPatch{Fields: c.Fields, Provenance: c.Provenance}); e.err != nil {
+			return e
+		}
+		first(t.queue("EntityUpdate", append(append([]any{t.tenant, text(c.ID)}, args...), int64(0))...), &e.row)
+	}
+	value(t.queue("EntityPatchKey", t.tenant, text(c.ID)), &e.there)
+	return e
+}
+
+// changed queues the rest of what is said of an entity, once its fields were sent. One that is not there any more stays so.
+func (t *tx) changed(e *changing) error {
+	switch {
+	case e == nil:
+		return nil
+	case e.err != nil:
+		return e.err
+	case e.there == nil:
+		return nil
+	case e.row != nil && len(e.row.Content) > jig.MaxEntityBytes:
+		return tooLarge()
+	}
+	c, id := e.EntityChange, text(e.ID)
 	names := make([]string, 0, len(c.Tasks))
 	for name := range c.Tasks {
 		names = append(names, name)
@@ -57,25 +92,6 @@ func (t *tx) changeEntity(ctx context.Context, c *jig.EntityChange) error {
 	ended := make([][]byte, len(names))
 	for i, name := range names {
 		ended[i] = c.Tasks[name]
-	}
-	var there *string
-	var row *entityRow
-	if len(c.Fields) > 0 {
-		args, err := patchColumns(jig.EntityPatch{Fields: c.Fields, Provenance: c.Provenance})
-		if err != nil {
-			return err
-		}
-		first(t.queue("EntityUpdate", append(append([]any{t.tenant, id}, args...), int64(0))...), &row)
-	}
-	value(t.queue("EntityPatchKey", t.tenant, id), &there) // null for none
-	if err := t.flush(ctx); err != nil {
-		return err
-	}
-	switch {
-	case there == nil:
-		return nil
-	case row != nil && len(row.Content) > jig.MaxEntityBytes:
-		return tooLarge()
 	}
 	t.queue("EntityTasksPut", t.tenant, id, names, ended)
 	if len(c.Relations) > 0 {

@@ -43,6 +43,7 @@ func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
 			}
 			list(t.queue("FrameCallsLock", m.Tenant, m.SessionID, m.CallID, m.Cancel, statuses), &dropped)
 		}
+		entity := t.changeFields(m.Entity)
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
@@ -52,7 +53,7 @@ func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
 		case len(m.Calls) > 0 && jig.Status(*status).Final():
 			return sessionEndedAs(m.SessionID, *status)
 		}
-		return t.move(ctx, ready, dropped)
+		return t.move(ctx, ready, dropped, entity)
 	})
 }
 
@@ -117,7 +118,7 @@ func (t *tx) notMoved(ctx context.Context, m jig.FrameMove) error {
 }
 
 // move stores what a composition, whose row is locked, asks for, and commits.
-func (t *tx) move(ctx context.Context, m move, dropped []callRow) error {
+func (t *tx) move(ctx context.Context, m move, dropped []callRow, entity *changing) error {
 	l := &log{}
 	if len(dropped) > 0 {
 		const why = "its composition has no use for it any more"
@@ -144,10 +145,8 @@ func (t *tx) move(ctx context.Context, m move, dropped []callRow) error {
 	if len(m.paths) > 0 {
 		t.keepValues(m)
 	}
-	if m.Entity != nil {
-		if err := t.changeEntity(ctx, m.Entity); err != nil {
-			return err
-		}
+	if err := t.changed(entity); err != nil {
+		return err
 	}
 	if len(m.Consumed) > 0 {
 		t.queue("FrameConsume", t.tenant, m.SessionID, m.CallID, m.Consumed)
