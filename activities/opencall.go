@@ -66,14 +66,8 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 	if session.Input, err = a.callInput(ctx, in, tool); err != nil {
 		return Opened{}, err
 	}
-	if session, err = a.store.CreateSession(ctx, session); err != nil {
-		return Opened{}, err
-	}
-	if _, _, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, 1); err != nil {
-		return Opened{}, err
-	}
 	turn := jig.Turn{Stop: jig.StopCalls, Calls: []jig.ToolCall{{ProviderID: "call", Name: tool.Name, Input: session.Input}}}
-	if _, err := a.store.SaveTurn(ctx, in.Tenant, in.SessionID, 1, turn); err != nil {
+	if session, err = a.store.CreateCall(ctx, session, turn); err != nil {
 		return Opened{}, err
 	}
 	return Opened{Agent: CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1, SettlesWithCall: true}, nil

@@ -13,6 +13,9 @@ type Sessions interface {
 	// CreateSession stores a new session with its first message (the task, when there is one) and the event
 	// session.started. A session that is already there is returned as it is.
 	CreateSession(ctx context.Context, s jig.Session) (jig.Session, error)
+	// CreateCall stores the session of a single call: new, with its only pass begun and the turn that asks for the call. Of one
+	// that is there already nothing changes but what it lacks, and it is returned.
+	CreateCall(ctx context.Context, s jig.Session, turn jig.Turn) (jig.Session, error)
 	// Session returns a session; NOT_FOUND when the tenant has none of that id.
 	Session(ctx context.Context, tenant, id string) (jig.Session, error)
 	// BeginPass sets the session's pass and status working and writes pass.started; a second call for the same pass

@@ -40,6 +40,53 @@ func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, er
 	return row.session()
 }
 
+// CreateCall stores the session of a single call: new, with its only pass begun and the turn that asks for the call. Of one that is
+// there already nothing changes but what it lacks, and it is returned.
+func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn jig.Turn) (jig.Session, error) {
+	if err := jig.CheckTenant(s.Tenant); err != nil {
+		return jig.Session{}, err
+	}
+	columns, err := sessionColumns(s)
+	if err != nil {
+		return jig.Session{}, err
+	}
+	body, err := encode(turn)
+	if err != nil {
+		return jig.Session{}, err
+	}
+	var row *sessionRow
+	var last *int64
+	err = db.transact(ctx, s.Tenant, func(t *tx) error {
+		first(t.queue("SessionGet", s.Tenant, s.ID), &row)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		if row == nil {
+			t.queue("TenantEnsure", s.Tenant)
+			t.queue("SessionCreate", columns...)
+			l := &log{}
+			l.add(jig.Event{Type: jig.EventSessionStarted, Data: started(s)})
+			t.record(l, s.ID, &last)
+		}
+		value(t.queue("PassBegin", s.Tenant, s.ID, 1), &last)
+		if len(body) <= jig.InlineBytes {
+			t.queue("TurnInsert", s.Tenant, s.ID, 1, body, nil, turn.Usage.InputTokens+turn.Usage.OutputTokens)
+		}
+		first(t.queue("SessionGet", s.Tenant, s.ID), &row)
+		return t.commit(ctx)
+	})
+	if err != nil {
+		return jig.Session{}, err
+	}
+	db.touched(s.Tenant, s.ID, last)
+	if len(body) > jig.InlineBytes {
+		if _, err := db.SaveTurn(ctx, s.Tenant, s.ID, 1, turn); err != nil {
+			return jig.Session{}, err
+		}
+	}
+	return row.session()
+}
+
 func sessionColumns(s jig.Session) ([]any, error) {
 	agent, err := encode(s.Agent)
 	if err != nil {

@@ -3,6 +3,7 @@ package store_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -47,6 +48,50 @@ func TestCreateSessionOnce(t *testing.T) {
 	requireCode(t, jig.CodeInvalidInput, err)
 	_, err = db.Session(t.Context(), tenant, "ses_none")
 	requireCode(t, jig.CodeNotFound, err)
+}
+
+// The session of a single call is there whole, with its pass and its turn, whoever asks for it how often.
+func TestCreateCallOnce(t *testing.T) {
+	t.Parallel()
+	db, tenant := storetest.New(t), storetest.Tenant(t)
+	for name, size := range map[string]int{"small": 10, "large": 2 * jig.InlineBytes} {
+		want := jig.Session{
+			Tenant: tenant, ID: jig.NewSessionID(), Agent: jig.Agent{Name: "call"}, Principal: jig.Principal{ID: "ana"},
+			Input: json.RawMessage(`{"text":"` + strings.Repeat("x", size) + `"}`),
+		}
+		turn := jig.Turn{Stop: jig.StopCalls, Calls: []jig.ToolCall{{Name: "todo.write", Input: want.Input}}}
+		errs, got := make([]error, 6), make([]jig.Session, 6)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() { got[i], errs[i] = db.CreateCall(t.Context(), want, turn) })
+		}
+		wg.Wait()
+		for i := range errs {
+			require.NoError(t, errs[i], name)
+			require.Equal(t, want.ID, got[i].ID)
+			require.Equal(t, 1, got[i].Pass)
+			require.JSONEq(t, string(want.Input), string(got[i].Input))
+		}
+		_, kept, err := db.BeginPass(t.Context(), tenant, want.ID, 1)
+		require.NoError(t, err)
+		require.NotNil(t, kept)
+		require.Equal(t, turn.Calls, kept.Calls)
+		list, err := db.Events(t.Context(), tenant, want.ID, 0, 0)
+		require.NoError(t, err)
+		types := make([]jig.EventType, len(list))
+		for i, e := range list {
+			types[i] = e.Type
+		}
+		require.Equal(t, []jig.EventType{jig.EventSessionStarted, jig.EventPassStarted}, types)
+
+		_, err = db.EndPass(t.Context(), jig.End{Tenant: tenant, SessionID: want.ID, Pass: 1, Status: jig.StatusCompleted})
+		require.NoError(t, err)
+		ended, err := db.CreateCall(t.Context(), want, turn)
+		require.NoError(t, err)
+		require.Equal(t, jig.StatusCompleted, ended.Status, "one that has ended stays so")
+	}
+	_, err := db.CreateCall(t.Context(), jig.Session{Tenant: "No Tenant", ID: jig.NewSessionID()}, jig.Turn{})
+	requireCode(t, jig.CodeInvalidInput, err)
 }
 
 func TestBeginPassOnce(t *testing.T) {
