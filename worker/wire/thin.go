@@ -88,12 +88,13 @@ func (r records) Trespassed(ctx context.Context, inv jig.Invocation, ids []strin
 // maxDeleted bounds how many entities of one key may have been deleted.
 const maxDeleted = 1 << 20
 
-// keyAfter is the key that stands for a shared one after so many entities of it were deleted.
+// keyAfter is the key that stands for a shared one after so many entities of it were deleted. No tool's name begins with a digit: it is
+// the key of no other.
 func keyAfter(key string, deleted int) string {
 	if deleted == 0 {
 		return key
 	}
-	return key + "~" + strconv.Itoa(deleted+1)
+	return strconv.Itoa(deleted+1) + "~" + key
 }
 
 // last is the last number for which there is something, numbers being without gaps from 0; -1 when there is nothing. It takes few

@@ -42,11 +42,16 @@ func TestKeyAfterDeletions(t *testing.T) {
 	require.NoError(t, db.PutDocument(ctx, tenant, activities.DocumentEntityType, doc.Name, doc.Version, doc.Body))
 	r := records{db: db, entities: entityOptions(db)}
 	inv := jig.Invocation{Tenant: tenant, Principal: jig.Principal{ID: "ana", Permissions: []string{"entities.*.read", "entities.*.write"}}}
-	c := thin.Creation{Type: "note", Key: "k", Shared: true, Content: map[string]json.RawMessage{"n": []byte("1")}}
+	c := thin.Creation{Type: "note", Key: "note.add: k", Shared: true, Content: map[string]json.RawMessage{"n": []byte("1")}}
 	_, found, err := r.Made(ctx, tenant, c.Key)
 	require.NoError(t, err)
 	require.False(t, found)
 	seen := map[string]bool{}
+	similar := c
+	similar.Key += "~2"
+	other, _, _, err := r.Create(ctx, inv, similar)
+	require.NoError(t, err)
+	seen[other.ID] = true
 	for range 12 {
 		e, created, missing, err := r.Create(ctx, inv, c)
 		require.NoError(t, err)
