@@ -137,7 +137,7 @@ func TestListsUseTheirIndex(t *testing.T) {
 	require.NoError(t, err)
 	query := list["ApprovalsListed"]
 	direct(t, storetest.URL(t), w.tenant, func(tx pgx.Tx) {
-		for _, setting := range []string{"plan_cache_mode = force_generic_plan", "enable_seqscan = off"} {
+		for _, setting := range []string{"plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_sort = off"} {
 			_, err := tx.Exec(t.Context(), "set local "+setting)
 			require.NoError(t, err)
 		}
