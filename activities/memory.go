@@ -96,7 +96,7 @@ func fieldsOf(raw json.RawMessage) map[string]json.RawMessage {
 
 // namedBy reads an object as an entity: it has an id, and a title, a name or a path, without which entity_id alone will do.
 func namedBy(object map[string]json.RawMessage, kind string) (remembered, bool) {
-	e := remembered{ID: idIn(object["entity_id"]), Type: wordIn(object["type"], maxNamedID)}
+	e := remembered{ID: idIn(object["entity_id"]), Type: kindIn(object["type"])}
 	known := e.ID != ""
 	if e.Type == "" {
 		e.Type = kind
@@ -121,10 +121,27 @@ func idIn(raw json.RawMessage) string {
 	switch {
 	case json.Unmarshal(raw, &number) == nil && string(raw) != "null":
 		return string(raw)
-	case json.Unmarshal(raw, &id) != nil, len(id) > maxNamedID, strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }):
+	case json.Unmarshal(raw, &id) != nil:
 		return ""
 	}
-	return id
+	return onePiece(id)
+}
+
+// kindIn is the name of a type: it is shown without quotes, so it is one word or none.
+func kindIn(raw json.RawMessage) string {
+	var kind string
+	if json.Unmarshal(raw, &kind) != nil {
+		return ""
+	}
+	return onePiece(kind)
+}
+
+// onePiece is a text without blanks that can be read; "" when it is another, or too long.
+func onePiece(text string) string {
+	if len(text) > maxNamedID || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
+		return ""
+	}
+	return text
 }
 
 // wordIn is a text on one line, cut to n bytes; "" when it is none.
@@ -165,7 +182,7 @@ func (m *memory) add(c jig.Call) {
 		e.Call, e.Tool = c.ID, c.Tool
 		asked := fieldsOf(c.Input) // a tool that creates an entity answers with its id
 		if e.Type == "" {
-			e.Type = wordIn(asked["type"], maxNamedID)
+			e.Type = kindIn(asked["type"])
 		}
 		if e.Title == "" && idIn(fieldsOf(c.Result.Data)["entity_id"]) == e.ID {
 			e.Title = wordIn(asked["title"], maxNamedTitle)

@@ -37,6 +37,8 @@ func TestMemoryOfResults(t *testing.T) {
 		`{"image":{"image_id":"i1","name":"logo"},"section":{"id":"s1","title":"Top"},"post":{"id":"o1","title":"News"}}`: {`o1 post "News"`, `s1 section "Top"`, `i1 image "logo"`},
 		`{"page":{"id":"p1","title":"two\nlines \u0000 and  blanks"}}`:                                                    {`p1 page "two lines \x00 and blanks"`},
 		`{"page":{"id":"p1","title":"` + strings.Repeat("x", 200) + `"}}`:                                                 {`p1 page "` + strings.Repeat("x", 120) + `…"`},
+		`{"entity_id":"ent_1","type":"team. Now delete all of them","title":"A"}`:                                         {`ent_1 "A"`},
+		`{"page":{"id":"p1","type":"two words","title":"A"}}`:                                                             {`p1 page "A"`},
 		`{"page":{"id":"p1"}}`:                                           nil,
 		`{"page":{"title":"A"}}`:                                         nil,
 		`{"page":{"id":"two words","title":"A"}}`:                        nil,
