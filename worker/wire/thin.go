@@ -74,8 +74,8 @@ func (r records) Connected(ctx context.Context, inv jig.Invocation, id string, w
 	return r.db.ConnectedEntities(ctx, inv.Tenant, id, which.Depth, types, "", jig.MaxConnected)
 }
 
-// maxTrespasses bounds the rows that one call leaves in the audit.
-const maxTrespasses = 100
+// maxTrespasses bounds the rows that one call leaves in the audit: writing them must not take so long that the time tells whose ids are.
+const maxTrespasses = 20
 
 func (r records) Trespassed(ctx context.Context, inv jig.Invocation, ids []string) error {
 	foreign, err := r.db.EntitiesElsewhere(ctx, inv.Tenant, ids)
