@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -145,7 +146,7 @@ func ended(ctx context.Context, err error) error {
 	if jig.CodeOf(err) != jig.CodeInternal || ctx.Err() == nil {
 		return err
 	}
-	if context.Cause(ctx) == context.DeadlineExceeded { //nolint:errorlint // the context's own error
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return jig.Errorf(jig.CodeTimeout, "the tool did not end in time: %w", err)
 	}
 	return jig.Errorf(jig.CodeCanceled, "the call was canceled: %w", err)
