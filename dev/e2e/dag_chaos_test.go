@@ -185,11 +185,14 @@ func (r *dagRun) requireOrder(want []dagEnd) {
 	for i, t := range r.tasks {
 		number[t.id] = i
 	}
-	together := 0
+	together, cutOff := 0, false
 	for _, e := range r.log() {
 		if e.Type == jig.EventToolStarted || e.Type == jig.EventToolCompleted {
-			// No move writes these: whatever the moves before could start, they have.
-			if together < largeMove {
+			// No move writes these: whatever the moves before could start, they have, unless the last one left the rest to the next.
+			if together > 0 {
+				cutOff = together >= largeMove
+			}
+			if !cutOff {
 				r.requireNoneWaits(started, ended)
 			}
 			together = 0
