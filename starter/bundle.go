@@ -126,29 +126,9 @@ installed again. Documents that the tenant has changed itself stay. Removing nev
 	return cmd
 }
 
-// listedBundle is a bundle as the tool lists it.
-type listedBundle struct {
-	Name        string            `json:"name"`
-	Version     string            `json:"version"`
-	Hash        string            `json:"hash"`
-	Title       string            `json:"title,omitempty"`
-	Description string            `json:"description,omitempty"`
-	Requires    []string          `json:"requires,omitempty"`
-	Documents   []bundledDocument `json:"documents"`
-	InstalledAt time.Time         `json:"installed_at"`
-	InstalledBy string            `json:"installed_by"`
-}
-
-// bundledDocument is a document of a bundle, under the kind by which it is stored.
-type bundledDocument struct {
-	Kind    string `json:"kind"`
-	Name    string `json:"name"`
-	Version string `json:"version"`
-}
-
 // bundleList is what the tool lists.
 type bundleList struct {
-	Bundles []listedBundle `json:"bundles"`
+	Bundles []jig.Bundle `json:"bundles"`
 }
 
 // bundles asks for the tenant's bundles and hands them on. A call that did not end well is printed like any other.
@@ -172,7 +152,7 @@ func (a *app) bundles(cmd *cobra.Command, use func(bundleList) error) error {
 		if err != nil {
 			return err
 		}
-		list := bundleList{Bundles: []listedBundle{}}
+		list := bundleList{Bundles: []jig.Bundle{}}
 		if err := json.Unmarshal(whole.Data, &list); err != nil {
 			return jig.Errorf(jig.CodeInternal, "reading the list of bundles: %w", err)
 		}
@@ -235,7 +215,7 @@ tasks are of kind spec, for they share one space of names. For programs: one of 
 	}
 }
 
-func (a *app) printBundle(b listedBundle) error {
+func (a *app) printBundle(b jig.Bundle) error {
 	if a.json() {
 		return a.printJSON(b)
 	}
