@@ -151,6 +151,7 @@ func TestParseAgentProblems(t *testing.T) {
 		"bad name":          {head("name: My Agent"), []want{{spec.ProblemBadName, "name", 3, "lower-case"}}},
 		"long name":         {head("name: " + strings.Repeat("a", 200)), []want{{spec.ProblemOutOfRange, "name", 3, "at most 128"}}},
 		"no value":          {head("description:"), []want{{spec.ProblemWrongType, "description", 4, "remove the key"}}},
+		"reserved name":     {head("name: call"), []want{{spec.ProblemBadName, "name", 3, "single calls"}}},
 		"unknown provider":  {head("model: antropic/x"), []want{{spec.ProblemBadValue, "model", 3, "anthropic/"}}},
 		"bad tool":          {head("tools: [file.read, File]"), []want{{spec.ProblemBadName, "tools[1]", 4, "file.*"}}},
 		"bare category":     {head("tools: [file]"), []want{{spec.ProblemBadName, "tools[0]", 4, "file.*"}}},
