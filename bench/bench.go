@@ -136,7 +136,7 @@ func figures() []figure {
 		{"a1", listing},
 		{"c1", compositions},
 		{"c2", schedules},
-		{"p11", extraction},
+		{"p11", extractions},
 		{"p6", suspension},
 		{"p7", histories},
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/jig-run/jig/thin"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/entities"
+	"github.com/jig-run/jig/tools/entities/extraction"
 	"github.com/jig-run/jig/tools/schema"
 	"github.com/jig-run/jig/workflows"
 )
@@ -81,7 +82,7 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 	}
 	e.activities = activities.New(activities.Deps{
 		Store: e.store, Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
-		Composer: e.contracts, Thin: e.contracts.thin, Extractor: newExtractor(own),
+		Composer: e.contracts, Thin: e.contracts.thin, Extractor: extraction.New(own, newSchemas().Validate),
 		Agents: plain{}, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})
 	return nil

@@ -5,119 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/compose"
-	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/thin"
 	"github.com/jig-run/jig/tools/entities"
+	"github.com/jig-run/jig/tools/entities/extraction"
 	"github.com/jig-run/jig/workflows"
 )
 
-// entityTypes reads the entity types of tenants; a version is parsed once.
-type entityTypes struct {
-	store *store.DB
-	mu    sync.Mutex
-	known map[jig.DocumentVersion]jig.EntityType
-}
-
-func (e *entityTypes) of(ctx context.Context, tenant string) ([]jig.EntityType, error) {
-	versions, err := e.store.CurrentDocuments(ctx, tenant, activities.DocumentEntityType)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]jig.EntityType, len(versions))
-	for i, v := range versions {
-		if list[i], err = e.read(ctx, tenant, v); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
-}
-
-func (e *entityTypes) read(ctx context.Context, tenant string, v jig.DocumentVersion) (jig.EntityType, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if known, ok := e.known[v]; ok {
-		return known, nil
-	}
-	body, err := e.store.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
-	if err != nil {
-		return jig.EntityType{}, err
-	}
-	t, err := spec.LoadEntityType(v.Name, body)
-	if err != nil {
-		return t, jig.Errorf(jig.CodeInvalidInput, "the entity type %s: %w", v.Name, err)
-	}
-	e.known[v] = t
-	return t, nil
-}
-
 func entityOptions(db *store.DB) entities.Options {
-	types := &entityTypes{store: db, known: map[jig.DocumentVersion]jig.EntityType{}}
-	return entities.Options{Store: db, Types: types.of, Check: spec.CheckContent}
-}
-
-// extractor fills entities as the worker's own does.
-type extractor struct {
-	entities entities.Options
-	engine   *extract.Engine
-}
-
-func newExtractor(o entities.Options) extractor {
-	check := newSchemas()
-	return extractor{entities: o, engine: extract.NewEngine(spec.LoadEntityType, extract.Checks{
-		Field:  spec.CheckField,
-		Schema: func(schema, value json.RawMessage) error { return check.Validate(schema, value) },
-	})}
-}
-
-// Begin says what a call of a tool that fills entities runs.
-func (x extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error) {
-	if tool == entities.ExtractAllTool {
-		return jig.Extraction{}, x.entities.CheckExtractAll(ctx, inv, input)
-	}
-	begun, err := x.entities.Extraction(ctx, inv, input)
-	if err != nil {
-		return jig.Extraction{}, err
-	}
-	raw, err := extract.InputOf(begun.Type, extract.Begin{
-		Entity: begun.Entity, Fields: begun.Fields, Mode: extract.Mode(begun.Mode), Input: begun.Input, Tasks: begun.Tasks,
-	})
-	return jig.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
-}
-
-// Sources are what the values of an entity may rest on.
-func (x extractor) Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (jig.Sources, error) {
-	t, err := x.engine.Type(body)
-	if err != nil {
-		return jig.Sources{}, err
-	}
-	return x.entities.Sources(ctx, inv, t, entity)
-}
-
-// Advance works out the next move.
-func (x extractor) Advance(
-	ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.ExtractionFacts, at jig.Situation,
-) (jig.Move, error) {
-	if version == "" {
-		return extract.AdvanceBatch(ctx, state, facts, at)
-	}
-	move, err := x.engine.Advance(ctx, version, body, state, facts, at)
-	if err != nil || move.Entity == nil || len(move.Entity.Fields) == 0 {
-		return move, err
-	}
-	t, err := x.engine.Type(body)
-	if err != nil {
-		return move, err
-	}
-	move.Entity.Relations = entities.Links(t, move.Entity.Fields)
-	return move, nil
+	return entities.Options{Store: db, Types: extraction.NewTypes(db).Of, Check: spec.CheckContent}
 }
 
 // contracts reads execution specs as the tools they are, and runs compositions.

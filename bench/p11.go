@@ -18,8 +18,8 @@ import (
 // filledAtOnce is how many entities are filled at a time, on both sides.
 const filledAtOnce = extract.DefaultBatchParallel
 
-// extraction is P11: tasks a second of filling many entities, and that very many entities and very many tasks complete.
-func extraction(ctx context.Context, b *bench) ([]row, error) {
+// extractions is P11: tasks a second of filling many entities, and that very many entities and very many tasks complete.
+func extractions(ctx context.Context, b *bench) ([]row, error) {
 	sides := []side{{name: "jig"}, {name: "B0"}, {name: "bare B0"}}
 	for _, s := range sides { // warm
 		if _, err := b.tasksASecond(ctx, s, min(filledAtOnce, b.size.entities)); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
 	bundletools "github.com/jig-run/jig/tools/bundles"
+	"github.com/jig-run/jig/tools/entities/extraction"
 	"github.com/jig-run/jig/tools/nearest"
 )
 
@@ -116,7 +117,7 @@ func bundleOptions(kept documents, registry **tools.Registry) bundletools.Option
 // typeOf finds the entity type that a tenant's entities were last checked against: the current one, else, while the type is out
 // of use, that of the entity which changed last.
 func typeOf(db *store.DB) func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error) {
-	types := newEntityTypes(db)
+	types := extraction.NewTypes(db)
 	return func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error) {
 		versions, err := db.CurrentDocuments(ctx, tenant, activities.DocumentEntityType)
 		if err != nil {
@@ -124,7 +125,7 @@ func typeOf(db *store.DB) func(ctx context.Context, tenant, name string) (jig.En
 		}
 		i := slices.IndexFunc(versions, func(v jig.DocumentVersion) bool { return v.Name == name })
 		if i >= 0 {
-			t, err := types.read(ctx, tenant, versions[i])
+			t, err := types.Read(ctx, tenant, versions[i])
 			return t, err == nil, err
 		}
 		page, err := db.FilterEntities(ctx, tenant, jig.EntityType{Name: name}, jig.EntityFilter{
@@ -133,7 +134,7 @@ func typeOf(db *store.DB) func(ctx context.Context, tenant, name string) (jig.En
 		if err != nil || len(page.Entities) == 0 {
 			return jig.EntityType{}, false, err
 		}
-		t, err := types.read(ctx, tenant, jig.DocumentVersion{
+		t, err := types.Read(ctx, tenant, jig.DocumentVersion{
 			Kind: activities.DocumentEntityType, Name: name, Version: page.Entities[0].TypeVersion,
 		})
 		if jig.CodeOf(err) == jig.CodeNotFound {

@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/entities/extraction"
 	"github.com/jig-run/jig/tools/tasks"
 	"github.com/jig-run/jig/workflows"
 )
@@ -21,10 +22,10 @@ import (
 // progress says how the extractions of entities stand.
 type progress struct {
 	db    *store.DB
-	types *entityTypes
+	types *extraction.Types
 }
 
-func newProgress(db *store.DB) progress { return progress{db: db, types: newEntityTypes(db)} }
+func newProgress(db *store.DB) progress { return progress{db: db, types: extraction.NewTypes(db)} }
 
 // EntityStatus says how the latest extraction of an entity stands; NOT_FOUND when there is no such entity.
 func (p progress) EntityStatus(ctx context.Context, tenant, id string) (jig.EntityStatus, error) {
@@ -49,14 +50,14 @@ func (p progress) standing(ctx context.Context, e jig.Entity) (jig.EntityType, j
 	if e.SessionID != "" {
 		frame, err := p.db.Frame(ctx, e.Tenant, e.SessionID, e.Call)
 		if err == nil && frame.Kind == activities.DocumentEntityType {
-			kind, err := p.types.read(ctx, e.Tenant, jig.DocumentVersion{Kind: frame.Kind, Name: frame.Name, Version: frame.Version})
+			kind, err := p.types.Read(ctx, e.Tenant, jig.DocumentVersion{Kind: frame.Kind, Name: frame.Name, Version: frame.Version})
 			return kind, frame.State, err
 		}
 		if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 			return jig.EntityType{}, nil, err
 		}
 	}
-	all, err := p.types.of(ctx, e.Tenant)
+	all, err := p.types.Of(ctx, e.Tenant)
 	for _, kind := range all {
 		if kind.Name == e.Type {
 			return kind, nil, err

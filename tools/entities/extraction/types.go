@@ -1,4 +1,4 @@
-package wire
+package extraction
 
 import (
 	"context"
@@ -8,9 +8,15 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// entityTypes reads the entity types that tenants have registered; a version is parsed once.
-type entityTypes struct {
-	documents policyDocuments
+// Documents is where entity types are kept.
+type Documents interface {
+	CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.DocumentVersion, error)
+	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
+}
+
+// Types reads the entity types that tenants have registered; a version is parsed once. It is safe for concurrent use.
+type Types struct {
+	documents Documents
 
 	mu    sync.Mutex
 	known map[jig.DocumentVersion]jig.EntityType
@@ -19,19 +25,20 @@ type entityTypes struct {
 // maxEntityTypes bounds the versions that are kept parsed.
 const maxEntityTypes = 10_000
 
-func newEntityTypes(documents policyDocuments) *entityTypes {
-	return &entityTypes{documents: documents, known: map[jig.DocumentVersion]jig.EntityType{}}
+// NewTypes reads entity types from documents.
+func NewTypes(documents Documents) *Types {
+	return &Types{documents: documents, known: map[jig.DocumentVersion]jig.EntityType{}}
 }
 
-// of gives a tenant's entity types, sorted by name.
-func (e *entityTypes) of(ctx context.Context, tenant string) ([]jig.EntityType, error) {
+// Of gives a tenant's entity types, sorted by name.
+func (e *Types) Of(ctx context.Context, tenant string) ([]jig.EntityType, error) {
 	versions, err := e.documents.CurrentDocuments(ctx, tenant, string(spec.KindEntityType))
 	if err != nil {
 		return nil, err
 	}
 	list := make([]jig.EntityType, 0, len(versions))
 	for _, v := range versions {
-		t, err := e.read(ctx, tenant, v)
+		t, err := e.Read(ctx, tenant, v)
 		if err != nil {
 			return nil, err
 		}
@@ -40,8 +47,8 @@ func (e *entityTypes) of(ctx context.Context, tenant string) ([]jig.EntityType, 
 	return list, nil
 }
 
-// read parses a version. The same name and version is the same text, whoever has it: a version is the hash of the content.
-func (e *entityTypes) read(ctx context.Context, tenant string, v jig.DocumentVersion) (jig.EntityType, error) {
+// Read parses a version. The same name and version is the same text, whoever has it: a version is the hash of the content.
+func (e *Types) Read(ctx context.Context, tenant string, v jig.DocumentVersion) (jig.EntityType, error) {
 	e.mu.Lock()
 	t, ok := e.known[v]
 	e.mu.Unlock()

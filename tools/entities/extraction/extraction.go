@@ -1,0 +1,78 @@
+// Package extraction joins the interpreter of extractions to the tools over entities: what begins one, what its values may rest on,
+// and what its moves write. It must not know how entities are stored, nor what runs the moves.
+package extraction
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools/entities"
+)
+
+// Extractor fills entities: what is read of them is what the tools over entities may read. It is safe for concurrent use.
+type Extractor struct {
+	entities entities.Options
+	engine   *extract.Engine
+}
+
+// New makes an Extractor. check holds a value against the JSON Schema of a task's output.
+func New(o entities.Options, check func(schema json.RawMessage, value []byte) error) Extractor {
+	return Extractor{entities: o, engine: extract.NewEngine(spec.LoadEntityType, extract.Checks{
+		Field: checkField, Schema: func(schema, value json.RawMessage) error { return check(schema, value) },
+	})}
+}
+
+// Begin says what a call of a tool that fills entities runs.
+func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error) {
+	if tool == entities.ExtractAllTool {
+		return jig.Extraction{}, x.entities.CheckExtractAll(ctx, inv, input)
+	}
+	begun, err := x.entities.Extraction(ctx, inv, input)
+	if err != nil {
+		return jig.Extraction{}, err
+	}
+	raw, err := extract.InputOf(begun.Type, extract.Begin{
+		Entity: begun.Entity, Fields: begun.Fields, Mode: extract.Mode(begun.Mode), Input: begun.Input, Tasks: begun.Tasks,
+	})
+	return jig.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
+}
+
+// Sources are what the values of an entity may rest on.
+func (x Extractor) Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (jig.Sources, error) {
+	t, err := x.engine.Type(body)
+	if err != nil {
+		return jig.Sources{}, err
+	}
+	return x.entities.Sources(ctx, inv, t, entity)
+}
+
+// Advance works out the next move. What fields of type relation have as values becomes relations, too.
+func (x Extractor) Advance(
+	ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.ExtractionFacts, at jig.Situation,
+) (jig.Move, error) {
+	if version == "" {
+		return extract.AdvanceBatch(ctx, state, facts, at)
+	}
+	move, err := x.engine.Advance(ctx, version, body, state, facts, at)
+	if err != nil || move.Entity == nil || len(move.Entity.Fields) == 0 {
+		return move, err
+	}
+	t, err := x.engine.Type(body)
+	if err != nil {
+		return move, err
+	}
+	move.Entity.Relations = entities.Links(t, move.Entity.Fields)
+	return move, nil
+}
+
+// checkField refuses a value that does not fit a field, or that no entity can hold.
+func checkField(f jig.Field, value json.RawMessage) error {
+	if len(value) > jig.MaxEntityBytes {
+		return jig.Errorf(jig.CodeInvalidInput, "it takes %d KiB; an entity holds at most %d", len(value)>>10, jig.MaxEntityBytes>>10).
+			WithHint("keep long texts as texts of the entity")
+	}
+	return spec.CheckField(f, value)
+}
