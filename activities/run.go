@@ -365,6 +365,9 @@ func retryLater(e *jig.Error) error {
 	})
 }
 
+// maxCounts bounds the counts that stay with a result that is cut down, in bytes.
+const maxCounts = 512
+
 // cutDown keeps a large result out of the row: its whole goes aside, a preview stays.
 func cutDown(c *jig.Completion) error {
 	r := &c.Result
@@ -380,6 +383,12 @@ func cutDown(c *jig.Completion) error {
 		preview := map[string]any{"truncated": true, "size": len(r.Data), "preview": cut(string(r.Data), 4096)}
 		if named := namedIn(r.Data); len(named) > 0 { // once, while the whole is at hand
 			preview[namedKey] = named
+		}
+		var of struct {
+			Counts json.RawMessage `json:"counts"`
+		}
+		if json.Unmarshal(r.Data, &of) == nil && len(of.Counts) > 0 && len(of.Counts) <= maxCounts {
+			preview["counts"] = of.Counts // an extraction's: how it ended
 		}
 		cutData, err := json.Marshal(preview)
 		if err != nil {

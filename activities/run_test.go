@@ -61,6 +61,16 @@ func TestCutDownKeepsTheWhole(t *testing.T) {
 	require.NoError(t, json.Unmarshal(c.Whole, &whole))
 	require.JSONEq(t, string(big), string(whole.Data))
 
+	filled, err := json.Marshal(map[string]any{"values": strings.Repeat("x", 100_000), "counts": map[string]int{"total": 3, "failed": 1}})
+	require.NoError(t, err)
+	c = jig.Completion{CallID: "1.2", Result: jig.ToolResult{Success: true, Data: filled}}
+	require.NoError(t, activities.CutDown(&c))
+	var left struct {
+		Counts map[string]int `json:"counts"`
+	}
+	require.NoError(t, json.Unmarshal(c.Result.Data, &left))
+	require.Equal(t, map[string]int{"total": 3, "failed": 1}, left.Counts, "what an extraction of many counts by")
+
 	small := jig.Completion{Result: jig.ToolResult{Success: true, Data: json.RawMessage(`{}`)}}
 	require.NoError(t, activities.CutDown(&small))
 	require.Nil(t, small.Whole)

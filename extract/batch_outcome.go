@@ -57,8 +57,8 @@ func (r BatchResult) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// outcomeOf says how the extraction of an entity ended, and why when it did not complete. Of a large result the ledger gives no
-// more than the summary, which says enough.
+// outcomeOf says how the extraction of an entity ended, and why when it did not complete. Of a large result the ledger gives the
+// counts and the summary; without counts nothing is called complete.
 func outcomeOf(call jig.StepCall) (string, *jig.Error) {
 	result := call.Outcome()
 	if !result.Success {
@@ -75,11 +75,7 @@ func outcomeOf(call jig.StepCall) (string, *jig.Error) {
 	if json.Unmarshal(result.Data, &told) != nil {
 		told = Result{}
 	}
-	counts := told.Counts
-	if counts.Total == 0 {
-		counts = countsOf(result.Summary)
-	}
-	if counts.Failed+counts.Canceled == 0 {
+	if c := told.Counts; c.Total > 0 && c.Failed+c.Canceled == 0 {
 		return outcomeCompleted, nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(told.Tasks)) {
@@ -97,33 +93,4 @@ func short(err *jig.Error) *jig.Error {
 	e := *brief(err)
 	e.Message, e.Hint, e.Violations = cut(e.Message, maxReason), cut(e.Hint, maxReason), nil
 	return &e
-}
-
-// countsOf reads what Counts.String wrote; there are none in another text.
-func countsOf(summary string) Counts {
-	var c Counts
-	head, rest, _ := strings.Cut(summary, ": ")
-	if _, err := fmt.Sscanf(head, "%d task", &c.Total); err != nil {
-		return Counts{}
-	}
-	for part := range strings.SplitSeq(rest, ", ") {
-		var n int
-		var word string
-		if _, err := fmt.Sscanf(part, "%d %s", &n, &word); err != nil {
-			return Counts{}
-		}
-		switch word {
-		case "completed":
-			c.Completed = n
-		case "kept":
-			c.Kept = n
-		case "failed":
-			c.Failed = n
-		case "skipped":
-			c.Skipped = n
-		case "canceled":
-			c.Canceled = n
-		}
-	}
-	return c
 }
