@@ -18,76 +18,76 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// shelfBundle is a bundle with a document of every kind. Everything that it brings has "zq" in its name and in its words, so that
-// whatever has leaked is seen.
+// shelfBundle is a bundle with a document of every kind. Everything that it brings has "uq" in its name and in its words, so that
+// whatever has leaked is seen: two letters that no id can have, whose alphabet has no u, and no word of jig's.
 func shelfBundle() map[string]string {
 	return map[string]string{
-		"bundle.yaml": "kind: bundle\nname: zqshelf\nversion: 1.0.0\ntitle: The zqshelf\ndescription: Books of the zqshelf and what is done with them.\n",
-		"types/zqbook.yaml": `kind: entity_type
-name: zqbook
+		"bundle.yaml": "kind: bundle\nname: uqshelf\nversion: 1.0.0\ntitle: The uqshelf\ndescription: Books of the uqshelf and what is done with them.\n",
+		"types/uqbook.yaml": `kind: entity_type
+name: uqbook
 title: Zqbook
-description: A book of the zqshelf.
+description: A book of the uqshelf.
 fields:
-  - {name: zqname, type: text, required: true}
-  - {name: zqsize, type: number, integer: true, task: zqcount}
-  - {name: zqmark, type: text, task: zqstamped}
+  - {name: uqname, type: text, required: true}
+  - {name: uqsize, type: number, integer: true, task: uqcount}
+  - {name: uqmark, type: text, task: uqstamped}
 tasks:
-  - {id: zqcount, compute: "size(entity.content.zqname)"}
-  - {id: zqstamped, tool: zqshelf.stamp, input: {value: "${entity.content.zqname}"}, value: result.value}
+  - {id: uqcount, compute: "size(entity.content.uqname)"}
+  - {id: uqstamped, tool: uqshelf.stamp, input: {value: "${entity.content.uqname}"}, value: result.value}
 `,
-		"zqshelf.add.yaml": `kind: thin_tool
-name: zqshelf.add
-description: Puts a book on the zqshelf and starts to fill its fields. Use it for each new book of the zqshelf.
+		"uqshelf.add.yaml": `kind: thin_tool
+name: uqshelf.add
+description: Puts a book on the uqshelf and starts to fill its fields. Use it for each new book of the uqshelf.
 input_schema:
   type: object
-  required: [zqname]
-  properties: {zqname: {type: string, description: What the book is called.}}
-bundle: zqshelf
-creates: {type: zqbook, title: "${input.zqname}", fields: {zqname: "${input.zqname}"}}
+  required: [uqname]
+  properties: {uqname: {type: string, description: What the book is called.}}
+bundle: uqshelf
+creates: {type: uqbook, title: "${input.uqname}", fields: {uqname: "${input.uqname}"}}
 starts: {}
 `,
-		"zqshelf.tidy.yaml": `kind: composition
-name: zqshelf.tidy
-description: Stamps what it is given twice, so that the zqshelf is in order again. Use it after many books were moved.
+		"uqshelf.tidy.yaml": `kind: composition
+name: uqshelf.tidy
+description: Stamps what it is given twice, so that the uqshelf is in order again. Use it after many books were moved.
 input_schema:
   type: object
   required: [value]
   properties: {value: {type: string, description: What is stamped.}}
 steps:
-  - {id: one, tool: zqshelf.stamp, input: {value: "${input.value}"}}
-  - {id: two, tool: zqshelf.stamp, input: {value: "${steps.one.data.value}!"}}
+  - {id: one, tool: uqshelf.stamp, input: {value: "${input.value}"}}
+  - {id: two, tool: uqshelf.stamp, input: {value: "${steps.one.data.value}!"}}
 output: {value: "${steps.two.data.value}"}
 `,
-		"zqshelf.blurb.yaml": `kind: prompt
-name: zqshelf.blurb
-description: Writes some words for the back of a book of the zqshelf. Use it when a book has none of its own.
+		"uqshelf.blurb.yaml": `kind: prompt
+name: uqshelf.blurb
+description: Writes some words for the back of a book of the uqshelf. Use it when a book has none of its own.
 input_schema:
   type: object
   required: [title]
   properties: {title: {type: string, description: The title of the book.}}
 mode: skill
-skill: zqstyle
+skill: uqstyle
 model: anthropic/claude-sonnet-4-5
 prompt: "Write about ${input.title}."
 `,
-		"skills/zqstyle/SKILL.md": "---\nname: zqstyle\ndescription: How words for the zqshelf are written, for whoever writes them.\n---\nBe short on the zqshelf.\n",
-		"zqcareful.yaml": `kind: policy
-name: zqcareful
+		"skills/uqstyle/SKILL.md": "---\nname: uqstyle\ndescription: How words for the uqshelf are written, for whoever writes them.\n---\nBe short on the uqshelf.\n",
+		"uqcareful.yaml": `kind: policy
+name: uqcareful
 rules:
-  - {name: zqnothing, when: "tool.name == 'test.echo' && call.input.value == 'forbidden'", verdict: deny, reason: the zqshelf forbids it}
+  - {name: uqnothing, when: "tool.name == 'test.echo' && call.input.value == 'forbidden'", verdict: deny, reason: the uqshelf forbids it}
 `,
-		"zqlibrarian.md": `---
-name: zqlibrarian
-description: Looks after the zqshelf.
-model: script/zqlibrarian
+		"uqlibrarian.md": `---
+name: uqlibrarian
+description: Looks after the uqshelf.
+model: script/uqlibrarian
 tools: ["*"]
 script:
   rules:
     - when: pass == 1
-      calls: [{tool: zqshelf.stamp, input: {value: zq}}]
-    - answer: "the zqshelf is in order"
+      calls: [{tool: uqshelf.stamp, input: {value: uq}}]
+    - answer: "the uqshelf is in order"
 ---
-Keep the zqshelf in order.
+Keep the uqshelf in order.
 `,
 	}
 }
@@ -156,7 +156,7 @@ func (s stranger) asks(theirs, nobodys string, args ...string) {
 	about := fmt.Sprintf("jig %s with %s", strings.Join(args, " "), theirs)
 	got := answer(theirs)
 	require.Equal(s.t, answer(nobodys), got, about)
-	require.NotContains(s.t, got.out+got.err, "zq", about)
+	require.NotContains(s.t, got.out+got.err, "uq", about)
 	s.t.Logf("%s: exit %d\n%s%s", about, got.code, got.out, got.err)
 }
 
@@ -165,7 +165,7 @@ func (s stranger) lists(commands ...[]string) {
 	s.t.Helper()
 	for _, args := range commands {
 		out := s.at(args...)
-		require.NotContains(s.t, out.out+out.err, "zq", "%v", args)
+		require.NotContains(s.t, out.out+out.err, "uq", "%v", args)
 		require.LessOrEqual(s.t, out.code, 1, "%v: %s", args, out.err)
 	}
 }
@@ -179,7 +179,7 @@ func (s stranger) seesNothing() {
 		[]string{"trigger", "entities.listTypes", "--output", "json"}, []string{"trigger", "entities.stats", "--output", "json"},
 		[]string{"trigger", "entities.search", "--input", "query=Momo", "--output", "json"},
 	)
-	for _, tool := range []string{"zqshelf.stamp", "zqshelf.glance", "zqshelf.press", "zqshelf.add", "zqshelf.tidy", "zqshelf.blurb"} {
+	for _, tool := range []string{"uqshelf.stamp", "uqshelf.glance", "uqshelf.press", "uqshelf.add", "uqshelf.tidy", "uqshelf.blurb"} {
 		nobodys := "xy" + tool[2:len(tool)-1] + "y"
 		s.asks(tool, nobodys, "trigger", "%s", "--input", "value=a", "--output", "json")
 		s.asks(tool, nobodys, "explain", "%s")
@@ -191,17 +191,17 @@ func (s stranger) seesNothing() {
 		s.sameOf(tool, nobodys, []string{"run", "calls.yaml"}, []string{"run", "calls-nobodys.yaml"})
 		s.sameOf(tool, nobodys, []string{"catalog", "add", "calls.yaml", "--yes"}, []string{"catalog", "add", "calls-nobodys.yaml", "--yes"})
 	}
-	s.asks("zqlibrarian", "xylibrarian", "run", "%s", "--detach")
-	s.asks("zqlibrarian", "xylibrarian", "explain", "%s")
-	s.asks("zqlibrarian", "xylibrarian", "trigger", "agent.run", "--input", `{"agent":"%s","task":"tidy"}`, "--output", "json")
-	s.asks("zqstyle", "xystyle", "explain", "%s")
-	s.asks("zqstyle", "xystyle", "trigger", "prompt.skill", "--input", `{"skill":"%s","prompt":"x","model":"anthropic/claude-sonnet-4-5"}`, "--output", "json")
-	s.asks("zqcareful", "xycareful", "explain", "%s")
-	s.asks("zqshelf", "xyshelf", "bundle", "show", "%s")
-	s.asks("zqshelf", "xyshelf", "bundle", "remove", "%s", "--yes", "--output", "json")
-	s.asks("zqbook", "xybook", "trigger", "entities.listTypes", "--input", "type=%s", "--output", "json")
-	s.asks("zqbook", "xybook", "trigger", "entities.filter", "--input", "type=%s", "--output", "json")
-	s.asks("zqbook", "xybook", "trigger", "entities.create", "--input", `{"type":"%s","content":{"zname":"a"}}`, "--yes", "--output", "json")
+	s.asks("uqlibrarian", "xylibrarian", "run", "%s", "--detach")
+	s.asks("uqlibrarian", "xylibrarian", "explain", "%s")
+	s.asks("uqlibrarian", "xylibrarian", "trigger", "agent.run", "--input", `{"agent":"%s","task":"tidy"}`, "--output", "json")
+	s.asks("uqstyle", "xystyle", "explain", "%s")
+	s.asks("uqstyle", "xystyle", "trigger", "prompt.skill", "--input", `{"skill":"%s","prompt":"x","model":"anthropic/claude-sonnet-4-5"}`, "--output", "json")
+	s.asks("uqcareful", "xycareful", "explain", "%s")
+	s.asks("uqshelf", "xyshelf", "bundle", "show", "%s")
+	s.asks("uqshelf", "xyshelf", "bundle", "remove", "%s", "--yes", "--output", "json")
+	s.asks("uqbook", "xybook", "trigger", "entities.listTypes", "--input", "type=%s", "--output", "json")
+	s.asks("uqbook", "xybook", "trigger", "entities.filter", "--input", "type=%s", "--output", "json")
+	s.asks("uqbook", "xybook", "trigger", "entities.create", "--input", `{"type":"%s","content":{"zname":"a"}}`, "--yes", "--output", "json")
 	echoed := s.trigger("test.echo", map[string]any{"value": "forbidden"})
 	require.Equal(s.t, jig.CallSucceeded, echoed.Status, "the bundle's policy is not theirs")
 	s.seesNoIDs()
@@ -216,7 +216,7 @@ func (s stranger) sameOf(theirs, nobodys string, one, other []string) {
 	}
 	got := clean(s.at(one...), theirs)
 	require.Equal(s.t, clean(s.at(other...), nobodys), got, "%v", one)
-	require.NotContains(s.t, got.out+got.err, "zq", "%v", one)
+	require.NotContains(s.t, got.out+got.err, "uq", "%v", one)
 }
 
 // seesNoIDs asks about the ids of another tenant's things.
@@ -254,7 +254,7 @@ func (s stranger) seesNoIDs() {
 		return
 	}
 	audit := s.at("audit", "list", "--output", "json")
-	for _, words := range []string{"zqshelf@", "entity_type/zq", "spec/zq", s.theirs["session"]} {
+	for _, words := range []string{"uqshelf@", "entity_type/uq", "spec/uq", s.theirs["session"]} {
 		require.NotContains(s.t, audit.out, words)
 	}
 }
@@ -263,9 +263,9 @@ func (s stranger) seesNoIDs() {
 func shelfOwner(t *testing.T) (o office, theirs map[string]string) {
 	t.Helper()
 	o = newOffice(t, "JIG_PERMISSIONS=*")
-	installed := o.at("bundle", "install", o.folder("zqshelf", shelfBundle()), "--yes", "--output", "json")
+	installed := o.at("bundle", "install", o.folder("uqshelf", shelfBundle()), "--yes", "--output", "json")
 	require.Zero(t, installed.code, installed.out+installed.err)
-	added := o.trigger("zqshelf.add", map[string]any{"zqname": "Momo"})
+	added := o.trigger("uqshelf.add", map[string]any{"uqname": "Momo"})
 	require.Equal(t, jig.CallSucceeded, added.Status, "%+v", added.Result)
 	var out jig.ThinResult
 	require.NoError(t, json.Unmarshal(added.Result.Data, &out))
@@ -287,28 +287,28 @@ func TestBundlesNeverLeak(t *testing.T) {
 
 	// The one who has it has all of it.
 	catalog := o.at("catalog")
-	for _, name := range []string{"zqshelf.stamp", "zqshelf.add", "zqshelf.tidy", "zqshelf.blurb", "zqlibrarian", "zqstyle"} {
+	for _, name := range []string{"uqshelf.stamp", "uqshelf.add", "uqshelf.tidy", "uqshelf.blurb", "uqlibrarian", "uqstyle"} {
 		require.Contains(t, catalog.out, name)
 	}
-	require.Contains(t, string(o.trigger("entities.listTypes", map[string]any{}).Result.Data), "zqbook")
-	require.Equal(t, jig.CallSucceeded, o.trigger("zqshelf.tidy", map[string]any{"value": "a"}).Status)
-	require.Equal(t, jig.CallSucceeded, o.trigger("zqshelf.glance", map[string]any{"value": "a"}).Status)
-	ran := o.at("run", "zqlibrarian", "--output", "json")
-	require.Contains(t, ran.out, "the zqshelf is in order", ran.err)
+	require.Contains(t, string(o.trigger("entities.listTypes", map[string]any{}).Result.Data), "uqbook")
+	require.Equal(t, jig.CallSucceeded, o.trigger("uqshelf.tidy", map[string]any{"value": "a"}).Status)
+	require.Equal(t, jig.CallSucceeded, o.trigger("uqshelf.glance", map[string]any{"value": "a"}).Status)
+	ran := o.at("run", "uqlibrarian", "--output", "json")
+	require.Contains(t, ran.out, "the uqshelf is in order", ran.err)
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		return o.trigger("test.echo", map[string]any{"value": "forbidden"}).Status == jig.CallDenied
 	}), "its policy holds")
-	pressed := o.trigger("zqshelf.press", map[string]any{"value": "a"})
+	pressed := o.trigger("uqshelf.press", map[string]any{"value": "a"})
 	require.Equal(t, jig.CallWaiting, pressed.Status)
 
 	other := stranger{office: office{desk: o.desk, tenant: o.tenant + "b"}, theirs: theirs, nobodys: nobodys}
 	other.seesNothing()
 
 	// What is removed is not there any more for the one who had it, and what waited does not run.
-	removed := o.approved("bundle.remove", map[string]any{"name": "zqshelf"})
+	removed := o.approved("bundle.remove", map[string]any{"name": "uqshelf"})
 	require.Equal(t, jig.CallSucceeded, removed.Status, "%+v", removed.Result)
 	require.Contains(t, string(removed.Result.Data), `"entities":1`)
-	require.True(t, eventually(t.Context(), patience, func() bool { return !strings.Contains(o.at("catalog").out, "zq") }))
+	require.True(t, eventually(t.Context(), patience, func() bool { return !strings.Contains(o.at("catalog").out, "uq") }))
 	require.Equal(t, jig.DecisionAccepted, o.decided(pressed.SessionID, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Outcome)
 	over, err := o.WaitCall(t.Context(), o.tenant, pressed.SessionID)
 	require.NoError(t, err)
@@ -334,34 +334,34 @@ func TestBundleUpgradeKeepsEntities(t *testing.T) {
 	upgrade := func(version, from, to string) workflows.CallResult {
 		files := shelfBundle()
 		files["bundle.yaml"] = strings.ReplaceAll(files["bundle.yaml"], "1.0.0", version)
-		require.Contains(t, files["types/zqbook.yaml"], from)
-		files["types/zqbook.yaml"] = strings.ReplaceAll(files["types/zqbook.yaml"], from, to)
+		require.Contains(t, files["types/uqbook.yaml"], from)
+		files["types/uqbook.yaml"] = strings.ReplaceAll(files["types/uqbook.yaml"], from, to)
 		return o.approved("bundle.install", bundleFiles(files))
 	}
-	refused := upgrade("2.0.0", "zqmark, type: text", "zqmark, type: url")
+	refused := upgrade("2.0.0", "uqmark, type: text", "uqmark, type: url")
 	require.Equal(t, jig.CallFailed, refused.Status)
 	require.Equal(t, jig.CodeConflict, refused.Result.Error.Code)
 	require.Equal(t, "fields_changed", refused.Result.Error.Reason)
-	require.Contains(t, refused.Result.Error.Message, "zqbook.zqmark")
+	require.Contains(t, refused.Result.Error.Message, "uqbook.uqmark")
 
-	wider := upgrade("1.1.0", "fields:", "fields:\n  - {name: zqshade, type: text}")
+	wider := upgrade("1.1.0", "fields:", "fields:\n  - {name: uqshade, type: text}")
 	require.Equal(t, jig.CallSucceeded, wider.Status, "%+v", wider.Result)
 	require.Contains(t, string(wider.Result.Data), `"before":"1.0.0"`)
 	require.Contains(t, string(o.trigger("entities.get", map[string]any{"id": theirs["entity"]}).Result.Data), "Momo")
-	lower := upgrade("1.0.1", "fields:", "fields:\n  - {name: zqshade, type: text}")
+	lower := upgrade("1.0.1", "fields:", "fields:\n  - {name: uqshade, type: text}")
 	require.Equal(t, "bundle_downgrade", lower.Result.Error.Reason)
 
 	// What the tenant made its own is left alone until somebody says otherwise.
-	o.install("zqcareful.yaml", "kind: policy\nname: zqcareful\nrules: [{name: none, when: \"tool.name == 'zq.nothing'\", verdict: ask}]\n", o.trusting)
+	o.install("uqcareful.yaml", "kind: policy\nname: uqcareful\nrules: [{name: none, when: \"tool.name == 'uq.nothing'\", verdict: ask}]\n", o.trusting)
 	next := shelfBundle()
 	next["bundle.yaml"] = strings.ReplaceAll(next["bundle.yaml"], "1.0.0", "1.2.0")
-	next["types/zqbook.yaml"] = strings.ReplaceAll(next["types/zqbook.yaml"], "fields:", "fields:\n  - {name: zqshade, type: text}")
-	changed := o.at("bundle", "install", o.folder("zqshelf", next), "--yes", "--output", "json")
+	next["types/uqbook.yaml"] = strings.ReplaceAll(next["types/uqbook.yaml"], "fields:", "fields:\n  - {name: uqshade, type: text}")
+	changed := o.at("bundle", "install", o.folder("uqshelf", next), "--yes", "--output", "json")
 	require.Equal(t, 1, changed.code)
 	require.Contains(t, changed.out, "document_changed")
-	replaced := o.at("bundle", "install", "zqshelf", "--yes", "--replace")
+	replaced := o.at("bundle", "install", "uqshelf", "--yes", "--replace")
 	require.Zero(t, replaced.code, replaced.err)
-	shown := o.at("bundle", "show", "zqshelf", "--output", "json")
+	shown := o.at("bundle", "show", "uqshelf", "--output", "json")
 	require.Contains(t, shown.out, `"version":"1.2.0"`)
 }
 
@@ -369,10 +369,10 @@ func TestBundleInstallIsWholeAndIdempotent(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, "JIG_PERMISSIONS=*")
 	files := shelfBundle()
-	files["zqshelf.tidy.yaml"] = strings.ReplaceAll(files["zqshelf.tidy.yaml"], "tool: zqshelf.stamp", "tool: zqshelf.stemp")
+	files["uqshelf.tidy.yaml"] = strings.ReplaceAll(files["uqshelf.tidy.yaml"], "tool: uqshelf.stamp", "tool: uqshelf.stemp")
 	broken := o.approved("bundle.install", bundleFiles(files))
 	require.Equal(t, jig.CodeInvalidInput, broken.Result.Error.Code)
-	require.Contains(t, broken.Result.Error.Message, "zqshelf.stemp")
+	require.Contains(t, broken.Result.Error.Message, "uqshelf.stemp")
 	s := stranger{office: o}
 	s.lists([]string{"catalog"}, []string{"bundle", "list"}, []string{"trigger", "entities.listTypes"})
 
@@ -382,14 +382,14 @@ func TestBundleInstallIsWholeAndIdempotent(t *testing.T) {
 	require.Contains(t, string(again.Result.Data), `"changed":false`)
 	rows := 0
 	for line := range strings.Lines(o.at("audit", "list", "--output", "json").out) {
-		rows += strings.Count(line, `"bundle/zqshelf@`)
+		rows += strings.Count(line, `"bundle/uqshelf@`)
 	}
 	require.Equal(t, 1, rows)
 
 	// One that is too large to travel with the call is kept aside.
 	large := shelfBundle()
-	large["skills/zqstyle/most.md"] = strings.Repeat("Be short on the zqshelf.\n", 8_000)
-	large["skills/zqstyle/rest.md"] = strings.Repeat("Be kind on the zqshelf.\n", 8_000)
+	large["skills/uqstyle/most.md"] = strings.Repeat("Be short on the uqshelf.\n", 8_000)
+	large["skills/uqstyle/rest.md"] = strings.Repeat("Be kind on the uqshelf.\n", 8_000)
 	kept := o.at("bundle", "install", o.folder("large", large), "--yes")
 	require.Zero(t, kept.code, kept.out+kept.err)
 }

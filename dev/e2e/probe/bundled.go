@@ -6,12 +6,12 @@ import (
 )
 
 // Bundle is the bundle that some of the probes come with: no tenant without it sees them.
-const Bundle = "zqshelf"
+const Bundle = "uqshelf"
 
 func bundledTools() []tools.Tool {
-	stamp := read("zqshelf.stamp", "Stamps a book of the shelf. For tests alone.")
-	glance := local("zqshelf.glance", "Looks at a book of the shelf, beside the workflow. For tests alone.")
-	press := draft("zqshelf.press", "Presses a flower in a book of the shelf. For tests alone.", true)
+	stamp := read("uqshelf.stamp", "Stamps a book of the shelf. For tests alone.")
+	glance := local("uqshelf.glance", "Looks at a book of the shelf, beside the workflow. For tests alone.")
+	press := draft("uqshelf.press", "Presses a flower in a book of the shelf. For tests alone.", true)
 	press.Permission = jig.PermissionWrite
 	var list []tools.Tool
 	for _, t := range []jig.Tool{stamp, glance, press} {
