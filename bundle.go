@@ -39,6 +39,18 @@ type BundleInstall struct {
 	// Replace lets documents of the bundle that the tenant has changed since be replaced; they are kept as they are otherwise, and
 	// the installation is refused.
 	Replace bool
+	// Types says what its entity types were checked against; when that does not hold by now, nothing changes.
+	Types []TypeBasis
+}
+
+// ReasonTypeChanged is the reason of a CONFLICT: what new versions of entity types were checked against does not hold any more.
+const ReasonTypeChanged = "type_changed"
+
+// TypeBasis is what a new version of an entity type was checked against.
+type TypeBasis struct {
+	Type string
+	// Version is the one that the tenant's entities fit; empty when there were none.
+	Version string
 }
 
 // StoredDocument is a document with its body, under the kind by which it is stored.

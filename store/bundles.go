@@ -77,6 +77,7 @@ func (db *DB) BundleNames(ctx context.Context, tenant string) ([]string, error) 
 // only the version before had go out of use. With the hash that is installed nothing changes, unless b.Replace is set and the
 // tenant has documents of its own in place of the bundle's. It refuses with
 //   - CONFLICT, reason bundle_changed, when the installed hash is not b.Over;
+//   - CONFLICT, reason type_changed, when what b.Types says does not hold;
 //   - INVALID_INPUT, reason bundle_not_installed, when a bundle that it requires is not there;
 //   - CONFLICT, reason document_taken, when a document is current in another version that is the tenant's own or another bundle's;
 //   - CONFLICT, reason document_changed, when the tenant replaced a document of the bundle, unless b.Replace is set.
@@ -103,6 +104,9 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b jig.Bundle
 			return nil
 		}
 		if err := s.refuse(b, replaced); err != nil {
+			return err
+		}
+		if err := t.holdTypes(ctx, b.Types); err != nil {
 			return err
 		}
 		var at *time.Time

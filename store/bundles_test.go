@@ -62,7 +62,7 @@ func (w world) install(t *testing.T, b jig.BundleInstall) jig.BundleInstalled {
 func (w world) put(t *testing.T, s string) {
 	t.Helper()
 	d := document(s)
-	require.NoError(t, w.RegisterDocument(t.Context(), w.operator(), d.Kind, d.Name, d.Version, []byte(s)))
+	require.NoError(t, w.RegisterDocument(t.Context(), w.operator(), jig.StoredDocument{DocumentVersion: d, Body: []byte(s)}))
 }
 
 const currentDocuments = `select kind || '/' || name || '@' || version || case bundle when '' then '' else '<' || bundle || '>' end
@@ -267,7 +267,7 @@ func TestBundlesInstalledAtOnce(t *testing.T) {
 		})
 		wait.Go(func() {
 			version := jig.DocumentVersion{Kind: "agent", Name: "y", Version: "v" + string(rune('a'+i))}
-			errs[8+i] = w.RegisterDocument(t.Context(), w.operator(), version.Kind, version.Name, version.Version, nil)
+			errs[8+i] = w.RegisterDocument(t.Context(), w.operator(), jig.StoredDocument{DocumentVersion: version})
 		})
 	}
 	wait.Wait()

@@ -23,30 +23,60 @@ func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version strin
 }
 
 // RegisterDocument is PutDocument on behalf of a call, of the call's tenant. That the current version changed is a row of the audit.
-func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, kind, name, version string, body []byte) error {
+// CONFLICT, reason type_changed, when what an entity type was checked against does not hold any more.
+func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
 		return err
 	}
 	return db.transact(ctx, by.Tenant, func(t *tx) error {
+		if err := t.holdTypes(ctx, types); err != nil {
+			return err
+		}
 		var before *string
 		t.queue("TenantEnsure", by.Tenant)
-		value(t.queue("DocumentVersion", by.Tenant, kind, name), &before)
-		t.queue("DocumentRetire", by.Tenant, kind, name, version)
-		t.queue("DocumentPut", by.Tenant, kind, name, version, nonNil(body))
+		value(t.queue("DocumentVersion", by.Tenant, d.Kind, d.Name), &before)
+		t.queue("DocumentRetire", by.Tenant, d.Kind, d.Name, d.Version)
+		t.queue("DocumentPut", by.Tenant, d.Kind, d.Name, d.Version, nonNil(d.Body))
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
 		l := &log{}
-		if before == nil || *before != version {
+		if before == nil || *before != d.Version {
 			reason := ""
 			if before != nil {
 				reason = inPlaceOf + *before
 			}
-			l.audits = append(l.audits, audited(by, jig.AuditDocument, subjectOf(jig.DocumentVersion{Kind: kind, Name: name, Version: version}), reason))
+			l.audits = append(l.audits, audited(by, jig.AuditDocument, subjectOf(d.DocumentVersion), reason))
 		}
 		return t.finish(ctx, l, by.SessionID)
 	})
 }
+
+// holdTypes refuses when what new versions of entity types were checked against does not hold, and lets it hold until the transaction
+// ends: nobody creates an entity meanwhile.
+func (t *tx) holdTypes(ctx context.Context, types []jig.TypeBasis) error {
+	if len(types) == 0 {
+		return nil
+	}
+	names, versions := make([]string, len(types)), make([]string, len(types))
+	for i, b := range types {
+		names[i], versions[i] = b.Type, b.Version
+	}
+	var changed []string
+	t.queue("Serialize", typesOf(t.tenant))
+	column(t.queue("TypesChanged", t.tenant, names, versions), &changed)
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	if len(changed) > 0 {
+		return jig.Errorf(jig.CodeConflict, "entities of the type %s were created, or the type was changed, at the same time", strings.Join(changed, ", ")).
+			WithReason(jig.ReasonTypeChanged).WithHint("try again")
+	}
+	return nil
+}
+
+// typesOf names the entity types of a tenant, for locks.
+func typesOf(tenant string) string { return "jig types " + tenant }
 
 // inPlaceOf begins the reason of an audit row that names what was there before.
 const inPlaceOf = "in place of "

@@ -57,7 +57,8 @@ func noEntity(id string) *jig.Error {
 // CreateEntity stores an entity under an id of the store's choice, with its relations, its workspaces and the call that is to
 // fill it, if any. With a key that was
 // used before it changes nothing and returns what was made then (created is false), CONFLICT when that is of another type.
-// NOT_FOUND names a relation's end that is not there.
+// NOT_FOUND names a relation's end that is not there. UNAVAILABLE when the type has another version by now than the one that the
+// content was checked against: check it anew.
 func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, created bool, err error) {
 	if err := jig.CheckTenant(n.Tenant); err != nil {
 		return jig.Entity{}, false, err
@@ -75,10 +76,13 @@ func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, 
 	}
 	names, ends := relationColumns(n.Relations)
 	var row, have *entityRow
+	var version *string
 	err = db.transact(ctx, n.Tenant, func(t *tx) error {
 		var related int64
 		id := jig.NewEntityID()
 		t.queue("TenantEnsure", n.Tenant)
+		t.queue("Beside", typesOf(n.Tenant))
+		value(t.queue("EntityTypeVersion", n.Tenant, text(n.Type)), &version)
 		first(t.queue("EntityInsert", n.Tenant, id, text(n.Type), text(n.TypeVersion), text(n.Title), content, provenance,
 			text(n.Bundle), text(n.Key), text(n.SessionID), text(n.Call)), &row)
 		first(t.queue("EntityByKey", n.Tenant, text(n.Key)), &have)
@@ -98,6 +102,8 @@ func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, 
 			return jig.Errorf(jig.CodeConflict, "an entity of type %q was created under the same key", have.Type).WithField("key")
 		case row == nil:
 			return nil
+		case version != nil && n.TypeVersion != "" && *version != n.TypeVersion:
+			return jig.Errorf(jig.CodeUnavailable, "the type %q was changed at the same time", n.Type).WithField("type").WithHint("try again")
 		case related < int64(len(ends)):
 			return t.missing(ctx, ends)
 		}

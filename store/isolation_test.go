@@ -44,7 +44,7 @@ func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	artifact, err = w.PutArtifact(t.Context(), w.tenant, w.session, "text/plain", []byte("secret"))
 	require.NoError(t, err)
 	by := jig.Invocation{Tenant: w.tenant, SessionID: w.session, CallID: "1.1"}
-	require.NoError(t, w.RegisterDocument(t.Context(), by, "agent", "secret", "v1", []byte("secret")))
+	require.NoError(t, w.RegisterDocument(t.Context(), by, jig.StoredDocument{DocumentVersion: document("agent/secret@v1"), Body: []byte("secret")}))
 	_, err = w.InstallBundle(t.Context(), by, bundleOf("secret", "1.0.0", nil, "agent/secret-of-bundle@v1"))
 	require.NoError(t, err)
 	require.NoError(t, w.PutGrant(t.Context(), jig.Grant{

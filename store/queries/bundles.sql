@@ -2,6 +2,10 @@
 -- Until the transaction ends, nobody else does what is called so.
 select pg_advisory_xact_lock(hashtextextended($1::text, 0))
 
+-- name: Beside
+-- Until the transaction ends, nobody does what Serialize calls so; others may do this, too.
+select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))
+
 -- name: BundlesGet
 select b.name, b.hash, b.manifest, b.documents, b.installed_at, b.installed_by from bundles b
 where b.tenant_id = $1 and b.removed_at is null order by b.name collate "C"
@@ -41,3 +45,14 @@ on conflict (tenant_id, kind, name, version) do update set current = true, bundl
 update documents d set current = true, bundle = q.bundle
 from unnest($2::text[], $3::text[], $4::text[], $5::text[]) as q(kind, name, version, bundle)
 where d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q.version
+
+-- name: TypesChanged
+-- Of some entity types, those of which there are entities though there were none (no version), or whose current version is another.
+select q.name from unnest($2::text[], $3::text[]) as q(name, version)
+where case q.version
+    when '' then exists (select from entities e where e.tenant_id = $1 and e.type = q.name and e.deleted_at is null)
+    else q.version <> (
+        select d.version from documents d where d.tenant_id in ($1, '_global') and d.kind = 'entity_type' and d.name = q.name and d.current
+        order by d.tenant_id = '_global' limit 1)
+    end
+order by q.name

@@ -8,6 +8,12 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 on conflict (tenant_id, key) where key <> '' do nothing
 returning {{entity}}
 
+-- name: EntityTypeVersion
+-- The current version of a type; none when it is out of use.
+select d.version from documents d
+where d.tenant_id in ($1, '_global') and d.kind = 'entity_type' and d.name = $2 and d.current
+order by d.tenant_id = '_global' limit 1
+
 -- name: EntityByKey
 select {{entity}} from entities e where e.tenant_id = $1 and e.key = $2 and e.key <> ''
 

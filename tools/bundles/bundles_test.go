@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/bundles"
+	"github.com/jig-run/jig/tools/retype"
 )
 
 // shelf keeps the bundles of one tenant.
@@ -41,6 +42,11 @@ func (s *shelf) InstallBundle(_ context.Context, by jig.Invocation, b jig.Bundle
 		return jig.BundleInstalled{Bundle: before, Before: before.Version}, nil
 	case before.Hash != b.Over:
 		return jig.BundleInstalled{}, jig.Errorf(jig.CodeConflict, "changed meanwhile").WithReason("bundle_changed")
+	}
+	for _, basis := range b.Types {
+		if basis.Version == "" && s.entities[basis.Type] > 0 {
+			return jig.BundleInstalled{}, jig.Errorf(jig.CodeConflict, "created meanwhile").WithReason(jig.ReasonTypeChanged)
+		}
 	}
 	now := jig.Bundle{BundleManifest: b.BundleManifest, Hash: b.Hash, InstalledBy: by.Principal.ID}
 	for _, d := range b.Documents {
@@ -242,17 +248,26 @@ func TestUpgradeKeepsContentInOrder(t *testing.T) {
 	_, refused := s.install(t, "2.0.0", false, numbered)
 	require.NotNil(t, refused)
 	require.Equal(t, jig.CodeConflict, refused.Code)
-	require.Equal(t, bundles.ReasonFieldsChanged, refused.Reason)
+	require.Equal(t, retype.ReasonFieldsChanged, refused.Reason)
 	require.Len(t, refused.Violations, 2)
 	require.Contains(t, refused.Message, "note.text")
 	require.Contains(t, refused.Message, "note.stars")
 	require.NotEmpty(t, refused.Hint)
 	_, refused = s.install(t, "2.0.0", true, other)
 	require.NotNil(t, refused, "not even with replace")
-	require.Equal(t, bundles.ReasonFieldsChanged, refused.Reason)
+	require.Equal(t, retype.ReasonFieldsChanged, refused.Reason)
 	require.Contains(t, refused.Message, "3 entities")
 	_, refused = s.install(t, "2.0.0", false, wider)
 	require.Nil(t, refused)
+
+	// The tenant's own version was wider, and there are entities of it: going back to the bundle's is a change, too.
+	s = base(3)
+	own, problems := spec.Load("note.yaml", []byte(wider))
+	require.Empty(t, problems)
+	s.types["note"] = *own.EntityType
+	_, refused = s.install(t, "1.0.0", true, note)
+	require.NotNil(t, refused)
+	require.Equal(t, retype.ReasonFieldsChanged, refused.Reason)
 
 	for _, body := range []string{numbered, other} {
 		_, refused = base(0).install(t, "2.0.0", false, body)
@@ -273,6 +288,20 @@ func TestGoingBackIsAskedFor(t *testing.T) {
 	require.Nil(t, refused)
 	require.Equal(t, "1.10.0", out.Before)
 	require.True(t, s.asked[len(s.asked)-1].Replace)
+}
+
+// An entity that comes between check and installation is seen.
+func TestInstallSeesEntitiesThatCome(t *testing.T) {
+	t.Parallel()
+	old, problems := spec.Load("note.yaml", []byte(note))
+	require.Empty(t, problems)
+	s := &shelf{types: map[string]jig.EntityType{"note": *old.EntityType}, entities: map[string]int64{}}
+	_, refused := s.install(t, "1.0.0", false, note)
+	require.Nil(t, refused)
+	s.meanwhile = func() { s.entities["note"] = 1 }
+	_, refused = s.install(t, "1.1.0", false, strings.ReplaceAll(note, "stars, type: number", "stars, type: text"))
+	require.NotNil(t, refused)
+	require.Equal(t, retype.ReasonFieldsChanged, refused.Reason)
 }
 
 // Another version that comes between check and installation is what the bundle is checked against then.

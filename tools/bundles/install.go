@@ -9,31 +9,22 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools/retype"
 )
 
-// Reasons by which an installation is refused, beside those of the store.
+// Reasons by which an installation is refused, beside those of the store and of entity types.
 const (
-	// ReasonFieldsChanged: entities are there whose content the new version would not take.
-	ReasonFieldsChanged = "fields_changed"
 	// ReasonDowngrade: a higher version is installed.
 	ReasonDowngrade = "bundle_downgrade"
 	// reasonBundleChanged is the store's word for another version that came in between.
 	reasonBundleChanged = "bundle_changed"
 )
 
-// maxTries is how often an installation is checked: once more when another version came in between.
-const maxTries = 2
-
 // Install installs a bundle for the tenant of a call, after checking it against what the tenant will have then. found are the
 // problems of reading it; with those of checking they are one INVALID_INPUT. replace also replaces documents that the tenant has
 // changed since, and goes back to lower versions.
 func (o Options) Install(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {
-	for try := 1; ; try++ {
-		out, err := o.installOnce(ctx, inv, b, found, replace)
-		if try == maxTries || jig.CodeOf(err) != jig.CodeConflict || jig.AsError(err).Reason != reasonBundleChanged {
-			return out, err
-		}
-	}
+	return retype.Again(func() (Installed, error) { return o.installOnce(ctx, inv, b, found, replace) }, reasonBundleChanged, jig.ReasonTypeChanged)
 }
 
 func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {
@@ -45,15 +36,15 @@ func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bun
 	if err != nil {
 		return Installed{}, err
 	}
-	if before.Hash != b.Hash {
-		if err := o.checkUpgrade(ctx, inv.Tenant, b, before, replace); err != nil {
+	request := jig.BundleInstall{BundleManifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: replace}
+	if before.Hash != b.Hash || replace {
+		if request.Types, err = o.checkUpgrade(ctx, inv.Tenant, b, before, replace); err != nil {
 			return Installed{}, err
 		}
-		if before.Version == b.Manifest.Version {
-			warnings = append(warnings, fmt.Sprintf("version %s was installed already with other documents: raise the version when documents change", before.Version))
-		}
 	}
-	request := jig.BundleInstall{BundleManifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: replace}
+	if before.Hash != b.Hash && before.Version == b.Manifest.Version {
+		warnings = append(warnings, fmt.Sprintf("version %s was installed already with other documents: raise the version when documents change", before.Version))
+	}
 	for _, doc := range b.Documents {
 		request.Documents = append(request.Documents, jig.StoredDocument{
 			DocumentVersion: jig.DocumentVersion{Kind: o.KindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body,
@@ -143,73 +134,26 @@ func (o Options) without(c spec.Catalogue, gone []jig.DocumentVersion) spec.Cata
 	return c
 }
 
-// checkUpgrade refuses what would go back, or leave entities with content that their type does not take.
-func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle, before jig.Bundle, replace bool) error {
+// checkUpgrade refuses what would go back, or leave entities with content that their type does not take. It gives what its answer rests on.
+func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle, before jig.Bundle, replace bool) ([]jig.TypeBasis, error) {
 	if before.Version != "" && !replace && semver.Compare("v"+b.Manifest.Version, "v"+before.Version) < 0 {
-		return jig.Errorf(jig.CodeConflict, "%s %s is installed, which is higher than %s", before.Name, before.Version, b.Manifest.Version).
+		return nil, jig.Errorf(jig.CodeConflict, "%s %s is installed, which is higher than %s", before.Name, before.Version, b.Manifest.Version).
 			WithField("version").WithReason(ReasonDowngrade).WithHint("raise the version in bundle.yaml, or install with replace: true to go back")
 	}
-	counts, err := o.counts(ctx, tenant)
-	if err != nil {
-		return err
-	}
+	var types []jig.EntityType
 	kept := map[string]bool{}
-	var found []jig.Violation
 	for _, doc := range b.Documents {
-		if doc.EntityType == nil {
-			continue
+		if doc.EntityType != nil {
+			types, kept[doc.Name] = append(types, *doc.EntityType), true
 		}
-		kept[doc.Name] = true
-		if counts[doc.Name] == 0 {
-			continue
-		}
-		changes, err := o.changes(ctx, tenant, *doc.EntityType)
-		if err != nil {
-			return err
-		}
-		found = append(found, changes...)
 	}
+	var gone []string
 	for _, doc := range before.Documents {
-		if doc.Kind == o.KindOf(spec.KindEntityType) && !kept[doc.Name] && counts[doc.Name] > 0 {
-			found = append(found, jig.Violation{
-				Pointer: "/" + doc.Name,
-				Message: fmt.Sprintf("the type %s is gone, and there are %d entities of it: keep the type, or delete them first", doc.Name, counts[doc.Name]),
-			})
+		if doc.Kind == o.KindOf(spec.KindEntityType) && !kept[doc.Name] {
+			gone = append(gone, doc.Name)
 		}
 	}
-	return refusal(found)
-}
-
-// changes are the changes of a type that the content of its entities may not survive.
-func (o Options) changes(ctx context.Context, tenant string, t jig.EntityType) ([]jig.Violation, error) {
-	old, known, err := o.TypeOf(ctx, tenant, t.Name)
-	if err != nil || !known {
-		return nil, err
-	}
-	var found []jig.Violation
-	for _, change := range spec.CompareTypes(old, t) {
-		if change.Breaks {
-			found = append(found, jig.Violation{
-				Pointer: "/" + t.Name + "/" + change.Field,
-				Message: fmt.Sprintf("%s.%s: %s: keep it as it was and add a new field, or make a new type", t.Name, change.Field, change.Change),
-			})
-		}
-	}
-	return found, nil
-}
-
-// refusal lists all changes of fields; nil when there are none.
-func refusal(found []jig.Violation) error {
-	if len(found) == 0 {
-		return nil
-	}
-	e := jig.Errorf(jig.CodeConflict, "the new version does not fit the entities that are there").WithReason(ReasonFieldsChanged).WithField("files").
-		WithHint("keep the fields and add new ones, make a new type, or change and delete the entities first; types without entities may change freely")
-	e.Violations = found
-	for _, v := range found {
-		e.Message += "; " + v.Message
-	}
-	return e
+	return retype.Checker{Counts: o.Store.EntityCounts, TypeOf: o.TypeOf}.Check(ctx, tenant, "files", types, gone)
 }
 
 func (o Options) counts(ctx context.Context, tenant string) (map[string]int64, error) {

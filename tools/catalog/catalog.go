@@ -5,19 +5,23 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/retype"
 )
 
 // Store keeps documents.
 type Store interface {
 	// RegisterDocument stores a version of a document of the call's tenant and makes it the current one; that it was switched is
-	// recorded with the call.
-	RegisterDocument(ctx context.Context, by jig.Invocation, kind, name, version string, body []byte) error
+	// recorded with the call. CONFLICT, reason type_changed, when what an entity type was checked against does not hold any more.
+	RegisterDocument(ctx context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error
+	// EntityCounts counts a tenant's entities by type.
+	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
 }
 
 // Options are the settings of the family.
@@ -30,6 +34,8 @@ type Options struct {
 	KindOf func(kind spec.Kind) string
 	// Check says what else is wrong with a document of a tenant, given the tenant's tools; required.
 	Check func(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error
+	// TypeOf gives the entity type that a tenant's entities of a name were last checked against, false when nobody knows of one; required.
+	TypeOf func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error)
 }
 
 // PutTool is the name of the tool that registers documents.
@@ -79,8 +85,12 @@ func Tools(o Options) []tools.Tool {
 	}, o.put)}
 }
 
-// put checks all documents before it stores the first. Storing is idempotent, so that an attempt that broke off is made again.
 func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
+	return retype.Again(func() (Result, error) { return o.putOnce(ctx, inv, in) }, jig.ReasonTypeChanged)
+}
+
+// putOnce checks all documents before it stores the first. Storing is idempotent, so that an attempt that broke off is made again.
+func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
 	tenant := inv.Tenant
 	known, err := o.Known(ctx, tenant)
 	if err != nil {
@@ -110,16 +120,35 @@ func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result,
 			return Result{}, err
 		}
 	}
+	types, err := o.types(ctx, tenant, docs)
+	if err != nil {
+		return Result{}, err
+	}
 	var out Result
 	for _, p := range problems {
 		out.Warnings = append(out.Warnings, p.String())
 	}
 	for _, doc := range docs {
-		kind := o.KindOf(doc.Kind)
-		if err := o.Store.RegisterDocument(ctx, inv, kind, doc.Name, doc.Version, doc.Body); err != nil {
+		stored := jig.StoredDocument{DocumentVersion: jig.DocumentVersion{Kind: o.KindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body}
+		var over []jig.TypeBasis
+		if doc.EntityType != nil {
+			over = slices.DeleteFunc(slices.Clone(types), func(b jig.TypeBasis) bool { return b.Type != doc.Name })
+		}
+		if err := o.Store.RegisterDocument(ctx, inv, stored, over...); err != nil {
 			return out, fmt.Errorf("store %s: %w", doc.Name, err)
 		}
 		out.Documents = append(out.Documents, Registered{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version})
 	}
 	return out, nil
+}
+
+// types holds the entity types among documents against the entities that are there.
+func (o Options) types(ctx context.Context, tenant string, docs []spec.Document) ([]jig.TypeBasis, error) {
+	var types []jig.EntityType
+	for _, doc := range docs {
+		if doc.EntityType != nil {
+			types = append(types, *doc.EntityType)
+		}
+	}
+	return retype.Checker{Counts: o.Store.EntityCounts, TypeOf: o.TypeOf}.Check(ctx, tenant, "documents", types, nil)
 }

@@ -12,15 +12,30 @@ import (
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/catalog"
+	"github.com/jig-run/jig/tools/retype"
 )
 
-// shelf keeps what is put on it.
+// shelf keeps what is put on it, and knows of one entity of the type "song".
 type shelf map[string]string
 
-func (s shelf) RegisterDocument(_ context.Context, by jig.Invocation, kind, name, version string, _ []byte) error {
-	tenant := by.Tenant
-	s[tenant+" "+kind+" "+name] = version
+func (s shelf) RegisterDocument(_ context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error {
+	if d.Name == "album" && s["albums"] == "come" { // between the check and this
+		s["albums"] = "here"
+		return jig.Errorf(jig.CodeConflict, "an album was created").WithReason(jig.ReasonTypeChanged)
+	}
+	s[by.Tenant+" "+d.Kind+" "+d.Name] = d.Version
+	for _, b := range types {
+		s["basis "+b.Type] = b.Version
+	}
 	return nil
+}
+
+func (s shelf) EntityCounts(context.Context, string) ([]jig.EntityCount, error) {
+	counts := []jig.EntityCount{{Type: "song", Count: 1}}
+	if s["albums"] == "here" {
+		counts = append(counts, jig.EntityCount{Type: "album", Count: 1})
+	}
+	return counts, nil
 }
 
 func put(t *testing.T, s shelf, documents ...catalog.File) jig.ToolResult {
@@ -32,6 +47,11 @@ func put(t *testing.T, s shelf, documents ...catalog.File) jig.ToolResult {
 				return jig.Errorf(jig.CodeInvalidInput, "refused")
 			}
 			return nil
+		},
+		TypeOf: func(_ context.Context, _, name string) (jig.EntityType, bool, error) {
+			doc, problems := spec.Load("old.yaml", []byte(strings.ReplaceAll(song, "name: song", "name: "+name)))
+			require.Empty(t, problems.Errors())
+			return *doc.EntityType, true, nil
 		},
 		Known: func(context.Context, string) (spec.Catalogue, error) {
 			return spec.Catalogue{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}, nil
@@ -99,4 +119,41 @@ func TestPutTakesNoManifestOfABundle(t *testing.T) {
 	require.False(t, result.Success)
 	require.Contains(t, result.Error.Message, "jig bundle install")
 	require.Empty(t, s)
+}
+
+const song = `kind: entity_type
+name: song
+description: A piece of music that somebody sings.
+fields:
+  - {name: text, type: text, required: true}
+  - {name: seconds, type: number}
+`
+
+func TestPutKeepsContentInOrder(t *testing.T) {
+	t.Parallel()
+	narrower := strings.ReplaceAll(song, "seconds, type: number", "seconds, type: number, maximum: 600")
+	s := shelf{}
+	result := put(t, s, catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "song.yaml", Body: narrower})
+	require.False(t, result.Success)
+	require.Equal(t, jig.CodeConflict, result.Error.Code)
+	require.Equal(t, retype.ReasonFieldsChanged, result.Error.Reason)
+	require.Equal(t, "documents", result.Error.Field)
+	require.Contains(t, result.Error.Message, "song.seconds: its maximum is 600")
+	require.Contains(t, result.Error.Hint, "add new ones")
+	require.Empty(t, s)
+
+	result = put(t, s, catalog.File{Path: "song.yaml", Body: song + "  - {name: key, type: text}\n"},
+		catalog.File{Path: "album.yaml", Body: strings.ReplaceAll(narrower, "name: song", "name: album")})
+	require.True(t, result.Success, "%+v", result.Error)
+	require.NotEmpty(t, s["basis song"], "the version that the entities fit")
+	require.Contains(t, s, "basis album")
+	require.Empty(t, s["basis album"], "there are no entities")
+}
+
+func TestPutLooksOnceMoreWhenEntitiesCome(t *testing.T) {
+	t.Parallel()
+	narrower := strings.ReplaceAll(strings.ReplaceAll(song, "name: song", "name: album"), "seconds, type: number", "seconds, type: number, maximum: 600")
+	result := put(t, shelf{"albums": "come"}, catalog.File{Path: "album.yaml", Body: narrower})
+	require.False(t, result.Success)
+	require.Equal(t, retype.ReasonFieldsChanged, result.Error.Reason)
 }

@@ -35,7 +35,7 @@ func builtins(s Settings, kept documents, models *model.Router, settled activiti
 		entities.Tools(withModel(entityOptions(db), models, s.Model)),
 		audittool.Tools(audittool.Options{Rows: db.AuditRows, Head: db.AuditHead}),
 		grants.Tools(grants.Options{New: newGrant(settled, kept, registry), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
-		catalog.Tools(catalog.Options{Store: db, Known: kept.known(registry), KindOf: storedKind, Check: checkDocument}),
+		catalog.Tools(catalog.Options{Store: db, Known: kept.known(registry), KindOf: storedKind, Check: checkDocument, TypeOf: typeOf(db)}),
 		bundletools.Tools(bundleOptions(kept, registry)),
 	)
 }

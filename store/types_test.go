@@ -1,0 +1,113 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+)
+
+// noteOf is a note whose content was checked against a version of its type.
+func (w world) noteOf(version, key string) jig.NewEntity {
+	return jig.NewEntity{Entity: jig.Entity{Tenant: w.tenant, Type: "note", TypeVersion: version, Content: json.RawMessage(`{}`)}, Key: key}
+}
+
+func typeDocument(version string) jig.StoredDocument {
+	return jig.StoredDocument{DocumentVersion: document("entity_type/note@" + version), Body: []byte(version)}
+}
+
+func requireChanged(t *testing.T, err error) {
+	t.Helper()
+	requireCode(t, jig.CodeConflict, err)
+	require.Equal(t, jig.ReasonTypeChanged, jig.AsError(err).Reason)
+}
+
+func TestTypesAreWhatTheyWereHeldAgainst(t *testing.T) {
+	t.Parallel()
+	w := newTenant(t)
+	unused, fits := jig.TypeBasis{Type: "note"}, jig.TypeBasis{Type: "note", Version: "v1"}
+	register := func(version string, types ...jig.TypeBasis) error {
+		return w.RegisterDocument(t.Context(), w.operator(), typeDocument(version), types...)
+	}
+	require.NoError(t, register("v0", fits), "out of use")
+	requireChanged(t, register("v2", fits))
+	require.NoError(t, register("v1", unused))
+
+	e, _, err := w.CreateEntity(t.Context(), w.noteOf("v1", "n"))
+	require.NoError(t, err)
+	requireChanged(t, register("v2", unused))
+	requireChanged(t, register("v2", jig.TypeBasis{Type: "other"}, unused))
+	require.Equal(t, []string{"entity_type/note@v1"}, w.current(t))
+	bundle := bundleOf("notes", "1.0.0", nil, "entity_type/memo@v1")
+	bundle.Types = []jig.TypeBasis{unused}
+	_, err = w.InstallBundle(t.Context(), w.operator(), bundle)
+	requireChanged(t, err)
+	require.Equal(t, []string{"entity_type/note@v1"}, w.current(t), "nothing changed")
+
+	require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, e.ID, 0))
+	require.NoError(t, register("v2", unused))
+	require.NoError(t, register("v3"), "what is no entity type has no basis")
+}
+
+func TestAnEntityIsOfTheCurrentVersion(t *testing.T) {
+	t.Parallel()
+	w := newTenant(t)
+	_, created, err := w.CreateEntity(t.Context(), w.noteOf("v1", ""))
+	require.NoError(t, err, "its type is out of use")
+	require.True(t, created)
+	w.put(t, "entity_type/note@v1")
+	first, _, err := w.CreateEntity(t.Context(), w.noteOf("v1", "first"))
+	require.NoError(t, err)
+	w.put(t, "entity_type/note@v2")
+	_, _, err = w.CreateEntity(t.Context(), w.noteOf("v1", "second"))
+	requireCode(t, jig.CodeUnavailable, err)
+	require.True(t, jig.CodeOf(err).Retryable(), "another attempt checks the content anew")
+	again, created, err := w.CreateEntity(t.Context(), w.noteOf("v1", "first"))
+	require.NoError(t, err, "it was created before")
+	require.False(t, created)
+	require.Equal(t, first.ID, again.ID)
+	_, created, err = w.CreateEntity(t.Context(), w.noteOf("v2", "second"))
+	require.NoError(t, err)
+	require.True(t, created)
+}
+
+// Whoever is first, a type that changes because nobody uses it and an entity under its old version never come together.
+func TestTypesChangeWhileEntitiesCome(t *testing.T) {
+	t.Parallel()
+	w := newTenant(t)
+	w.put(t, "entity_type/note@v0")
+	for round := range 20 {
+		old, next := fmt.Sprintf("v%d", round), fmt.Sprintf("v%d", round+1)
+		var wait sync.WaitGroup
+		var changed error
+		made := make([]error, 4)
+		ids := make([]string, 4)
+		for i := range made {
+			wait.Go(func() {
+				var e jig.Entity
+				e, _, made[i] = w.CreateEntity(t.Context(), w.noteOf(old, ""))
+				ids[i] = e.ID
+			})
+		}
+		wait.Go(func() {
+			changed = w.RegisterDocument(t.Context(), w.operator(), typeDocument(next), jig.TypeBasis{Type: "note"})
+		})
+		wait.Wait()
+		for i, err := range made {
+			if changed == nil {
+				requireCode(t, jig.CodeUnavailable, err)
+				continue
+			}
+			requireChanged(t, changed)
+			require.NoError(t, err)
+			require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, ids[i], 0))
+		}
+		if changed != nil {
+			w.put(t, "entity_type/note@"+next)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package retype_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools/retype"
+)
+
+func song(version string, seconds jig.FieldType) jig.EntityType {
+	return jig.EntityType{Name: "song", Version: version, Fields: []jig.Field{{Name: "seconds", Type: seconds}}}
+}
+
+// checker is of a tenant with so many songs, which were checked against a version; nobody knows that of other types.
+func checker(songs int64, old jig.EntityType) retype.Checker {
+	return retype.Checker{
+		Counts: func(context.Context, string) ([]jig.EntityCount, error) {
+			return []jig.EntityCount{{Type: "song", Count: songs}, {Type: "lost", Count: 1}}, nil
+		},
+		TypeOf: func(_ context.Context, _, name string) (jig.EntityType, bool, error) {
+			return old, name == old.Name, nil
+		},
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	old := song("v1", jig.FieldNumber)
+	for name, row := range map[string]struct {
+		songs  int64
+		latest jig.EntityType
+		gone   []string
+		basis  []jig.TypeBasis
+		says   string
+	}{
+		"fits":           {songs: 2, latest: song("v2", jig.FieldNumber), basis: []jig.TypeBasis{{Type: "song", Version: "v1"}}},
+		"breaks":         {songs: 2, latest: song("v2", jig.FieldText), says: "song.seconds: its type is text, it was number"},
+		"nobody uses it": {latest: song("v2", jig.FieldText), basis: []jig.TypeBasis{{Type: "song"}}},
+		"new":            {latest: jig.EntityType{Name: "album"}, gone: []string{"song"}, basis: []jig.TypeBasis{{Type: "album"}, {Type: "song"}}},
+		"gone":           {songs: 2, latest: jig.EntityType{Name: "album"}, gone: []string{"song"}, says: "there are 2 entities of it"},
+		"nobody knows":   {latest: jig.EntityType{Name: "lost"}, basis: []jig.TypeBasis{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			basis, err := checker(row.songs, old).Check(t.Context(), "acme", "files", []jig.EntityType{row.latest}, row.gone)
+			if row.says == "" {
+				require.NoError(t, err)
+				require.Equal(t, row.basis, basis)
+				return
+			}
+			e := jig.AsError(err)
+			require.Equal(t, jig.CodeConflict, e.Code)
+			require.Equal(t, retype.ReasonFieldsChanged, e.Reason)
+			require.Equal(t, "files", e.Field)
+			require.Contains(t, e.Message, row.says)
+			require.Len(t, e.Violations, 1)
+		})
+	}
+}
+
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]int{"type_changed": 2, "fields_changed": 1, "": 1} {
+		tries := 0
+		_, err := retype.Again(func() (int, error) {
+			tries++
+			return 0, jig.Errorf(jig.CodeConflict, "no").WithReason(reason)
+		}, jig.ReasonTypeChanged)
+		require.Error(t, err)
+		require.Equal(t, want, tries, reason)
+	}
+}
