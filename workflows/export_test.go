@@ -1,6 +1,22 @@
 package workflows
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// AnswerCommands are the commands that the Web UI shows with what waits.
+func AnswerCommands(sessionID string, p jig.Pending) []string { return answerCommands(sessionID, p) }
+
+// Described is what the Web UI shows of what waits.
+func Described(sessionID string, p jig.Pending) string {
+	var b strings.Builder
+	describe(&b, sessionID, []activities.CallRef{{ID: p.Call, Tool: p.Tool, Ask: &p}})
+	return b.String()
+}
 
 // TimeoutRows are beginnings of rows that the table in docs/timeouts.md must have.
 func TimeoutRows() []string {

@@ -184,22 +184,22 @@ func describe(b *strings.Builder, sessionID string, waiting []activities.CallRef
 
 func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 	ask := ref.Ask
-	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\n%s\n\n", ref.ID, ref.Tool, article(ask.Kind), ask.Summary)
+	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\n%s\n\n", ref.ID, ref.Tool, awaited(ask.Kind), oneLine(ask.Summary))
 	fmt.Fprintf(b, "```json\n%s\n```\n", pretty(ask.Input))
 	if ask.Truncated {
 		b.WriteString("(cut down; the whole input is shown by `jig approvals show`)\n")
 	}
 	for _, reason := range ask.Reasons {
-		fmt.Fprintf(b, "- %s\n", reason)
+		fmt.Fprintf(b, "- %s\n", oneLine(reason))
 	}
 	describeTerms(b, *ask)
 	if ask.RequestedBy != "" {
-		fmt.Fprintf(b, "- asked for by %s\n", ask.RequestedBy)
+		fmt.Fprintf(b, "- asked for by %s\n", oneLine(ask.RequestedBy))
 	}
 	if !ask.ExpiresAt.IsZero() {
 		fmt.Fprintf(b, "- expires %s\n", ask.ExpiresAt.UTC().Format("2006-01-02 15:04 MST"))
 	}
-	fmt.Fprintf(b, "- digest `%s`\n\n```\n%s\n```\n", ask.Digest, strings.Join(AnswerCommands(sessionID, *ask), "\n"))
+	fmt.Fprintf(b, "- digest `%s`\n\n```\n%s\n```\n", ask.Digest, strings.Join(answerCommands(sessionID, *ask), "\n"))
 }
 
 // describeTerms says what an approval takes, and what people have said so far.
@@ -210,18 +210,21 @@ func describeTerms(b *strings.Builder, ask jig.Pending) {
 	}
 	fmt.Fprintf(b, "- missing: %s\n", consent.Missing())
 	if ask.Terms.NotRequester {
-		fmt.Fprintf(b, "- not by %s\n", ask.RequestedBy)
+		fmt.Fprintf(b, "- not by %s\n", oneLine(ask.RequestedBy))
 	}
 	for _, v := range ask.Votes {
-		fmt.Fprintf(b, "- approved by %s%s\n", v.By, claimed(v.Claimed))
+		fmt.Fprintf(b, "- approved by %s%s\n", oneLine(v.By), claimed(v.Claimed))
 	}
 	for _, d := range ask.Delegations {
-		fmt.Fprintf(b, "- %s delegated to %s\n", d.From, d.To)
+		fmt.Fprintf(b, "- %s delegated to %s\n", oneLine(d.From), oneLine(d.To))
 	}
 	if outcome := ask.Terms.OnExpiry; outcome.Strictness() > 0 {
 		fmt.Fprintf(b, "- when it expires, the session ends (%s)\n", outcome)
 	}
 }
+
+// oneLine keeps what a model or a person wrote within its line: below it would stand as the engine's own word.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func claimed(c bool) string {
 	if c {
@@ -230,7 +233,8 @@ func claimed(c bool) string {
 	return ""
 }
 
-func article(kind jig.PendingKind) string {
+// awaited completes "the call waits for".
+func awaited(kind jig.PendingKind) string {
 	switch kind {
 	case jig.PendingReconcile:
 		return "somebody to say whether it happened"
@@ -253,10 +257,11 @@ func pretty(input json.RawMessage) string {
 	return string(b)
 }
 
-// AnswerCommands are the commands of the stock Temporal CLI that answer what waits.
-func AnswerCommands(sessionID string, p jig.Pending) []string {
+// answerCommands are the commands of the stock Temporal CLI that answer what waits, to be pasted into a shell. What a model wrote is
+// among their words: an apostrophe, which would end the quotation, is written as the escape that JSON has for it.
+func answerCommands(sessionID string, p jig.Pending) []string {
 	signal := func(name, input string) string {
-		return fmt.Sprintf("temporal workflow signal --workflow-id %s --name %s --input '%s'", sessionID, name, input)
+		return fmt.Sprintf("temporal workflow signal --workflow-id %s --name %s --input '%s'", sessionID, name, strings.ReplaceAll(input, "'", `\u0027`))
 	}
 	if p.Kind == jig.PendingQuestion {
 		value := `"…"`
