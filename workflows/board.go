@@ -49,6 +49,17 @@ func newBoard(ctx workflow.Context, tenant string) board {
 	return board{ref: activities.SessionRef{Tenant: tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}}
 }
 
+// asking are the calls in hand that wait for a person.
+func (b *board) asking() []activities.CallRef {
+	var list []activities.CallRef
+	for _, c := range b.calls {
+		if c.waiting() {
+			list = append(list, c.ref)
+		}
+	}
+	return list
+}
+
 func (b *board) find(id string) *call {
 	for _, c := range b.calls {
 		if c.ref.ID == id {

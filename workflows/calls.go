@@ -51,10 +51,8 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 		s.finishEarly(s.ending)
 		s.arm(ctx, expiry)
 		before := s.progress()
-		grown := func() bool {
-			return !full && s.inFlight() == 0 && !s.timeActs(ctx) && workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
-		}
-		if err := workflow.Await(ctx, func() bool { return s.progress() != before || grown() || over() }); err != nil {
+		outgrown := func() bool { return !full && s.inFlight() == 0 && !s.timeActs(ctx) && grown(ctx) }
+		if err := workflow.Await(ctx, func() bool { return s.progress() != before || outgrown() || over() }); err != nil {
 			return false, s.abandon(ctx)
 		}
 	}
@@ -68,6 +66,11 @@ func (s *session) full(ctx workflow.Context, started int) bool {
 		return false
 	}
 	return started >= callsPerRun || length > eventsPerRun
+}
+
+// grown reports whether the run's history is so long that the next run is to go on.
+func grown(ctx workflow.Context) bool {
+	return workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
 }
 
 // take puts the admitted calls in hand, in the order asked.

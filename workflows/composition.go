@@ -221,7 +221,7 @@ func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen i
 	if c.canceled { // what is done now undoes what was done: nobody cancels that
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}
-	full := c.yielding || c.started >= callsPerRun || workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
+	full := c.yielding || c.started >= callsPerRun || grown(ctx)
 	if !full {
 		c.started += c.startReady(ctx, stepsAtOnce)
 	}
@@ -284,12 +284,7 @@ func wake(ctx workflow.Context, sessionID, call string, heard activities.Heard) 
 
 // report tells the session what waits for a person, when that has changed.
 func (c *composition) report(ctx workflow.Context) {
-	now := Waiting{Call: c.in.Call}
-	for _, one := range c.calls {
-		if one.waiting() {
-			now.Calls = append(now.Calls, one.ref)
-		}
-	}
+	now := Waiting{Call: c.in.Call, Calls: c.asking()}
 	now.Idle = len(now.Calls) > 0 && c.inFlight() == 0
 	now.Ending = c.ending
 	workflow.SetCurrentDetails(ctx, c.details())

@@ -228,7 +228,3 @@ func (s *session) overdue(ctx workflow.Context) bool {
 func (s *session) passRef() activities.PassRef {
 	return activities.PassRef{SessionRef: s.ref, Pass: s.pass}
 }
-
-func grown(ctx workflow.Context) bool {
-	return workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
-}

@@ -158,7 +158,7 @@ func (s *session) post(ctx workflow.Context, name string, payload []byte) {
 	same := name + ":" + hex.EncodeToString(sum[:12])
 	s.copies[same]++
 	key := fmt.Sprintf("signal:%s:%s:%d", workflow.GetInfo(ctx).OriginalRunID, same, s.copies[same])
-	s.inbox = append(s.inbox, Envelope{Name: name, Key: key, Payload: quoted(payload)})
+	s.inbox = append(s.inbox, Envelope{Name: name, Key: key, Payload: activities.AsJSON(payload)})
 }
 
 // mailroom takes the letters one after another, in the order in which they came.
@@ -268,9 +268,4 @@ func failure(err error) error {
 	}
 	e := activities.ErrorFrom(err)
 	return temporal.NewNonRetryableApplicationError(e.Message, string(e.Code), nil, e)
-}
-
-// quoted makes sure that a payload travels as JSON: what is not JSON becomes a JSON string of it.
-func quoted(payload []byte) []byte {
-	return activities.AsJSON(payload)
 }

@@ -69,12 +69,7 @@ func (s *session) frameIdle(root string) bool {
 
 // waiting are the calls that wait for a person, those of compositions under way too.
 func (s *session) waiting() []activities.CallRef {
-	var list []activities.CallRef
-	for _, c := range s.calls {
-		if c.waiting() {
-			list = append(list, c.ref)
-		}
-	}
+	list := s.asking()
 	for _, frame := range s.frames {
 		if s.underWay(frame.Call) {
 			list = append(list, frame.Calls...)
@@ -158,13 +153,7 @@ func (c *composition) details() string {
 	if len(c.steps) > 0 {
 		fmt.Fprintf(&b, "\nUnder way: %s\n", strings.Join(c.steps, ", "))
 	}
-	var waiting []activities.CallRef
-	for _, one := range c.calls {
-		if one.waiting() {
-			waiting = append(waiting, one.ref)
-		}
-	}
-	describe(&b, c.ref.SessionID, waiting)
+	describe(&b, c.ref.SessionID, c.asking())
 	return b.String()
 }
 
