@@ -33,6 +33,14 @@ type Usage struct {
 	CacheCreateTokens int64 `json:"cache_create_tokens,omitempty"`
 }
 
+// Plus is the sum of both.
+func (u Usage) Plus(more Usage) Usage {
+	return Usage{
+		InputTokens: u.InputTokens + more.InputTokens, OutputTokens: u.OutputTokens + more.OutputTokens,
+		CacheReadTokens: u.CacheReadTokens + more.CacheReadTokens, CacheCreateTokens: u.CacheCreateTokens + more.CacheCreateTokens,
+	}
+}
+
 // StopReason says why the model stopped.
 type StopReason string
 

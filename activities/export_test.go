@@ -24,7 +24,8 @@ var (
 
 // Prompt is what the model is asked in a pass.
 func (a *Activities) Prompt(ctx context.Context, session jig.Session, pass int) (jig.ModelRequest, error) {
-	return a.prompt(ctx, session, pass)
+	request, _, err := a.prompt(ctx, session, pass)
+	return request, err
 }
 
 // MemoryOf is the working memory after some exchanges.

@@ -12,8 +12,14 @@ import (
 // maxScriptData bounds the results that a script is given whole.
 const maxScriptData = 64 << 20
 
-// tokens estimates how many tokens a text of n bytes takes: about four bytes each.
-func tokens(n int) int { return (n + 3) / 4 }
+// tokenBytes is about how many bytes of a text make a token.
+const tokenBytes = 4
+
+// tokens estimates how many tokens a text of n bytes takes.
+func tokens(n int) int { return (n + tokenBytes - 1) / tokenBytes }
+
+// bytesOf is about how many bytes n tokens are.
+func bytesOf(n int) int { return n * tokenBytes }
 
 func toolTokens(tools []jig.Tool) int {
 	n := 0
@@ -162,45 +168,6 @@ func exchangeTokens(e jig.Exchange) int {
 		}
 	}
 	return tokens(n)
-}
-
-// summarize asks the session's own model for a summary of its oldest exchanges.
-func (a *Activities) summarize(ctx context.Context, session jig.Session, old []jig.Exchange, limits jig.Limits) (string, error) {
-	var b strings.Builder
-	if session.Summary != "" {
-		b.WriteString("Summary so far: " + session.Summary + "\n")
-	}
-	for _, e := range old {
-		for _, m := range e.Messages {
-			fmt.Fprintf(&b, "User: %s\n", cut(m.Text, 2000))
-		}
-		if e.Turn != nil && e.Turn.Text != "" {
-			fmt.Fprintf(&b, "Assistant: %s\n", cut(e.Turn.Text, 2000))
-		}
-		for _, c := range e.Calls {
-			summary := string(c.Status)
-			if c.Result != nil {
-				summary = c.Result.Summary
-			}
-			fmt.Fprintf(&b, "Call %s %s(%s): %s\n", c.ID, c.Tool, cut(string(c.Input), 300), cut(summary, 300))
-		}
-	}
-	text := b.String()
-	if room := limits.TokenBudget * 4; len(text) > room {
-		text = text[len(text)-room:]
-	}
-	turn, err := a.model.Answer(ctx, jig.ModelRequest{
-		Model:  session.Agent.Model,
-		System: "Summarise the following work log for the one who continues the work: what was asked, what was found (with ids, names and numbers), what was decided, what is still open. At most 600 words.",
-		Exchanges: []jig.Exchange{
-			{Messages: []jig.Message{{Role: jig.RoleUser, Text: text}}},
-		},
-		MaxTokens: min(limits.MaxTokens, 2048), SessionID: session.ID,
-	}, func(string) {})
-	if err != nil {
-		return "", err
-	}
-	return turn.Text, nil
 }
 
 // wholeResults gives a script every result uncut.

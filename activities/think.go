@@ -33,16 +33,17 @@ func (a *Activities) Think(ctx context.Context, in PassRef) (Thought, error) {
 }
 
 func (a *Activities) ask(ctx context.Context, session jig.Session, pass int) (*jig.Turn, error) {
-	request, err := a.prompt(ctx, session, pass)
+	stop := heartbeat(ctx)
+	defer stop()
+	request, spent, err := a.prompt(ctx, session, pass)
 	if err != nil {
 		return nil, err
 	}
-	stop := heartbeat(ctx)
-	defer stop()
 	answer, err := a.model.Answer(ctx, request, func(string) {})
 	if err != nil {
 		return nil, err
 	}
+	answer.Usage = answer.Usage.Plus(spent)
 	stored, err := a.store.SaveTurn(ctx, session.Tenant, session.ID, pass, answer)
 	if err != nil {
 		return nil, err
@@ -50,47 +51,45 @@ func (a *Activities) ask(ctx context.Context, session jig.Session, pass int) (*j
 	return &stored, nil
 }
 
-// prompt builds what the model is asked: instructions, menu, working state, and the transcript within the budget.
-func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) (jig.ModelRequest, error) {
+// prompt builds what the model is asked: instructions, menu, working state, and the transcript within the budget. spent is what a
+// summary took on the way.
+func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) (request jig.ModelRequest, spent jig.Usage, err error) {
 	exchanges, err := a.store.Transcript(ctx, session.Tenant, session.ID, session.SummaryThrough)
 	if err != nil {
-		return jig.ModelRequest{}, err
+		return request, spent, err
 	}
 	menu, err := a.menu(ctx, session)
 	if err != nil {
-		return jig.ModelRequest{}, err
+		return request, spent, err
 	}
 	limits := session.Agent.Limits.WithDefaults()
-	request := jig.ModelRequest{
+	request = jig.ModelRequest{
 		Model: session.Agent.Model, MaxTokens: limits.MaxTokens, Tools: menu,
 		SessionID: session.ID, Pass: pass, Input: session.Input, Script: session.Agent.Script,
 	}
 	request.System = systemPrompt(session, request.Tools)
 	if strings.HasPrefix(request.Model, "script/") {
 		request.Exchanges, err = a.wholeResults(ctx, session, exchanges)
-		return request, err
+		return request, spent, err
 	}
 	known, err := a.remember(ctx, session, exchanges)
 	if err != nil {
-		return jig.ModelRequest{}, err
+		return request, spent, err
 	}
 	exchanges = withInput(session, exchanges)
 	budget := limits.TokenBudget - tokens(len(request.System)) - toolTokens(request.Tools) - tokens(len(known.note()))
 	fitted, overflow := fit(session.ID, exchanges, budget)
 	if overflow > 0 {
-		through := exchanges[overflow-1].Pass
-		summary, err := a.summarize(ctx, session, exchanges[:overflow], limits)
-		if err != nil {
-			return jig.ModelRequest{}, err
+		if session.Summary, spent, err = a.summarize(ctx, session, exchanges[:overflow], limits); err != nil {
+			return request, spent, err
 		}
-		if err := a.store.SaveSummary(ctx, session.Tenant, session.ID, through, summary); err != nil {
-			return jig.ModelRequest{}, err
+		if err := a.store.SaveSummary(ctx, session.Tenant, session.ID, exchanges[overflow-1].Pass, session.Summary); err != nil {
+			return request, spent, err
 		}
-		session.Summary = summary
 		fitted = fitted[overflow:]
 	}
 	request.Exchanges = withTodo(session, withMemory(known, withSummary(session, fitted)))
-	return request, nil
+	return request, spent, nil
 }
 
 // menu returns the tools that the session may call, sorted by name: those pinned at its start that this worker still has.

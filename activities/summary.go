@@ -1,0 +1,77 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+)
+
+const (
+	// maxSummaryTokens bounds the answer of the model that summarises.
+	maxSummaryTokens = 2048
+	// maxBareLog bounds the log that stands for a summary when the model gives none, in bytes.
+	maxBareLog = 8 << 10
+	// summaryInstructions are the whole of its system prompt.
+	summaryInstructions = "Summarise the following work log for the one who continues the work: what was asked, what was found (with ids, names and numbers), " +
+		"what was decided, what is still open. At most 600 words."
+)
+
+// summarize asks the session's own model for a summary of its oldest exchanges, and says what that took. A model that says nothing
+// leaves the log itself, cut: what was asked for must not be forgotten without a word.
+func (a *Activities) summarize(ctx context.Context, session jig.Session, old []jig.Exchange, limits jig.Limits) (string, jig.Usage, error) {
+	log := workLog(session.Summary, old)
+	turn, err := a.model.Answer(ctx, jig.ModelRequest{
+		Model:  session.Agent.Model,
+		System: summaryInstructions,
+		Exchanges: []jig.Exchange{
+			{Messages: []jig.Message{{Role: jig.RoleUser, Text: cutMiddle(log, bytesOf(limits.TokenBudget))}}},
+		},
+		MaxTokens: min(limits.MaxTokens, maxSummaryTokens), SessionID: session.ID,
+	}, func(string) {})
+	if err != nil {
+		return "", jig.Usage{}, err
+	}
+	if strings.TrimSpace(turn.Text) == "" {
+		return cutMiddle(log, maxBareLog), turn.Usage, nil
+	}
+	return turn.Text, turn.Usage, nil
+}
+
+// workLog tells of exchanges, a line for each message and call, after the summary of those before them.
+func workLog(before string, old []jig.Exchange) string {
+	var b strings.Builder
+	if before != "" {
+		b.WriteString("Summary so far: " + before + "\n")
+	}
+	for _, e := range old {
+		for _, m := range e.Messages {
+			fmt.Fprintf(&b, "User: %s\n", cut(m.Text, 2000))
+		}
+		if e.Turn != nil && e.Turn.Text != "" {
+			fmt.Fprintf(&b, "Assistant: %s\n", cut(e.Turn.Text, 2000))
+		}
+		for _, c := range e.Calls {
+			summary := string(c.Status)
+			if c.Result != nil {
+				summary = c.Result.Summary
+			}
+			fmt.Fprintf(&b, "Call %s %s(%s): %s\n", c.ID, c.Tool, cut(string(c.Input), 300), cut(summary, 300))
+		}
+	}
+	return b.String()
+}
+
+// cutMiddle shortens a text to about n bytes, at characters' edges: the beginning says what was asked for, the end what was done last.
+func cutMiddle(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	from := len(s) - n/2
+	for from < len(s) && !utf8.RuneStart(s[from]) {
+		from++
+	}
+	return cut(s, n/2) + "\n" + s[from:]
+}

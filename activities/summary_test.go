@@ -1,0 +1,155 @@
+package activities_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/tools"
+)
+
+// long is a store of one session that is too long for its agent's budget.
+type long struct {
+	activities.Store
+	session   jig.Session
+	exchanges []jig.Exchange
+	summary   string
+	saved     jig.Turn
+}
+
+func newLong(passes int) *long {
+	l := &long{session: jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Model: "anthropic/m", Limits: jig.Limits{TokenBudget: 3000}}}}
+	for pass := range passes {
+		l.exchanges = append(l.exchanges, jig.Exchange{
+			Pass: pass + 1, Messages: []jig.Message{{Role: jig.RoleUser, Text: fmt.Sprintf("wish %d %s", pass+1, strings.Repeat("é", 500))}},
+			Turn: &jig.Turn{Text: "done"},
+		})
+	}
+	return l
+}
+
+func (l *long) BeginPass(context.Context, string, string, int) (jig.Session, *jig.Turn, error) {
+	return l.session, nil, nil
+}
+
+func (l *long) Transcript(context.Context, string, string, int) ([]jig.Exchange, error) {
+	return l.exchanges, nil
+}
+
+func (l *long) OlderCalls(context.Context, string, string, int, int) ([]jig.Call, error) {
+	return nil, nil
+}
+
+func (l *long) SaveSummary(_ context.Context, _, _ string, _ int, summary string) error {
+	l.summary = summary
+	return nil
+}
+
+func (l *long) SaveTurn(_ context.Context, _, _ string, _ int, turn jig.Turn) (jig.Turn, error) {
+	l.saved = turn
+	return turn, nil
+}
+
+// writer is a model that summarises in given words.
+type writer struct {
+	activities.Model
+	summary string
+	// log is what it was given to summarise.
+	log string
+	// before is called before it summarises.
+	before func()
+}
+
+func (w *writer) Answer(_ context.Context, request jig.ModelRequest, _ func(string)) (jig.Turn, error) {
+	if !strings.HasPrefix(request.System, "Summarise") {
+		return jig.Turn{Text: "the answer", Stop: jig.StopEnd, Usage: jig.Usage{InputTokens: 10, OutputTokens: 5}}, nil
+	}
+	if w.before != nil {
+		w.before()
+	}
+	w.log = request.Exchanges[0].Messages[0].Text
+	return jig.Turn{Text: w.summary, Stop: jig.StopEnd, Usage: jig.Usage{InputTokens: 700, OutputTokens: 30, CacheReadTokens: 2, CacheCreateTokens: 1}}, nil
+}
+
+func think(t *testing.T, l *long, w *writer) {
+	t.Helper()
+	registry, err := tools.NewRegistry()
+	require.NoError(t, err)
+	a := activities.New(activities.Deps{Store: l, Catalogue: registry, Model: w})
+	_, err = a.Think(t.Context(), activities.PassRef{SessionRef: activities.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: len(l.exchanges) + 1})
+	require.NoError(t, err)
+}
+
+// The bound of a session's tokens counts what its summaries take.
+func TestASummaryCountsAsUsage(t *testing.T) {
+	t.Parallel()
+	l := newLong(30)
+	think(t, l, &writer{summary: "so far, so good"})
+	require.Equal(t, "so far, so good", l.summary)
+	require.Equal(t, jig.Usage{InputTokens: 710, OutputTokens: 35, CacheReadTokens: 2, CacheCreateTokens: 1}, l.saved.Usage)
+}
+
+// A log that is too long for one prompt loses its middle: neither the earlier summary and the first wish, nor what was done last.
+func TestALongLogLosesItsMiddle(t *testing.T) {
+	t.Parallel()
+	l, w := newLong(60), &writer{summary: "short"}
+	l.session.Summary = "what went before"
+	think(t, l, w)
+	require.True(t, strings.HasPrefix(w.log, "Summary so far: what went before\nUser: wish 1 "), w.log[:80])
+	require.Contains(t, w.log[len(w.log)-1500:], "User: wish ")
+	require.NotContains(t, w.log, "wish 20 ")
+	require.LessOrEqual(t, len(w.log), 4*3000+10)
+	require.True(t, utf8.ValidString(w.log))
+}
+
+// A model that gives no summary does not make the session forget what it was asked for.
+func TestAModelWithoutASummaryLeavesTheLog(t *testing.T) {
+	t.Parallel()
+	l := newLong(30)
+	think(t, l, &writer{summary: " \n"})
+	require.Contains(t, l.summary, "User: wish 1 ")
+	require.LessOrEqual(t, len(l.summary), 8<<10+10)
+	require.True(t, utf8.ValidString(l.summary))
+}
+
+// A summary may take longer than the heartbeat time-out: the worker says that it lives meanwhile.
+func TestThinkHeartbeatsWhileItSummarises(t *testing.T) {
+	t.Parallel()
+	beats := make(chan struct{}, 1)
+	w := &writer{summary: "short", before: func() {
+		select {
+		case <-beats:
+		case <-time.After(20 * time.Second):
+			t.Error("the summary was written without a heartbeat")
+		}
+	}}
+	registry, err := tools.NewRegistry()
+	require.NoError(t, err)
+	a := activities.New(activities.Deps{Store: newLong(30), Catalogue: registry, Model: w})
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) {
+		select {
+		case beats <- struct{}{}:
+		default:
+		}
+	})
+	env.RegisterActivity(a.Think)
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute, HeartbeatTimeout: 10 * time.Second})
+		ref := activities.PassRef{SessionRef: activities.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: 31}
+		return workflow.ExecuteActivity(ctx, a.Think, ref).Get(ctx, nil)
+	})
+	require.NoError(t, env.GetWorkflowError())
+}
