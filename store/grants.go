@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -103,18 +101,13 @@ type grantCursor struct {
 	ID string    `json:"id"`
 }
 
-// Grants lists the standing approvals of a tenant, the latest first, after a cursor ("" to begin); next is "" at the end. Those
-// that are used up, expired or revoked come along when all is set.
+// Grants lists the standing approvals of a tenant, the latest first, after a cursor ("" to begin); next is "" at the end. A page has
+// limit entries at most (1,000 when limit is not positive, or more). Those that are used up, expired or revoked come along when all is
+// set.
 func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all bool, now time.Time) (found []jig.Grant, next string, err error) {
-	from := grantCursor{At: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
-	if after != "" {
-		b, err := base64.RawURLEncoding.DecodeString(after)
-		if err == nil {
-			err = json.Unmarshal(b, &from)
-		}
-		if err != nil {
-			return nil, "", jig.Errorf(jig.CodeInvalidInput, "the cursor is not one that was given out").WithField("cursor")
-		}
+	from := grantCursor{At: farFuture}
+	if err := decodeCursor(after, &from); err != nil {
+		return nil, "", err
 	}
 	limit = page(limit)
 	var rows []grantRow
@@ -123,13 +116,9 @@ func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all b
 	}
 	if len(rows) > limit {
 		rows = rows[:limit]
-		b, err := json.Marshal(grantCursor{rows[limit-1].CreatedAt, rows[limit-1].GrantID})
-		if err != nil {
-			return nil, "", jig.Errorf(jig.CodeInternal, "writing a cursor: %w", err)
-		}
-		next = base64.RawURLEncoding.EncodeToString(b)
+		next, err = encodeCursor(grantCursor{rows[limit-1].CreatedAt, rows[limit-1].GrantID})
 	}
-	return grants(rows), next, nil
+	return grants(rows), next, err
 }
 
 // RevokeGrant ends a standing approval: no call that has not begun is covered by it any more. It returns the grant as it was

@@ -20,24 +20,25 @@ const listedRunes = 200
 // farFuture is after every time that matters, and fits PostgreSQL.
 var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// ListPending lists what waits in a tenant and passes a filter, oldest first, after a cursor ("" to begin); next is "" at
-// the end. A page has limit entries at most (100 when limit is not positive, 1,000 when it is more).
-func (db *DB) ListPending(
-	ctx context.Context, tenant string, filter jig.PendingFilter, after string, limit int,
-) (waiting []jig.Pending, next string, err error) {
-	args, err := listing(tenant, filter, after)
-	if err != nil {
-		return nil, "", err
-	}
+// cursor is where a page of pending approvals ended.
+type cursor struct {
+	At time.Time `json:"at"`
+	ID int64     `json:"id"`
+}
+
+// defaultPending is how many pending approvals a page has when nothing is said.
+const defaultPending = 100
+
+// pendingLimit is how many pending approvals a page has.
+func pendingLimit(limit int) int {
 	if limit <= 0 {
-		limit = 100
+		return defaultPending
 	}
-	limit = min(limit, maxPage)
-	var rows []approvalRow
-	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("ApprovalsListed", append(args, limit+1)...), &rows) })
-	if err != nil {
-		return nil, "", err
-	}
+	return min(limit, maxPage)
+}
+
+// pendingPage cuts what was read, one row more than the page has, to the page; next is "" at the end.
+func pendingPage(rows []approvalRow, limit int) (waiting []jig.Pending, next string, err error) {
 	if len(rows) > limit {
 		rows = rows[:limit]
 		if next, err = encodeCursor(cursor{rows[limit-1].RequestedAt, rows[limit-1].ID}); err != nil {
@@ -48,10 +49,44 @@ func (db *DB) ListPending(
 	return waiting, next, err
 }
 
+// PendingApprovals lists what waits in a tenant, oldest first, after a cursor ("" to begin); next is "" at the end. A page
+// has limit entries at most (100 when limit is not positive, 1,000 when it is more).
+func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit int) (waiting []jig.Pending, next string, err error) {
+	var from cursor
+	if err := decodeCursor(after, &from); err != nil {
+		return nil, "", err
+	}
+	limit = pendingLimit(limit)
+	var rows []approvalRow
+	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("ApprovalsOpen", tenant, from.At, from.ID, limit+1), &rows) })
+	if err != nil {
+		return nil, "", err
+	}
+	return pendingPage(rows, limit)
+}
+
+// ListPending lists what waits in a tenant and passes a filter, oldest first, after a cursor ("" to begin); next is "" at
+// the end. A page has limit entries at most (100 when limit is not positive, 1,000 when it is more).
+func (db *DB) ListPending(
+	ctx context.Context, tenant string, filter jig.PendingFilter, after string, limit int,
+) (waiting []jig.Pending, next string, err error) {
+	args, err := listing(tenant, filter, after)
+	if err != nil {
+		return nil, "", err
+	}
+	limit = pendingLimit(limit)
+	var rows []approvalRow
+	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("ApprovalsListed", append(args, limit+1)...), &rows) })
+	if err != nil {
+		return nil, "", err
+	}
+	return pendingPage(rows, limit)
+}
+
 // listing makes the arguments of ApprovalsListed of a filter, all but the limit.
 func listing(tenant string, f jig.PendingFilter, after string) ([]any, error) {
-	from, err := parseCursor(after)
-	if err != nil {
+	var from cursor
+	if err := decodeCursor(after, &from); err != nil {
 		return nil, err
 	}
 	switch f.Kind {

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -85,55 +83,6 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 // for calls of theirs.
 func waitsForPeople(c jig.CallCounts, held int) bool {
 	return c[jig.CallWaiting]+c[jig.CallUnknown] > 0 && c[jig.CallReserved]+c[jig.CallExecuting] == held
-}
-
-// cursor is where a page of pending approvals ended.
-type cursor struct {
-	At time.Time `json:"at"`
-	ID int64     `json:"id"`
-}
-
-// PendingApprovals lists what waits in a tenant, oldest first, after a cursor ("" to begin); next is "" at the end. A page
-// has limit entries at most (100 when limit is not positive, 1,000 when it is more).
-func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit int) (waiting []jig.Pending, next string, err error) {
-	if limit <= 0 {
-		limit = 100
-	}
-	limit = min(limit, maxPage)
-	from, err := parseCursor(after)
-	if err != nil {
-		return nil, "", err
-	}
-	var rows []approvalRow
-	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("ApprovalsOpen", tenant, from.At, from.ID, limit+1), &rows) })
-	if err != nil {
-		return nil, "", err
-	}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		b, err := json.Marshal(cursor{rows[limit-1].RequestedAt, rows[limit-1].ID})
-		if err != nil {
-			return nil, "", jig.Errorf(jig.CodeInternal, "writing a cursor: %w", err)
-		}
-		next = base64.RawURLEncoding.EncodeToString(b)
-	}
-	waiting, err = pendings(rows)
-	return waiting, next, err
-}
-
-func parseCursor(s string) (cursor, error) {
-	var c cursor
-	if s == "" {
-		return c, nil
-	}
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err == nil {
-		err = json.Unmarshal(b, &c)
-	}
-	if err != nil {
-		return c, jig.Errorf(jig.CodeInvalidInput, "the cursor is not one that was given out").WithField("cursor")
-	}
-	return c, nil
 }
 
 // liveRow is a row of the query LiveSessions.
