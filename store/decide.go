@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -107,34 +106,48 @@ func (db *DB) Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, err
 	}
 	d := r.Decision
 	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, d.Call, func(t *tx, s subject, l *log) (jig.Ruled, error) {
-		if why := objection(r, s); why != "" {
-			return s.refused(l, d.Call, why, details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": string(d.Answer)}, entryOf(r.Principal, r.Evidence, d.Note)), nil
-		}
-		pending, err := s.approval.pending()
-		if err != nil {
+		deciding, why, err := weigh(r, s)
+		switch {
+		case err != nil:
 			return jig.Ruled{}, err
+		case why != "":
+			about := details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": string(d.Answer)}
+			return s.refused(l, d.Call, why, about, entryOf(r.Principal, r.Evidence, d.Note)), nil
 		}
-		consent := pending.Consent()
-		counts, why := consent.Entitled(r.Principal, r.Now)
-		if why == "" && d.Answer != jig.AnswerDeny && consent.Voted(r.Principal.ID) {
-			why = r.Principal.ID + " approved this call already: another person is needed (" + consent.Missing() + ")"
-		}
-		if why != "" {
-			return s.refused(l, d.Call, why, details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": string(d.Answer)}, entryOf(r.Principal, r.Evidence, d.Note)), nil
-		}
-		deciding := decision{DecisionRequest: r, subject: s, pending: pending, consent: consent, counts: counts}
-		switch d.Answer {
-		case jig.AnswerDeny:
-			return t.deny(deciding, l)
-		case jig.AnswerDelegate:
-			return t.delegate(deciding, l)
-		case jig.AnswerApprove, jig.AnswerExpire:
-		}
-		if r.Edited != nil {
-			return t.edit(deciding, l)
-		}
-		return t.vote(deciding, l)
+		return t.decide(deciding, l)
 	})
+}
+
+// weigh makes a decision of a request, or says why it cannot be accepted: because of what it says, or of who says it.
+func weigh(r jig.DecisionRequest, s subject) (d decision, why string, err error) {
+	if why = objection(r, s); why != "" {
+		return d, why, nil
+	}
+	d = decision{DecisionRequest: r, subject: s}
+	if d.pending, err = s.approval.pending(); err != nil {
+		return d, "", err
+	}
+	d.consent = d.pending.Consent()
+	d.counts, why = d.consent.Entitled(r.Principal, r.Now)
+	if why == "" && r.Decision.Answer != jig.AnswerDeny && d.consent.Voted(r.Principal.ID) {
+		why = r.Principal.ID + " approved this call already: another person is needed (" + d.consent.Missing() + ")"
+	}
+	return d, why, nil
+}
+
+// decide does what a decision says.
+func (t *tx) decide(d decision, l *log) (jig.Ruled, error) {
+	switch d.Decision.Answer {
+	case jig.AnswerDeny:
+		return t.deny(d, l)
+	case jig.AnswerDelegate:
+		return t.delegate(d, l)
+	case jig.AnswerApprove, jig.AnswerExpire:
+	}
+	if d.Edited != nil {
+		return t.edit(d, l)
+	}
+	return t.vote(d, l)
 }
 
 // entryOf begins the audit row of what somebody wanted.
@@ -253,101 +266,6 @@ func (t *tx) grant(d decision, l *log, ruled *jig.Ruled) {
 	})
 	l.audits = append(l.audits, grantEntry(g, d.Principal, d.Evidence))
 	ruled.Grant = g.ID
-}
-
-// edit takes over changed input. The one who changed it approves what it became, when its terms let that person; whatever else
-// it takes by then is asked for anew.
-func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
-	s, e := d.subject, d.Edited
-	fresh := *d.Fresh
-	fresh.Tenant, fresh.SessionID, fresh.Call, fresh.RequestedBy, fresh.Votes = t.tenant, s.session, s.call.CallID, d.pending.RequestedBy, nil
-	if sameTerms(fresh.Terms, d.pending.Terms) { // then it is the same approval of other input
-		fresh.RequestedAt, fresh.ExpiresAt, fresh.Delegations = d.pending.RequestedAt, d.pending.ExpiresAt, d.pending.Delegations
-	}
-	consent := fresh.Consent()
-	if counts, why := consent.Entitled(d.Principal, d.Now); why == "" {
-		d.counts = counts
-		fresh.Votes = []jig.Vote{d.vote()}
-		consent.Votes = fresh.Votes
-	}
-	missing, status := consent.Missing(), jig.CallReserved
-	if missing != "" {
-		status = jig.CallWaiting
-	}
-	if missing != "" && d.Grant != nil {
-		why := "a grant cannot come with a change that needs another approval; missing: " + missing
-		return s.refused(l, s.call.CallID, why, d.details(), entryOf(d.Principal, d.Evidence, d.Decision.Note)), nil
-	}
-	reasons, err := encodeReasons(e.Reasons)
-	if err != nil {
-		return jig.Ruled{}, err
-	}
-	before, after := nonNil(s.call.Input), nonNil(e.Input)
-	shownBefore, _ := preview(before)
-	shownAfter, _ := preview(after)
-	what := d.details()
-	what["digest"] = s.call.Digest
-	what["edited"] = details{"before": shownBefore, "after": shownAfter, "digest": e.Digest, "patch": d.Patch}
-	entry := s.entry(jig.AuditEdited, d.Principal, d.Evidence)
-	entry.Patch, entry.ApprovedDigest, entry.Note, entry.PolicyVersion = d.Patch, e.Digest, d.Decision.Note, e.PolicyVersion
-	t.queue("CallEdit", t.tenant, s.session, s.call.CallID, e.Input, e.Digest, e.Version, e.PolicyVersion,
-		optional([]byte(reasons)), e.Signature, text(e.ConcurrencyKey), status, optional(e.Patch), text(d.Principal.ID))
-	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: status}
-	entry.Status = status
-	l.audits = append(l.audits, entry)
-	if missing == "" {
-		votes, err := encode(consent.Votes)
-		if err != nil {
-			return jig.Ruled{}, err
-		}
-		if err := t.terms(s.approval, fresh.Terms); err != nil {
-			return jig.Ruled{}, err
-		}
-		t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, jig.AnswerApprove, text(d.Principal.ID), d.Principal.Claimed,
-			text(d.Decision.Note), "", d.Key, e.Digest, before, after, optional(d.Patch), votes)
-		l.of(s.call, jig.EventToolApproved, what)
-		t.decided(d, l, ruled)
-		d.consent = consent
-		t.grant(d, l, &ruled)
-		return ruled, nil
-	}
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalCanceled, "", text(d.Principal.ID), d.Principal.Claimed,
-		text(d.Decision.Note), "replaced: its input was changed", d.Key, "", before, after, optional(d.Patch), nil)
-	what["missing"] = missing
-	l.of(s.call, jig.EventToolEdited, what)
-	ruled.Reason = "the changed input needs another approval; missing: " + missing
-	return ruled, t.open(fresh, s.call, l)
-}
-
-// terms makes an open approval one of other terms: those under which its votes are held to have been enough.
-func (t *tx) terms(a *approvalRow, terms *jig.Terms) error {
-	var column []byte
-	if terms != nil {
-		var err error
-		if column, err = encode(terms); err != nil {
-			return err
-		}
-	}
-	t.queue("ApprovalTerms", t.tenant, a.ID, column)
-	return nil
-}
-
-func sameTerms(a, b *jig.Terms) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return reflect.DeepEqual(*a, *b)
-}
-
-// open queues a new approval of a call, with its event and notice.
-func (t *tx) open(p jig.Pending, row *callRow, l *log) error {
-	columns, err := approvalColumns([]jig.Pending{p})
-	if err != nil {
-		return err
-	}
-	t.queue("ApprovalsInsert", append([]any{t.tenant, p.SessionID}, columns...)...)
-	l.opened(row, p)
-	return nil
 }
 
 // delegate hands a person's word to another one.

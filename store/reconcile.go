@@ -67,38 +67,45 @@ func reconcileObjection(r jig.ReconcileRequest, s subject) string {
 	return ""
 }
 
+// reconcile does what an accepted word says: the call runs again, or has ended as somebody knows that it did.
 func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l *log) (jig.Ruled, error) {
 	w := r.Reconciliation
 	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, w.Outcome, text(r.Principal.ID), r.Principal.Claimed, text(w.Note), "", r.Key,
 		s.approval.Digest, nil, nil, nil, nil)
 	l.of(s.call, jig.EventToolReconciled, details{"outcome": string(w.Outcome), "by": r.Principal.ID, "claimed": r.Principal.Claimed, "note": w.Note})
 	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}
-	entry := s.entry(jig.AuditReconciled, r.Principal, r.Evidence)
-	entry.Reason, entry.Note, entry.Status = string(w.Outcome), w.Note, ruled.Status
 	switch w.Outcome {
 	case jig.OutcomeHappened:
-		entry.Status = jig.CallSucceeded
+		ruled.Status = jig.CallSucceeded
 	case jig.OutcomeGiveUp:
-		entry.Status = jig.CallFailed
+		ruled.Status = jig.CallFailed
 	case jig.OutcomeNotHappened:
 	}
+	entry := s.entry(jig.AuditReconciled, r.Principal, r.Evidence)
+	entry.Reason, entry.Note, entry.Status = string(w.Outcome), w.Note, ruled.Status
 	l.audits = append(l.audits, entry)
-	if w.Outcome == jig.OutcomeNotHappened {
+	if ruled.Status == jig.CallReserved {
 		t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallReserved, nil, "", nil, "")
 		return ruled, nil
 	}
-	result, kind := jig.ToolResult{Success: true, Data: w.Result, Summary: "confirmed: it happened"}, jig.EventToolCompleted
-	ruled.Status = jig.CallSucceeded
-	if w.Outcome == jig.OutcomeGiveUp {
+	if err := t.reconciled(r, s, l, ruled.Status); err != nil {
+		return jig.Ruled{}, err
+	}
+	return ruled, t.flush(ctx)
+}
+
+// reconciled ends a call in the status that somebody's word gives it.
+func (t *tx) reconciled(r jig.ReconcileRequest, s subject, l *log, status jig.CallStatus) error {
+	result, kind := jig.ToolResult{Success: true, Data: r.Reconciliation.Result, Summary: "confirmed: it happened"}, jig.EventToolCompleted
+	if status == jig.CallFailed {
 		result, kind = jig.Failure(jig.Errorf(jig.CodeOutcomeUnknown, "nobody knows whether the call took effect")), jig.EventToolFailed
-		ruled.Status = jig.CallFailed
 	}
 	artifact := ""
 	d := resultDetails(result)
 	if len(result.Data) > jig.InlineBytes {
 		whole, err := encode(result)
 		if err != nil {
-			return jig.Ruled{}, err
+			return err
 		}
 		artifact = t.keep(s.session, "application/json", whole)
 		result.Data, _ = preview(result.Data)
@@ -106,14 +113,14 @@ func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l
 	}
 	columns, err := columnsOf(result)
 	if err != nil {
-		return jig.Ruled{}, err
+		return err
 	}
-	t.queue("CallSet", t.tenant, s.session, s.call.CallID, ruled.Status, columns.body, columns.summary, columns.err, artifact)
+	t.queue("CallSet", t.tenant, s.session, s.call.CallID, status, columns.body, columns.summary, columns.err, artifact)
 	l.of(s.call, kind, d)
-	if s.call.Write && ruled.Status == jig.CallSucceeded {
+	if s.call.Write && status == jig.CallSucceeded {
 		t.queue("SessionCountWrite", t.tenant, s.session)
 	}
-	return ruled, t.flush(ctx)
+	return nil
 }
 
 // Refuse writes decision.refused for a signal that names no call. Idempotent by key.

@@ -68,7 +68,7 @@ func (t *tx) reply(ctx context.Context, r jig.ReplyRequest, s subject, l *log) (
 	l.of(s.call, jig.EventToolAnswered, details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "note": r.Reply.Note, "value": shown})
 	l.of(s.call, jig.EventToolCompleted, resultDetails(result))
 	entry := s.entry(jig.AuditAnswered, r.Principal, r.Evidence)
-	entry.Note, entry.Status, entry.Patch = r.Reply.Note, jig.CallSucceeded, nil
+	entry.Note, entry.Status = r.Reply.Note, jig.CallSucceeded
 	entry.Reason = "answer: " + cut(string(shown), jig.PreviewBytes)
 	l.audits = append(l.audits, entry)
 	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallSucceeded}
