@@ -9,8 +9,7 @@ import (
 )
 
 // PutDocument stores a document's version and makes it the current one, which is the tenant's own even when a bundle brought it
-// before. The reserved tenant's documents are written by the
-// owner of the tables alone.
+// before. The reserved tenant's documents are written by the owner of the tables alone.
 func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
 	if err := mayWriteDocuments(tenant); err != nil {
 		return err

@@ -32,6 +32,15 @@ func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
+// texts cleans strings as text does.
+func texts(list []string) []string {
+	clean := make([]string, len(list))
+	for i, s := range list {
+		clean[i] = text(s)
+	}
+	return clean
+}
+
 // optional returns a JSON value as a column takes it: null when it is empty.
 func optional(raw json.RawMessage) []byte {
 	if len(raw) == 0 {

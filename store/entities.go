@@ -1,11 +1,8 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -55,10 +52,9 @@ func noEntity(id string) *jig.Error {
 }
 
 // CreateEntity stores an entity under an id of the store's choice, with its relations, its workspaces and the call that is to
-// fill it, if any. With a key that was
-// used before it changes nothing and returns what was made then (created is false), CONFLICT when that is of another type.
-// NOT_FOUND names a relation's end that is not there. UNAVAILABLE when the type has another version by now than the one that the
-// content was checked against: check it anew.
+// fill it, if any. With a key that was used before it changes nothing and returns what was made then (created is false), CONFLICT
+// when that is of another type. NOT_FOUND names a relation's end that is not there. UNAVAILABLE when the type has another version
+// by now than the one that the content was checked against: check it anew.
 func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, created bool, err error) {
 	if err := jig.CheckTenant(n.Tenant); err != nil {
 		return jig.Entity{}, false, err
@@ -227,43 +223,6 @@ func stale(id string, now, revision int64) *jig.Error {
 		WithReason("stale_revision").WithHint("read it again, and change what you find then")
 }
 
-// patchColumns are the arguments of EntityUpdate between the id and the revision.
-func patchColumns(patch jig.EntityPatch) ([]any, error) {
-	set, gone, touched := map[string]json.RawMessage{}, []string{}, []string{}
-	for name, v := range patch.Fields {
-		if name == "" {
-			return nil, jig.Errorf(jig.CodeInvalidInput, "a field of the change has no name").WithField("fields")
-		}
-		touched = append(touched, text(name))
-		if len(v) == 0 || bytes.Equal(bytes.TrimSpace(v), []byte("null")) {
-			gone = append(gone, text(name))
-			continue
-		}
-		set[name] = v
-	}
-	for name := range patch.Provenance {
-		touched = append(touched, text(name))
-	}
-	whole, err := json.Marshal(set)
-	if err != nil {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the change cannot be written as JSON: %w", err).WithField("fields")
-	}
-	content, err := contentOf(whole)
-	if err != nil {
-		return nil, err
-	}
-	provenance, err := provenanceOf(patch.Provenance)
-	if err != nil {
-		return nil, err
-	}
-	title := patch.Title
-	if title != nil {
-		clean := text(*title)
-		title = &clean
-	}
-	return []any{content, gone, touched, provenance, title, text(patch.TypeVersion), text(patch.Key)}, nil
-}
-
 // entityState is the row of the query EntityState.
 type entityState struct {
 	Deleted  bool
@@ -320,99 +279,4 @@ func (db *DB) SearchEntities(ctx context.Context, tenant string, types []string,
 		list(t.queue("EntitiesSearched", tenant, texts(types), text(query), text(workspace), page(limit)), &hits)
 	})
 	return hits, err
-}
-
-// contentOf is a content as the column takes it: an object, its texts without what PostgreSQL refuses.
-func contentOf(raw json.RawMessage) ([]byte, error) {
-	if len(raw) == 0 {
-		return []byte("{}"), nil
-	}
-	if len(raw) > jig.MaxEntityBytes {
-		return nil, tooLarge()
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var content map[string]any
-	if err := d.Decode(&content); err != nil || content == nil || d.More() {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the content is no JSON object").WithField("content")
-	}
-	b, err := encode(content)
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Contains(b, []byte(`\u0000`)) && hasNUL(content) {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the content has a text with a NUL character").WithField("content").WithHint("leave it out")
-	}
-	if field := extreme(content); field != "" {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "a number in %q is out of range", field).WithField(field).WithHint("use an exponent of at most 400")
-	}
-	return b, nil
-}
-
-func tooLarge() *jig.Error {
-	return jig.Errorf(jig.CodeInvalidInput, "the content has more than %d KiB", jig.MaxEntityBytes>>10).WithField("content").
-		WithHint("keep long texts as texts of the entity, which can be searched, or as artifacts")
-}
-
-// hasNUL reports whether a text in a value, or a name, has a NUL character.
-func hasNUL(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.Contains(v, "\x00")
-	case []any:
-		return slices.ContainsFunc(v, hasNUL)
-	case map[string]any:
-		for name, part := range v {
-			if strings.Contains(name, "\x00") || hasNUL(part) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// extreme names the field of a content that holds a number which PostgreSQL would not take.
-func extreme(content map[string]any) string {
-	var outside func(v any) bool
-	outside = func(v any) bool {
-		switch v := v.(type) {
-		case json.Number:
-			return !plainNumber(v.String())
-		case []any:
-			return slices.ContainsFunc(v, outside)
-		case map[string]any:
-			for _, part := range v {
-				if outside(part) {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	for name, v := range content {
-		if outside(v) {
-			return name
-		}
-	}
-	return ""
-}
-
-func provenanceOf(p map[string]jig.Provenance) ([]byte, error) {
-	if len(p) == 0 {
-		return []byte("{}"), nil
-	}
-	b, err := encode(p)
-	if err == nil && bytes.Contains(b, []byte(`\u0000`)) {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the provenance has a text with a NUL character").WithField("provenance")
-	}
-	return b, err
-}
-
-// texts cleans strings as text does.
-func texts(list []string) []string {
-	clean := make([]string, len(list))
-	for i, s := range list {
-		clean[i] = text(s)
-	}
-	return clean
 }
