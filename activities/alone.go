@@ -2,6 +2,9 @@ package activities
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 
 	"github.com/jig-run/jig"
@@ -65,7 +68,17 @@ func (a *Activities) runAlone(ctx context.Context, ref SessionRef, calls []jig.C
 	return done, failed
 }
 
-func (a *Activities) alone(ctx context.Context, ref SessionRef, call jig.Call) (Ran, error) {
+// alone takes one extraction as far as it goes without a call. It runs in a goroutine of its own, where nobody else would catch a
+// panic: that is an error of the activity, as it is everywhere else, and not the end of the worker.
+func (a *Activities) alone(ctx context.Context, ref SessionRef, call jig.Call) (ran Ran, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			a.logger.ErrorContext(ctx, "an extraction panicked", slog.String("session_id", call.SessionID), slog.String("call_id", call.ID),
+				slog.String("panic", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
+			failed := jig.Errorf(jig.CodeInternal, "call %s failed inside; the worker's log has the details", call.ID).WithReason("panic")
+			ran, err = Ran{}, temporalError(failed)
+		}
+	}()
 	for {
 		out, err := a.Compose(ctx, ComposeInput{SessionRef: ref, Call: call.ID, Now: a.now(), alone: true})
 		switch {
