@@ -28,7 +28,7 @@ type Store interface {
 }
 
 // Deps are what the activities work with. All are required but Runs (the sweeper is off without it), Bundles (no tenant has any without it),
-// Thin (thin tools do not run without it) and Logger.
+// Thin (thin tools do not run without it), Logger and Now.
 type Deps struct {
 	Store       Store
 	Catalogue   Catalogue

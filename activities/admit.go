@@ -141,7 +141,7 @@ func (a *Activities) ref(ctx context.Context, c jig.Call) (CallRef, error) {
 	return ref, nil
 }
 
-// title is the input in a few words: the values of its members, shortest form first come first served.
+// title is the beginning of an input that is an object, without the signs of JSON; "" of any other.
 func title(input []byte) string {
 	var members map[string]any
 	if json.Unmarshal(input, &members) != nil {
@@ -151,19 +151,26 @@ func title(input []byte) string {
 	return cut(s, 60)
 }
 
-// shorten cuts an approval's preview down to what fits a workflow's history; the whole is in the store.
+// shorten cuts what is shown of an approval, or of a question, down to what fits a workflow's history; the whole is in the store.
 func shorten(p jig.Pending, room int) *jig.Pending {
 	p.Tenant, p.SessionID = "", ""
-	if len(p.Input) > room {
-		p.Input, p.Truncated = jsonPreview(p.Input, room), true
+	shown := string(p.Input)
+	if p.Truncated { // it is a preview: of that less is left, and not one of its quoted form
+		_ = json.Unmarshal(p.Input, &shown) //nolint:errcheck // what is no text was not cut
+	}
+	if len(shown) > room {
+		p.Input, p.Truncated = jsonPreview(shown, room), true
+	}
+	if p.Question != nil && sizeOf(p.Question) > room {
+		p.Question, p.Truncated = &jig.Question{Text: cut(p.Question.Text, room)}, true
 	}
 	p.Summary = cut(p.Summary, 200)
 	return &p
 }
 
 // jsonPreview is the first n bytes of a document, as a JSON string.
-func jsonPreview(doc []byte, n int) json.RawMessage {
-	b, err := json.Marshal(cut(string(doc), n))
+func jsonPreview(doc string, n int) json.RawMessage {
+	b, err := json.Marshal(cut(doc, n))
 	if err != nil {
 		return json.RawMessage(`""`)
 	}
@@ -355,7 +362,7 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 		asQuestion(&p, call.Input)
 	}
 	if len(p.Input) > jig.PreviewBytes {
-		p.Input, p.Truncated = jsonPreview(p.Input, jig.PreviewBytes), true
+		p.Input, p.Truncated = jsonPreview(string(p.Input), jig.PreviewBytes), true
 	}
 	return p
 }

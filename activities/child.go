@@ -47,14 +47,9 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 	if !ok {
 		return Child{}, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)
 	}
-	reservation, unclaimed, err := a.claim(ctx, session, call, tool, frameAttempt)
-	switch {
-	case err != nil:
-		return Child{}, err
-	case unclaimed != nil && unclaimed.again:
-		return Child{}, jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew", in.Call)
-	case unclaimed != nil:
-		return Child{Ended: &unclaimed.ran}, nil
+	reservation, ended, err := a.claimWhole(ctx, session, call, tool)
+	if ended != nil || err != nil {
+		return Child{Ended: ended}, err
 	}
 	var input AgentInput
 	if err := json.Unmarshal(call.Input, &input); err != nil {
@@ -125,13 +120,7 @@ func childResult(session jig.Session, id string, failed *jig.Error) (jig.ToolRes
 
 func (a *Activities) completeChild(ctx context.Context, call jig.Call, fence int, outcome jig.ToolResult) (Ran, error) {
 	completion := jig.Completion{
-		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: fence, Status: jig.CallFailed, Result: outcome,
-	}
-	switch {
-	case outcome.Success:
-		completion.Status = jig.CallSucceeded
-	case outcome.Error.Code == jig.CodeCanceled:
-		completion.Status = jig.CallCanceled
+		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: fence, Status: endOf(outcome), Result: outcome,
 	}
 	if err := cutDown(&completion); err != nil {
 		return Ran{}, err

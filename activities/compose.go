@@ -43,8 +43,6 @@ const (
 	// movesAtOnce and timeAtOnce bound what one run of Compose does; the rest is for the next.
 	movesAtOnce = 500
 	timeAtOnce  = 5 * time.Second
-	// frameAttempt names the attempt that a composition is: however often it is taken up again, it is the same one.
-	frameAttempt = "frame"
 )
 
 // Compose takes a composition as far as it goes without waiting: it works out the next move, admits the calls that the move
@@ -124,14 +122,9 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 
 // begin reserves the call, as an attempt that lasts as long as the composition, and stores the frame.
 func (c *composition) begin(ctx context.Context) (ended *Ran, err error) {
-	reservation, unclaimed, err := c.claim(ctx, c.session, c.root, c.spec.tool, frameAttempt)
-	switch {
-	case err != nil:
-		return nil, err
-	case unclaimed != nil && unclaimed.again:
-		return nil, jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew", c.root.ID)
-	case unclaimed != nil:
-		return &unclaimed.ran, nil
+	reservation, ended, err := c.claimWhole(ctx, c.session, c.root, c.spec.tool)
+	if ended != nil || err != nil {
+		return ended, err
 	}
 	frame := jig.Frame{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID,
@@ -325,18 +318,13 @@ func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
 // finish finalises the composition's own call with the result that the frame has.
 func (c *composition) finish(ctx context.Context) (Ran, error) {
 	completion := jig.Completion{
-		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Fence: c.frame.Fence, Status: jig.CallFailed,
+		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Fence: c.frame.Fence,
 		Result: jig.Failure(jig.Errorf(jig.CodeCanceled, "the session ended")),
 	}
 	if c.frame.Result != nil {
 		completion.Result = *c.frame.Result
 	}
-	switch e := completion.Result.Error; {
-	case completion.Result.Success:
-		completion.Status = jig.CallSucceeded
-	case e != nil && e.Code == jig.CodeCanceled:
-		completion.Status = jig.CallCanceled
-	}
+	completion.Status = endOf(completion.Result)
 	if c.frame.ResultArtifact != "" {
 		whole, err := c.readWhole(ctx, c.root.Tenant, c.frame.ResultArtifact)
 		if err != nil {

@@ -19,6 +19,7 @@ var (
 	CutDown      = cutDown
 	Cut          = cut
 	FitView      = fitView
+	Shorten      = shorten
 	Patched      = patched
 )
 

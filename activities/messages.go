@@ -52,7 +52,7 @@ func (d Decisions) All() []jig.Decision {
 	return list
 }
 
-// DecideResult is the answer of the updates decide and reconcile.
+// DecideResult is the answer of the updates decide, answer and reconcile.
 type DecideResult struct {
 	SessionID string      `json:"session_id"`
 	Decisions []jig.Ruled `json:"decisions"`

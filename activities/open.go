@@ -107,7 +107,7 @@ func (a *Activities) agentOf(ctx context.Context, tenant string, start StartSess
 		err = jig.Errorf(jig.CodeInvalidInput, "no agent was named").WithField("agent").WithHint("give an agent's name or its document")
 	case start.Document == "":
 		name = start.Agent
-		body, err = a.store.Document(ctx, tenant, "agent", start.Agent)
+		body, err = a.store.Document(ctx, tenant, documentAgent, start.Agent)
 	}
 	if err != nil {
 		return jig.Agent{}, err

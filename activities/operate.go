@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -158,7 +157,7 @@ func (a *Activities) ListGrants(ctx context.Context, in GrantsRequest) (GrantsPa
 	}
 	g, err := a.store.RevokeGrant(ctx, in.Tenant, in.Revoke, who, evidence, a.now().UTC())
 	if err != nil {
-		return GrantsPage{}, temporalError(fmt.Errorf("revoking: %w", err))
+		return GrantsPage{}, temporalError(err)
 	}
 	return GrantsPage{Grants: []jig.Grant{g}}, nil
 }

@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -49,6 +50,50 @@ func TestFitNeverTouchesTheLatestTwo(t *testing.T) {
 	fitted, _ := activities.Fit("ses_1", transcript(3, 40_000), 10)
 	require.NotEmpty(t, fitted[1].Calls[0].Result.Data)
 	require.NotEmpty(t, fitted[2].Calls[0].Result.Data)
+}
+
+// A preview that is shortened stays one of the input, and is not one of a preview.
+func TestAPreviewIsShortenedOnce(t *testing.T) {
+	t.Parallel()
+	input := `{"text":"` + strings.Repeat(`\"é`, 2000) + `"}`
+	p := activities.Shorten(jig.Pending{Input: json.RawMessage(input)}, jig.PreviewBytes)
+	again := activities.Shorten(*p, jig.PreviewBytes)
+	require.Equal(t, p, again)
+	less := activities.Shorten(*again, 100)
+	var text string
+	require.NoError(t, json.Unmarshal(less.Input, &text))
+	require.True(t, strings.HasPrefix(input, strings.TrimSuffix(text, "…")), text)
+	require.Greater(t, len(text), 90)
+	require.True(t, less.Truncated)
+}
+
+// What waits fits the answer to a client, and a workflow's history, however much a question offers to choose from.
+func TestQuestionsStayUnderTheLimit(t *testing.T) {
+	t.Parallel()
+	question := jig.Question{Text: strings.Repeat("q", 4000), Options: []json.RawMessage{json.RawMessage(`"` + strings.Repeat("o", 60_000) + `"`)}}
+	store := &asked{}
+	for i := range 500 {
+		store.view.Pending = append(store.view.Pending, jig.Pending{SessionID: "ses_1", Call: jig.CallID(1, i+1), Question: &question, Input: json.RawMessage(`{}`)})
+	}
+	page, err := activities.New(activities.Deps{Store: store}).ListApprovals(t.Context(), activities.ApprovalsRequest{Tenant: "t", SessionID: "ses_1"})
+	require.NoError(t, err)
+	require.Len(t, page.Approvals, 500)
+	require.Equal(t, "ses_1", page.Approvals[499].SessionID, "the commands that answer need it")
+	require.True(t, page.Approvals[0].Truncated)
+	b, err := json.Marshal(page)
+	require.NoError(t, err)
+	require.Less(t, len(b), 256<<10)
+	require.Len(t, question.Options, 1, "the question itself stays as it is")
+}
+
+// asked is a store of one session.
+type asked struct {
+	activities.Store
+	view jig.SessionView
+}
+
+func (a *asked) SessionView(context.Context, string, string) (jig.SessionView, error) {
+	return a.view, nil
 }
 
 func TestFitViewStaysUnderTheLimit(t *testing.T) {

@@ -35,12 +35,18 @@ func fitView(v jig.SessionView) jig.SessionView {
 	for len(v.Calls) > 0 && sizeOf(v) > pageBytes {
 		v.Calls = v.Calls[(len(v.Calls)+1)/2:]
 	}
-	for room := jig.PreviewBytes; room > 16 && sizeOf(v) > pageBytes; room /= 2 {
-		for i, p := range v.Pending {
-			v.Pending[i] = *shorten(p, room)
+	fitPending(v.Pending, func() bool { return sizeOf(v) <= pageBytes })
+	return v
+}
+
+// fitPending shortens what is shown of all that waits, evenly, until it fits or there is next to nothing left to leave out.
+func fitPending(list []jig.Pending, fits func() bool) {
+	for room := jig.PreviewBytes; room > 16 && !fits(); room /= 2 {
+		for i, p := range list {
+			list[i] = *shorten(p, room)
+			list[i].Tenant, list[i].SessionID = p.Tenant, p.SessionID
 		}
 	}
-	return v
 }
 
 func sizeOf(v any) int {
@@ -53,11 +59,12 @@ func sizeOf(v any) int {
 
 // ListApprovals returns a page of what waits for a person in a tenant, oldest first.
 func (a *Activities) ListApprovals(ctx context.Context, in ApprovalsRequest) (ApprovalsPage, error) {
-	if in.Limit <= 0 || in.Limit > 40 {
-		in.Limit = 40
+	if in.Limit <= 0 || in.Limit > maxListed {
+		in.Limit = maxListed
 	}
 	if in.SessionID != "" {
 		view, err := a.store.SessionView(ctx, in.Tenant, in.SessionID)
+		fitPending(view.Pending, func() bool { return sizeOf(view.Pending) <= pageBytes })
 		return ApprovalsPage{Approvals: view.Pending}, temporalError(err)
 	}
 	list, next, err := a.store.PendingApprovals(ctx, in.Tenant, in.Cursor, in.Limit)

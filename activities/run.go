@@ -147,6 +147,33 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	return r, nil, jig.Errorf(jig.CodeInternal, "the ledger answered %q", r.Outcome)
 }
 
+// frameAttempt names the attempt that a workflow of its own is: however often it is taken up again, it is the same one.
+const frameAttempt = "frame"
+
+// claimWhole claims a call for as long as the workflow lasts that answers it. ended is set when there is nothing to begin: the call
+// has its result, waits for a person, or is held back. UNAVAILABLE when it was admitted anew: it may be claimed on another try.
+func (a *Activities) claimWhole(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool) (r jig.Reservation, ended *Ran, err error) {
+	r, unclaimed, err := a.claim(ctx, session, call, tool, frameAttempt)
+	switch {
+	case err != nil || unclaimed == nil:
+		return r, nil, err
+	case unclaimed.again:
+		return r, nil, jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew", call.ID)
+	}
+	return r, &unclaimed.ran, nil
+}
+
+// endOf is where a call ends with the outcome of the workflow that answered it.
+func endOf(outcome jig.ToolResult) jig.CallStatus {
+	switch {
+	case outcome.Success:
+		return jig.CallSucceeded
+	case outcome.Cause().Code == jig.CodeCanceled:
+		return jig.CallCanceled
+	}
+	return jig.CallFailed
+}
+
 func result(call jig.Call) Ran {
 	ran := Ran{State: call.Status}
 	if call.Result != nil {
@@ -161,7 +188,7 @@ func (a *Activities) asked(ctx context.Context, call jig.Call) (Ran, error) {
 	if err != nil {
 		return Ran{}, err
 	}
-	return Ran{State: call.Status, Ask: shorten(pending, jig.PreviewBytes)}, nil
+	return Ran{State: call.Status, Ask: shorten(pending, shownBytes)}, nil
 }
 
 // readmit puts a call through admission again because what would run is not what was admitted: the tool's contract
