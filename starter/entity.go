@@ -32,10 +32,23 @@ func (a *app) followed(ctx context.Context, e engine, id string) (session string
 	}
 	if status.SessionID == "" {
 		return "", nil, jig.Errorf(jig.CodeNotFound, "nothing fills entity %s: it has had no extraction", id).WithField("entity").
-			WithHint("begin one: " + a.command("trigger", "entities.extract", "--input", "id="+id))
+			WithHint(a.fill(status))
 	}
 	a.say("%s %s: session %s", status.Type, entityTitle(status), status.SessionID)
 	return status.SessionID, func(event jig.Event) bool { return concerns(event, status) }, nil
+}
+
+// fill is the command that fills what an entity lacks; empty when nothing does, or something is at it.
+func (a *app) fill(s jig.EntityStatus) string {
+	begin := []string{"trigger", "entities.extract", "--input", "id=" + s.EntityID}
+	switch s.Status {
+	case jig.ExtractionNone:
+		return "begin one: " + a.command(begin...)
+	case jig.ExtractionPartial, jig.ExtractionFailed:
+		return "fill what is missing: " + a.command(append(begin, "--input", "mode=retry")...)
+	case jig.ExtractionRunning, jig.ExtractionCompleted:
+	}
+	return ""
 }
 
 // concerns reports whether an event is of an entity's extraction, or of its session as a whole: others may be filled beside it, and
@@ -84,15 +97,23 @@ func (a *app) entityStatus(ctx context.Context, e engine, id string) error {
 	if a.json() {
 		return a.printJSON(report)
 	}
-	if err := a.printEntity(status); err != nil || report.Session == nil {
+	if err := a.printEntity(status); err != nil {
 		return err
 	}
-	if err := a.print(""); err != nil {
-		return err
+	if view := report.Session; view != nil {
+		own := *view
+		own.Calls = slices.DeleteFunc(slices.Clone(view.Calls), func(c jig.CallView) bool { return !ofTask(c.Call, status.Call) })
+		if err := a.print(""); err != nil {
+			return err
+		}
+		if err := a.printStatus(own); err != nil {
+			return err
+		}
 	}
-	view := *report.Session
-	view.Calls = slices.DeleteFunc(slices.Clone(view.Calls), func(c jig.CallView) bool { return !ofTask(c.Call, status.Call) })
-	return a.printStatus(view)
+	if hint := a.fill(status); hint != "" && len(status.Tasks) > 0 {
+		a.say("%s", hint)
+	}
+	return nil
 }
 
 func (a *app) printEntity(s jig.EntityStatus) error {

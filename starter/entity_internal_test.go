@@ -69,6 +69,7 @@ func TestStatusOfAnEntity(t *testing.T) {
 	for _, text := range []string{"ent_1", "Start", "partial", "text", "2 attempts", "TIMEOUT: too slow", "ses_1", "working"} {
 		require.Contains(t, out.stdout, text)
 	}
+	require.Contains(t, out.stderr, "fill what is missing: jig trigger entities.extract --input id=ent_1 --input mode=retry")
 	require.Contains(t, out.stdout, "http.get")
 	require.NotContains(t, out.stdout, "file.read")
 	out = jigCLI(t, filling(), nil, "status", "ent_1", "--output", "json")
@@ -90,7 +91,11 @@ func TestWatchAnEntityThatNothingFills(t *testing.T) {
 	out := jigCLI(t, none, nil, "watch", "ent_1", "--tenant", "acme")
 	require.Equal(t, exitFailed, out.code)
 	require.Contains(t, out.stderr, "jig trigger entities.extract --input id=ent_1 --tenant acme")
-	require.Equal(t, exitDone, jigCLI(t, none, nil, "status", "ent_1").code)
+	out = jigCLI(t, none, nil, "status", "ent_1")
+	require.Equal(t, exitDone, out.code)
+	require.NotContains(t, out.stderr, "entities.extract", "its type has no tasks")
+	none.entity.Tasks = map[string]jig.TaskState{"words": {Status: "pending"}}
+	require.Contains(t, jigCLI(t, none, nil, "status", "ent_1").stderr, "begin one: jig trigger entities.extract --input id=ent_1")
 	missing := &fake{err: jig.Errorf(jig.CodeNotFound, "there is no entity ent_1")}
 	require.Equal(t, exitFailed, jigCLI(t, missing, nil, "status", "ent_1").code)
 }

@@ -165,12 +165,18 @@ func (r *run) document(ctx context.Context, d *expr.Document, at string, v any) 
 	return nil
 }
 
-// start starts the extraction of what the call created, or says which one an earlier call started.
+// start starts the extraction of what the call created, or says which one an earlier call started. What that one was to start and did
+// not, because it failed before, this one starts.
 func (r *run) start(ctx context.Context, m made) (jig.ThinResult, error) {
 	out := jig.ThinResult{EntityID: m.ID, SessionID: m.SessionID, Created: m.own}
 	starts := r.plan.thin.Starts
-	if starts == nil || !m.own && m.SessionID != "" {
+	if starts == nil {
 		return out, nil
+	}
+	if m.own || m.SessionID == "" {
+		out.SessionID = r.session()
+	} else if begun, err := r.starter.Begun(ctx, r.inv.Tenant, m.SessionID); begun || err != nil {
+		return out, err
 	}
 	input := struct {
 		ID     string          `json:"id"`
@@ -190,7 +196,6 @@ func (r *run) start(ctx context.Context, m made) (jig.ThinResult, error) {
 	if err := write(input, &raw); err != nil {
 		return out, err
 	}
-	out.SessionID = r.session()
 	return out, r.starter.Start(ctx, r.inv, out.SessionID, raw)
 }
 

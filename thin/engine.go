@@ -65,6 +65,8 @@ type Starter interface {
 	// Start begins a session for a call of entities.extract with an input, on behalf of the invocation's principal, and returns at once.
 	// One that was begun already is left alone, also when it has ended.
 	Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) error
+	// Begun reports whether a session is there: one that a call was to begin is not when that call failed before.
+	Begun(ctx context.Context, tenant, session string) (bool, error)
 }
 
 // Options are what an Engine works with.

@@ -109,6 +109,11 @@ func (w *world) Create(_ context.Context, _ jig.Invocation, c thin.Creation) (ji
 	return e, true, nil, nil
 }
 
+func (w *world) Begun(_ context.Context, _, session string) (bool, error) {
+	_, ok := w.started[session]
+	return ok, w.down
+}
+
 func (w *world) Start(_ context.Context, _ jig.Invocation, session string, input json.RawMessage) error {
 	w.starts++
 	if w.refuses != nil {
@@ -343,6 +348,28 @@ func TestRunWithAKey(t *testing.T) {
 	require.False(t, third.Created)
 	require.Equal(t, jig.ChildSessionID("ses_2", "1.1"), third.SessionID)
 	require.Equal(t, 2, w.starts)
+}
+
+// What a call created and could not start is started by the next one of its key, in the session that was announced.
+func TestRunStartsWhatAnotherCouldNot(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.refuses = jig.Errorf(jig.CodeUnavailable, "away")
+	result, _ := w.run(t, document, invocation(1), engaged("key", "k"))
+	require.Equal(t, jig.CodeUnavailable, result.Error.Code)
+	announced := w.made["review.start: k"].SessionID
+	require.NotEmpty(t, announced)
+
+	w.refuses = nil
+	other := invocation(1)
+	other.SessionID, other.IdempotencyKey = "ses_2", "ses_2/1.1"
+	result, out := w.run(t, document, other, engaged("key", "k"))
+	require.True(t, result.Success, "%+v", result.Error)
+	require.Equal(t, []any{announced, false}, []any{out.SessionID, out.Created})
+	require.Contains(t, w.started, announced)
+	require.Equal(t, 2, w.starts)
+	w.run(t, document, other, engaged("key", "k"))
+	require.Equal(t, 2, w.starts, "it is there now")
 }
 
 func TestRunBounds(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	sdk "go.temporal.io/sdk/client"
 
@@ -23,15 +24,27 @@ import (
 type progress struct {
 	db    *store.DB
 	types *extraction.Types
+	now   func() time.Time
 }
 
-func newProgress(db *store.DB) progress { return progress{db: db, types: extraction.NewTypes(db)} }
+func newProgress(db *store.DB) progress {
+	return progress{db: db, types: extraction.NewTypes(db), now: time.Now}
+}
+
+// startWithin is how long after an entity was made the session may begin that its call announced: longer than a thin tool's ten attempts
+// take. What has not begun by then does not begin: the call failed before it could start it.
+const startWithin = 15 * time.Minute
 
 // EntityStatus says how the latest extraction of an entity stands; NOT_FOUND when there is no such entity.
 func (p progress) EntityStatus(ctx context.Context, tenant, id string) (jig.EntityStatus, error) {
 	e, ended, err := p.db.EntityProgress(ctx, tenant, id)
 	if err != nil {
 		return jig.EntityStatus{}, err
+	}
+	if lost, err := p.lost(ctx, e); err != nil {
+		return jig.EntityStatus{}, err
+	} else if lost {
+		e.SessionID, e.Call = "", ""
 	}
 	out := jig.EntityStatus{EntityID: e.ID, Type: e.Type, Title: e.Title, SessionID: e.SessionID, Call: e.Call, Filled: filled(e)}
 	kind, state, err := p.standing(ctx, e)
@@ -43,6 +56,18 @@ func (p progress) EntityStatus(ctx context.Context, tenant, id string) (jig.Enti
 	}
 	out.Status, err = p.status(ctx, tenant, out, len(ended) > 0)
 	return out, err
+}
+
+// lost reports whether the session that is to fill an entity never began.
+func (p progress) lost(ctx context.Context, e jig.Entity) (bool, error) {
+	if e.SessionID == "" || p.now().Sub(e.CreatedAt) < startWithin {
+		return false, nil
+	}
+	_, err := p.db.Session(ctx, e.Tenant, e.SessionID)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return true, nil
+	}
+	return false, err
 }
 
 // standing is the entity type that the latest extraction runs, with its state; the current one without a state when it has not begun.

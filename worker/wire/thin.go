@@ -213,6 +213,15 @@ func (x extractions) Start(ctx context.Context, inv jig.Invocation, session stri
 	return err
 }
 
+// Begun reports whether a session is there.
+func (x extractions) Begun(ctx context.Context, tenant, session string) (bool, error) {
+	_, err := x.db.Session(ctx, tenant, session)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 var (
 	_ thin.Records = records{}
 	_ thin.Starter = extractions{}
