@@ -25,6 +25,9 @@ type Message struct {
 	At   time.Time `json:"at"`
 }
 
+// MessageKey is what a session keeps a message under that has an id of its sender's choice: once.
+func MessageKey(id string) string { return "message:" + id }
+
 // Usage counts tokens.
 type Usage struct {
 	InputTokens       int64 `json:"input_tokens"`

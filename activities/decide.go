@@ -357,6 +357,9 @@ func (a *Activities) event(ctx context.Context, in Letter) (Heard, error) {
 	return Heard{Event: true}, err
 }
 
+// maxMessageID bounds the ids of messages, in bytes.
+const maxMessageID = 256
+
 func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
 	var m Message
 	if err := strictJSON(in.Payload, &m); err != nil {
@@ -365,6 +368,9 @@ func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
 	if strings.TrimSpace(m.Text) == "" {
 		return a.refuseLetter(ctx, in, "`text` is missing: say something")
 	}
+	if len(m.ID) > maxMessageID {
+		return a.refuseLetter(ctx, in, fmt.Sprintf("`id` has %d bytes, at most %d are taken", len(m.ID), maxMessageID))
+	}
 	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
 	if err != nil {
 		return Heard{}, err
@@ -372,7 +378,11 @@ func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
 	if session.Agent.Name == CallAgent {
 		return a.refuseLetter(ctx, in, "this session is a single call: nobody in it reads messages")
 	}
-	_, err = a.store.AddMessage(ctx, in.Tenant, in.SessionID, in.Key, jig.Message{Role: jig.RoleUser, Text: m.Text, By: m.By, Pass: in.Pass})
+	key := in.Key
+	if m.ID != "" {
+		key = jig.MessageKey(m.ID)
+	}
+	_, err = a.store.AddMessage(ctx, in.Tenant, in.SessionID, key, jig.Message{Role: jig.RoleUser, Text: m.Text, By: m.By, Pass: in.Pass})
 	return Heard{Message: true}, err
 }
 

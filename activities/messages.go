@@ -62,6 +62,8 @@ type DecideResult struct {
 type Message struct {
 	Text string `json:"text"`
 	By   string `json:"by,omitempty"`
+	// ID is of the sender's choice: with the same one, a session takes a message once. At most 256 bytes.
+	ID string `json:"id,omitempty"`
 }
 
 // StatusRequest asks for a session's status.

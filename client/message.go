@@ -12,6 +12,12 @@ import (
 // Message says something to a session. One that works takes it up with its next pass; one that has ended begins its next
 // pass. Unknown sessions are NOT_FOUND.
 func (c *Client) Message(ctx context.Context, tenant, id, text, by string) error {
+	return c.Say(ctx, tenant, id, workflows.Message{Text: text, By: by})
+}
+
+// Say is Message with an id of the sender's choice, if any: the session takes a message of that id once, however often it is said.
+func (c *Client) Say(ctx context.Context, tenant, id string, m workflows.Message) error {
+	text := m.Text
 	if text == "" {
 		return jig.Errorf(jig.CodeMissingParam, "the message is empty").WithField("text")
 	}
@@ -25,7 +31,7 @@ func (c *Client) Message(ctx context.Context, tenant, id, text, by string) error
 	options := c.workflowOptions(id, tenant, agent, summary(agent, text))
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	err = c.repeat(ctx, func(ctx context.Context) error {
-		_, err := c.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalMessage, workflows.Message{Text: text, By: by},
+		_, err := c.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalMessage, m,
 			options, workflows.PassWorkflow, workflows.PassInput{Tenant: tenant})
 		return err
 	}, busy)

@@ -53,6 +53,22 @@ func TestMessagesByKey(t *testing.T) {
 	require.Len(t, w.types(t), 4)
 }
 
+func TestMessagesOfAnID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	has := func(id string) bool {
+		t.Helper()
+		has, err := w.HasMessage(t.Context(), w.tenant, w.session, id)
+		require.NoError(t, err)
+		return has
+	}
+	require.False(t, has("one"))
+	w.say(t, jig.MessageKey("one"), "go on")
+	w.say(t, "two", "a signal's own key is no id")
+	require.True(t, has("one"))
+	require.False(t, has("two"))
+}
+
 func TestUnreadAndMessagePass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

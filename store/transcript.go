@@ -65,6 +65,13 @@ func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m jig.Mess
 	return found[0] != nil, nil
 }
 
+// HasMessage reports whether a session has taken a message with an id of its sender's choice.
+func (db *DB) HasMessage(ctx context.Context, tenant, session, id string) (bool, error) {
+	var has *bool
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("MessageHas", tenant, session, jig.MessageKey(id)), &has) })
+	return has != nil && *has, err
+}
+
 func messageDetails(m jig.Message) []byte {
 	shown := cut(m.Text, jig.PreviewBytes)
 	return details{"role": string(m.Role), "by": m.By, "text": shown, "truncated": len(shown) < len(m.Text)}.json()

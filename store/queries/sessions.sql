@@ -77,6 +77,9 @@ with s as (
 )
 select (select n.last_seq from n) as last_seq from s
 
+-- name: MessageHas
+select exists (select from messages m where m.tenant_id = $1 and m.session_id = $2 and m.key = $3)
+
 -- name: MessageFirst
 insert into messages (tenant_id, session_id, key, role, body, by, pass, at)
 values ($1, $2, $3, 'user', $4, $5, 0, clock_timestamp())

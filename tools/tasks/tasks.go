@@ -27,16 +27,21 @@ type Options struct {
 	// Session and Call read what is to be tried again; NOT_FOUND when it is not there.
 	Session func(ctx context.Context, tenant, id string) (jig.Session, error)
 	Call    func(ctx context.Context, tenant, session, call string) (jig.Call, error)
+	// Said reports whether a session has taken a message with an id.
+	Said    func(ctx context.Context, tenant, session, id string) (bool, error)
 	Starter Starter
 }
 
 // Starter brings sessions on their way.
 type Starter interface {
 	// Message says something to an agent's session, which begins its next pass when it has ended.
-	Message(ctx context.Context, tenant, session, text, by string) error
+	Message(ctx context.Context, tenant, session string, m Message) error
 	// StartCall begins a session for a single call; one that is there already is success.
 	StartCall(ctx context.Context, tenant, session string, c Start) error
 }
+
+// Message is what is said to a session. It takes one of an id once.
+type Message struct{ ID, Text, By string }
 
 // Start is a single call to begin.
 type Start struct {
@@ -124,8 +129,14 @@ func (o Options) retry(ctx context.Context, inv jig.Invocation, in retryIn) (Ret
 		return Retried{}, notFound(err, in.SessionID)
 	}
 	single := s.Agent.Name == "call"
-	if !s.Status.Final() && !single && inv.Attempt > 1 { // an attempt before this one may have begun it
-		return Retried{SessionID: s.ID, Of: s.ID}, nil
+	if !single && inv.Attempt > 1 { // an attempt before this one may have begun it, and it may have ended since
+		said, err := o.Said(ctx, inv.Tenant, s.ID, inv.IdempotencyKey)
+		if err != nil {
+			return Retried{}, err
+		}
+		if said || !s.Status.Final() {
+			return Retried{SessionID: s.ID, Of: s.ID}, nil
+		}
 	}
 	if err := retryable(s); err != nil {
 		return Retried{}, err
@@ -137,7 +148,8 @@ func (o Options) retry(ctx context.Context, inv jig.Invocation, in retryIn) (Ret
 	if s.Error != nil {
 		text += " The last problem was: " + s.Error.Message
 	}
-	return Retried{SessionID: s.ID, Of: s.ID}, o.Starter.Message(ctx, inv.Tenant, s.ID, text, inv.Principal.ID)
+	m := Message{ID: inv.IdempotencyKey, Text: text, By: inv.Principal.ID}
+	return Retried{SessionID: s.ID, Of: s.ID}, o.Starter.Message(ctx, inv.Tenant, s.ID, m)
 }
 
 // again makes a single call anew. Its session is named by the call that asks for it, so that it is begun once.

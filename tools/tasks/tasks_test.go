@@ -18,10 +18,13 @@ type place struct {
 	readable map[string]bool
 	said     []string
 	started  map[string]tasks.Start
+	// taken are sessions with the ids of messages that they took.
+	taken map[string]bool
 }
 
-func (p *place) Message(_ context.Context, tenant, session, text, by string) error {
-	p.said = append(p.said, tenant+" "+session+" "+by+": "+text)
+func (p *place) Message(_ context.Context, tenant, session string, m tasks.Message) error {
+	p.said = append(p.said, tenant+" "+session+" "+m.By+": "+m.Text)
+	p.taken[session+" "+m.ID] = true
 	return nil
 }
 
@@ -56,11 +59,12 @@ func (p *place) run(t *testing.T, tool, input string, attempt int) jig.ToolResul
 			require.Equal(t, "1.1", call)
 			return jig.Call{Tool: "file.write"}, nil
 		},
+		Said:    func(_ context.Context, _, session, id string) (bool, error) { return p.taken[session+" "+id], nil },
 		Starter: p,
 	})...)
 	require.NoError(t, err)
 	return registry.Run(t.Context(), tool, []byte(input), jig.Invocation{
-		Tenant: "acme", Principal: jig.Principal{ID: "ana"}, SessionID: "ses_op", CallID: "1.1", Attempt: attempt,
+		Tenant: "acme", Principal: jig.Principal{ID: "ana"}, SessionID: "ses_op", CallID: "1.1", Attempt: attempt, IdempotencyKey: "ses_op/1.1",
 	})
 }
 
@@ -71,7 +75,7 @@ func newPlace() *place {
 			Input: []byte(`{"path":"a"}`), Catalogue: map[string]string{"file.write": "v1"}, Error: jig.Errorf(jig.CodeTimeout, "too slow"),
 		}
 	}
-	p := &place{sessions: map[string]jig.Session{}, readable: map[string]bool{"ent_1": true}, started: map[string]tasks.Start{}}
+	p := &place{sessions: map[string]jig.Session{}, readable: map[string]bool{"ent_1": true}, started: map[string]tasks.Start{}, taken: map[string]bool{}}
 	for _, agent := range []string{"call", "writer"} {
 		for _, status := range []jig.Status{jig.StatusWorking, jig.StatusInputRequired, jig.StatusCompleted, jig.StatusFailed, jig.StatusCanceled} {
 			s := session(agent, status)
@@ -115,6 +119,13 @@ func TestRetryOfAnAgent(t *testing.T) {
 	// An attempt that comes after one whose word arrived finds the session under way, as it was to be.
 	require.True(t, p.run(t, tasks.RetryTool, `{"session_id":"ses_writer_working"}`, 2).Success)
 	require.Len(t, p.said, 2)
+
+	// One whose pass has ended again meanwhile is not told once more; one that was never told is.
+	require.True(t, p.run(t, tasks.RetryTool, `{"session_id":"ses_writer_failed"}`, 2).Success)
+	require.Len(t, p.said, 2)
+	p.taken = map[string]bool{}
+	require.True(t, p.run(t, tasks.RetryTool, `{"session_id":"ses_writer_failed"}`, 2).Success)
+	require.Len(t, p.said, 3)
 }
 
 func TestRetryOfACall(t *testing.T) {

@@ -139,7 +139,7 @@ func filled(e jig.Entity) []string {
 // taskTools are the tools over work under way.
 func taskTools(db *store.DB, temporal sdk.Client, s Settings) []tools.Tool {
 	return tasks.Tools(tasks.Options{
-		Readable: entityOptions(db).Readable, Status: newProgress(db).EntityStatus, Session: db.Session, Call: db.Call,
+		Readable: entityOptions(db).Readable, Status: newProgress(db).EntityStatus, Session: db.Session, Call: db.Call, Said: db.HasMessage,
 		Starter: sessions{db: db, client: client.New(temporal, client.Options{TaskQueue: s.Temporal.TaskQueue})},
 	})
 }
@@ -151,8 +151,8 @@ type sessions struct {
 }
 
 // Message says something to an agent's session.
-func (s sessions) Message(ctx context.Context, tenant, session, text, by string) error {
-	return s.client.Message(ctx, tenant, session, text, by)
+func (s sessions) Message(ctx context.Context, tenant, session string, m tasks.Message) error {
+	return s.client.Say(ctx, tenant, session, workflows.Message{Text: m.Text, By: m.By, ID: m.ID})
 }
 
 // StartCall begins a session for a single call. A document that came along with the first call, and that nobody registered, comes

@@ -1,0 +1,54 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// Signals that say the same are several messages, unless their sender gave them one id.
+func TestAMessageOfAnIDIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.open(t)
+	say := func(m activities.Message) activities.Heard {
+		t.Helper()
+		raw, err := json.Marshal(m)
+		require.NoError(t, err)
+		heard, err := o.Hear(t.Context(), activities.Letter{SessionRef: o.ref(), Name: "message", Key: jig.NewSessionID(), Payload: raw, Pass: 1})
+		require.NoError(t, err)
+		return heard
+	}
+	count := func() (n int) {
+		t.Helper()
+		list, err := o.db.Transcript(t.Context(), o.tenant, o.session, 0)
+		require.NoError(t, err)
+		for _, x := range list {
+			for _, m := range x.Messages {
+				if m.Text == "go on" {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	for range 2 {
+		require.True(t, say(activities.Message{Text: "go on"}).Message)
+	}
+	require.Equal(t, 2, count())
+	for range 2 {
+		require.True(t, say(activities.Message{Text: "go on", ID: "ses_op/1.1"}).Message)
+	}
+	require.Equal(t, 3, count())
+	has, err := o.db.HasMessage(t.Context(), o.tenant, o.session, "ses_op/1.1")
+	require.NoError(t, err)
+	require.True(t, has)
+	refused := say(activities.Message{Text: "go on", ID: strings.Repeat("x", 257)})
+	require.Contains(t, refused.Decisions[0].Reason, "`id` has 257 bytes")
+	require.Equal(t, 3, count())
+}
