@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/workflows"
 )
@@ -19,7 +16,8 @@ func (c *Client) StartCall(ctx context.Context, input workflows.CallInput, id st
 	if input.Tenant == "" {
 		input.Tenant = jig.DefaultTenant
 	}
-	if id == "" {
+	fresh := id == ""
+	if fresh {
 		id = jig.NewSessionID()
 	}
 	err := errors.Join(jig.CheckTenant(input.Tenant), jig.CheckSessionID(id))
@@ -32,23 +30,7 @@ func (c *Client) StartCall(ctx context.Context, input workflows.CallInput, id st
 	if err := c.stageCall(ctx, &input); err != nil {
 		return Started{}, err
 	}
-	options := c.callStart(id, input)
-	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
-	options.WorkflowExecutionErrorWhenAlreadyStarted = true
-	options.EnableEagerStart = true
-	err = c.repeat(ctx, func(ctx context.Context) error {
-		_, err := c.temporal.ExecuteWorkflow(ctx, options, workflows.CallWorkflow, input)
-		return err
-	}, busy)
-	var taken *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &taken) {
-		return Started{SessionID: id, Existing: true}, nil
-	}
-	if err != nil {
-		return Started{}, translate(err)
-	}
-	return Started{SessionID: id}, nil
+	return c.startOnce(ctx, c.callStart(id, input), fresh, workflows.CallWorkflow, input)
 }
 
 // stageCall keeps aside what is too large to travel with the start.

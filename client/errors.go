@@ -43,6 +43,8 @@ func translate(err error) error {
 	var known *jig.Error
 	var app *sdktemporal.ApplicationError
 	var timeout *sdktemporal.TimeoutError
+	var canceled *sdktemporal.CanceledError
+	var terminated *sdktemporal.TerminatedError
 	switch {
 	case err == nil:
 		return nil
@@ -52,6 +54,10 @@ func translate(err error) error {
 		return &jig.Error{Code: jig.CodeUnavailable, Message: "no worker took the request in time", Reason: ReasonNoWorker, Cause: err}
 	case errors.As(err, &app):
 		return fromApplication(app, err)
+	case errors.As(err, &canceled):
+		return &jig.Error{Code: jig.CodeCanceled, Message: "the session was cancelled", Cause: err}
+	case errors.As(err, &terminated):
+		return &jig.Error{Code: jig.CodeCanceled, Message: "the session's workflow was terminated from outside", Reason: jig.ReasonTerminated, Cause: err}
 	case errors.As(err, &timeout):
 		return &jig.Error{Code: jig.CodeTimeout, Message: "the worker did not answer in time", Cause: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !isService(err):

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -62,6 +63,8 @@ func TestTranslate(t *testing.T) {
 		{serviceerror.NewInvalidArgument("x"), jig.CodeInvalidInput},
 		{serviceerror.NewUnimplemented("x"), jig.CodeUnavailable},
 		{sdktemporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil), jig.CodeTimeout},
+		{fmt.Errorf("workflow execution error: %w", sdktemporal.NewCanceledError()), jig.CodeCanceled},
+		{fmt.Errorf("workflow execution error: %w", &sdktemporal.TerminatedError{}), jig.CodeCanceled},
 		{sdktemporal.NewApplicationError("odd", "SomethingElse"), jig.CodeInternal},
 		{errors.New("odd"), jig.CodeInternal},
 	} {

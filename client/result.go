@@ -60,10 +60,9 @@ func (c *Client) outcome(ctx context.Context, id string, result *workflows.PassR
 			*result = workflows.PassResult{SessionID: id}
 		}
 		result.Status = jig.StatusCanceled
-		return &jig.Error{Code: jig.CodeCanceled, Message: "the session was cancelled", Cause: err}
+		return translate(err)
 	case errors.As(err, &terminated):
-		result.Status, result.Reason = jig.StatusFailed, jig.ReasonTerminated
-		return &jig.Error{Code: jig.CodeCanceled, Message: "the session's workflow was terminated from outside", Cause: err}
+		result.Reason = jig.ReasonTerminated
 	case errors.As(err, &app) && app.HasDetails():
 		var e jig.Error
 		if app.Details(&e, result) != nil {

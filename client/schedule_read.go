@@ -25,7 +25,7 @@ const (
 	triggerWait = 10 * time.Second
 )
 
-// Schedule is a schedule as it stands. A list leaves out what Describe alone knows: it says so below.
+// Schedule is a schedule as it stands. A list leaves out what Client.Schedule alone tells: each field says so.
 type Schedule struct {
 	Name string `json:"name"`
 	// Agent or Tool is what it starts, Task what the agent is to do (in a list its beginning).

@@ -69,6 +69,23 @@ func TestStartRepeatsWhileTheServerIsBusy(t *testing.T) {
 	require.Equal(t, 3, tries)
 }
 
+// The answer to a start may be lost on the way: what the next attempt finds under an id that nobody else has is what was started.
+func TestStartOfAFreshIDIsNeverAnothersSession(t *testing.T) {
+	t.Parallel()
+	for given, existing := range map[string]bool{"": false, "ses_mine": true} {
+		tries := 0
+		f := &fake{start: func(sdk.StartWorkflowOptions, workflows.PassInput) error {
+			if tries++; tries < 2 {
+				return serviceerror.NewUnavailable("the connection broke")
+			}
+			return serviceerror.NewWorkflowExecutionAlreadyStarted("there", "", "")
+		}}
+		started, err := newTestClient(f).Start(t.Context(), StartOptions{Agent: "review", ID: given})
+		require.NoError(t, err)
+		require.Equal(t, existing, started.Existing, given)
+	}
+}
+
 func TestStartKeepsLargeValuesAside(t *testing.T) {
 	t.Parallel()
 	document := strings.Repeat("d", 300<<10)

@@ -61,7 +61,8 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	if o.Tenant == "" {
 		o.Tenant = jig.DefaultTenant
 	}
-	if o.ID == "" {
+	fresh := o.ID == ""
+	if fresh {
 		o.ID = jig.NewSessionID()
 	}
 	if err := errors.Join(jig.CheckTenant(o.Tenant), jig.CheckSessionID(o.ID)); err != nil {
@@ -72,24 +73,30 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 		return Started{}, err
 	}
 	options, input := c.sessionStart(o, start)
+	return c.startOnce(ctx, options, fresh, workflows.PassWorkflow, input)
+}
+
+// startOnce starts a workflow unless one of its id is there, running or ended. fresh says that the id was made for this start: what
+// is there then is what an earlier attempt of it started.
+func (c *Client) startOnce(ctx context.Context, options sdk.StartWorkflowOptions, fresh bool, workflow string, input any) (Started, error) {
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	// Both policies refuse a taken id, so that the caller learns that the session was there: the SDK does not say whether
 	// USE_EXISTING started anything.
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	options.WorkflowExecutionErrorWhenAlreadyStarted = true
 	options.EnableEagerStart = true
-	err = c.repeat(ctx, func(ctx context.Context) error {
-		_, err := c.temporal.ExecuteWorkflow(ctx, options, workflows.PassWorkflow, input)
+	err := c.repeat(ctx, func(ctx context.Context) error {
+		_, err := c.temporal.ExecuteWorkflow(ctx, options, workflow, input)
 		return err
 	}, busy)
 	var taken *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &taken) {
-		return Started{SessionID: o.ID, Existing: true}, nil
+		return Started{SessionID: options.ID, Existing: !fresh}, nil
 	}
 	if err != nil {
 		return Started{}, translate(err)
 	}
-	return Started{SessionID: o.ID}, nil
+	return Started{SessionID: options.ID}, nil
 }
 
 // sessionStart is what a session's workflow starts with, now or by a schedule: options and input.

@@ -76,7 +76,8 @@ func (c *Client) startCall(ctx context.Context, input workflows.CallInput, id st
 	return handle.Get(ctx, result) //nolint:wrapcheck // translated by the caller
 }
 
-// WaitCall waits until a single call has its result, also through an approval, and returns it.
+// WaitCall waits until a single call has its result, also through an approval, and returns it. A call whose session was cancelled or
+// terminated has none: the error is CANCELED.
 func (c *Client) WaitCall(ctx context.Context, tenant, id string) (workflows.CallResult, error) {
 	sighted, err := c.look(ctx, tenant, id)
 	if err != nil {

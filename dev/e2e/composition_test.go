@@ -325,6 +325,8 @@ func TestCanceledCompositionUndoesWhatItDid(t *testing.T) {
 		require.Equal(t, 1, requests, name)
 	}
 	require.Equal(t, jig.CallCanceled, byID(d.stored(id))["1.1"].Status)
+	_, err := d.WaitCall(t.Context(), jig.DefaultTenant, id)
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeCanceled}, "whoever waits for it is told")
 }
 
 // nest starts a composition that calls another one, which waits for approval, and an agent.
