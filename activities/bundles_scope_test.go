@@ -10,8 +10,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/nearest"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/nearest"
 )
 
 // library is a worker's tools, some of which come with a bundle, and what tenants have of bundles.

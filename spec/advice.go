@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/nearest"
 )
 
 // What Advise finds: nothing that keeps a document from being used.
@@ -244,7 +245,7 @@ func confusable(a, b string) bool {
 		return true
 	}
 	lowA, lowB := strings.ToLower(a), strings.ToLower(b)
-	if editDistance(lowA, lowB) != 1 {
+	if nearest.Distance(lowA, lowB, 2) != 1 {
 		return false
 	}
 	wordsA, wordsB := wordsOf(a), wordsOf(b)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/jig-run/jig/nearest"
 )
 
 // maxNearest bounds how many names a hint proposes.
@@ -20,10 +22,7 @@ func NearestNames(name string, candidates []string) []string {
 	limit := max(1, min(len(name)/3, 6))
 	var near []scored
 	for _, candidate := range candidates {
-		if abs(len(candidate)-len(name)) > limit {
-			continue
-		}
-		if d := editDistance(strings.ToLower(name), strings.ToLower(candidate)); d <= limit {
+		if d := nearest.Distance(strings.ToLower(name), strings.ToLower(candidate), limit+1); d <= limit {
 			near = append(near, scored{candidate, d})
 		}
 	}
@@ -57,34 +56,4 @@ func quotedList(names []string, last string) string {
 		return quoted[0]
 	}
 	return strings.Join(quoted[:len(quoted)-1], ", ") + last + quoted[len(quoted)-1]
-}
-
-// editDistance is the optimal string alignment distance over bytes: insertions, deletions, substitutions, swaps of neighbours.
-func editDistance(a, b string) int {
-	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			next[j] = min(next[j-1]+1, row[j]+1, row[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], before[j-2]+1)
-			}
-		}
-		before, row, next = row, next, before
-	}
-	return row[len(b)]
-}
-
-func abs(n int) int {
-	if n < 0 {
-		return -n
-	}
-	return n
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/nearest"
 )
 
 // PutDocument stores a document's version and makes it the current one, which is the tenant's own even when a bundle brought it
@@ -145,11 +146,7 @@ func (db *DB) Document(ctx context.Context, tenant, kind, name string) ([]byte, 
 	if names, err = db.DocumentNames(ctx, tenant, kind); err != nil {
 		return nil, err
 	}
-	missing := jig.Errorf(jig.CodeNotFound, "there is no %s %q", kind, name).WithField("name")
-	if near := nearest(name, names, 3); len(near) > 0 {
-		return nil, missing.WithHint("did you mean " + strings.Join(near, ", ") + "?")
-	}
-	return nil, missing
+	return nil, jig.Errorf(jig.CodeNotFound, "there is no %s %q", kind, name).WithField("name").WithHint(nearest.Hint(name, names, ""))
 }
 
 // DocumentNames lists what a tenant sees of a kind, sorted.
@@ -158,48 +155,6 @@ func (db *DB) DocumentNames(ctx context.Context, tenant, kind string) ([]string,
 	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentNames", tenant, kind), &names) })
 	slices.Sort(names) // byte order, whatever the database's collation
 	return names, err
-}
-
-// nearest returns up to n names that a person may have meant: close by edit distance, or sharing the text.
-func nearest(name string, names []string, n int) []string {
-	type candidate struct {
-		name     string
-		distance int
-	}
-	var similar []candidate
-	for _, have := range names {
-		d := distance(name, have)
-		if d <= max(2, len(name)/3) || strings.Contains(have, name) || strings.Contains(name, have) {
-			similar = append(similar, candidate{have, d})
-		}
-	}
-	slices.SortStableFunc(similar, func(a, b candidate) int { return a.distance - b.distance })
-	var list []string
-	for _, c := range similar[:min(n, len(similar))] {
-		list = append(list, c.name)
-	}
-	return list
-}
-
-// distance is Levenshtein's, over bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func nonNil(b []byte) []byte {

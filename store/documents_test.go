@@ -38,7 +38,7 @@ func TestDocuments(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, names)
 
-	_, err = db.Document(t.Context(), tenant, "agent", "tydi")
+	_, err = db.Document(t.Context(), tenant, "agent", "tdiy")
 	requireCode(t, jig.CodeNotFound, err)
 	require.ErrorContains(t, err, "did you mean tidy?")
 	_, err = db.Document(t.Context(), tenant, "agent", "nothing-like-it")

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/tools/nearest"
+	"github.com/jig-run/jig/nearest"
 	"github.com/jig-run/jig/tools/schema"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/tools/nearest"
+	"github.com/jig-run/jig/nearest"
 )
 
 // FromPairs makes a JSON object of key=value pairs, each value converted by what the schema says of its property:

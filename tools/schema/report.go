@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/tools/nearest"
+	"github.com/jig-run/jig/nearest"
 )
 
 // maxViolations bounds a report; the rest is counted in its last line.

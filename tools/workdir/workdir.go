@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/tools/nearest"
+	"github.com/jig-run/jig/nearest"
 )
 
 // Dir is an open working directory. Close it after use. Its paths use slashes and are relative to the directory.

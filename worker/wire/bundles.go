@@ -10,12 +10,12 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/bundles"
+	"github.com/jig-run/jig/nearest"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
 	bundletools "github.com/jig-run/jig/tools/bundles"
 	"github.com/jig-run/jig/tools/entities/extraction"
-	"github.com/jig-run/jig/tools/nearest"
 )
 
 // bundleNames gives the bundles that tenants have. A change holds everywhere after policyAge.

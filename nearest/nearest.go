@@ -1,4 +1,4 @@
-// Package nearest finds the names a person or a model probably meant. It knows nothing of what the names stand for.
+// Package nearest finds the names that a person or a model probably meant. It must not know what the names stand for.
 package nearest
 
 import (
@@ -27,8 +27,8 @@ func Names(want string, known []string, limit int) []string {
 		if other == "" || len(other) > maxLength {
 			continue
 		}
-		d := distance(low, other)
 		longest := max(len(low), len(other))
+		d := Distance(low, other, longest+1)
 		contained := min(len(low), len(other)) >= 3 && (strings.Contains(other, low) || strings.Contains(low, other))
 		if d <= max(1, longest/3) || contained {
 			found = append(found, candidate{name: name, distance: d})
@@ -53,8 +53,12 @@ func Hint(want string, known []string, fallback string) string {
 	return "did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// distance is the Levenshtein distance in bytes, with swapped neighbours as one edit.
-func distance(a, b string) int {
+// Distance is how many edits lie between two words: letters (bytes) added, dropped or changed, and neighbours swapped (optimal string
+// alignment). It is limit when there are that many or more, which costs nothing where the lengths alone say so.
+func Distance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
@@ -73,5 +77,5 @@ func distance(a, b string) int {
 		}
 		before, last, row = last, row, before
 	}
-	return last[len(b)]
+	return min(last[len(b)], limit)
 }
