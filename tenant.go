@@ -81,6 +81,8 @@ type Evidence struct {
 	Key   string    `json:"key,omitempty"`
 	Token string    `json:"token,omitempty"`
 	Until time.Time `json:"until,omitzero"`
+	// Request is what the token came with: it proves something once, and again only when the same request is tried again.
+	Request string `json:"-"`
 }
 
 // Webhook is told of what happens to approvals, as Standard Webhooks.

@@ -66,6 +66,7 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 	case s.by != "" && s.by != proved:
 		s.refusal = fmt.Sprintf("`by` is %s, and the token is %s's: leave `by` out", s.by, proved)
 	default:
+		evidence.Request = s.letter.SessionID + "/" + s.letter.Key
 		s.principal, s.evidence = s.settings.Person(proved), &evidence
 		s.principal.Claimed = false
 	}

@@ -254,8 +254,9 @@ func (o *office) Reconciliation(keys []jig.Key, tenant, session string, r jig.Re
 	return proven(r.Token, keys, want, err, now)
 }
 
-func (o *office) Subject(keys []jig.Key, text, tenant, action, subject string, now time.Time) (string, jig.Evidence, error) {
-	return proven(text, keys, token.ForSubject(tenant, action, subject), nil, now)
+func (o *office) Subject(keys []jig.Key, text, tenant, action, subject, reason string, now time.Time) (string, jig.Evidence, error) {
+	want, err := token.ForSubject(tenant, action, subject, reason)
+	return proven(text, keys, want, err, now)
 }
 
 // granting makes and matches grants as policy does.
@@ -340,6 +341,8 @@ func TestATokenIsForExactlyWhatWasSigned(t *testing.T) {
 	edit := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: json.RawMessage(`{"order":"a","amount":5}`)})
 	to := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerDelegate, To: "flo"})
 	with := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Grant: grant})
+	noted := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Note: "after a look at the invoice"})
+	no := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerDeny, Reason: "too much"})
 	tampered := strings.Split(plain.Token, ".")
 	for name, row := range map[string]struct {
 		signal string
@@ -355,6 +358,12 @@ func TestATokenIsForExactlyWhatWasSigned(t *testing.T) {
 		"a grant added":          {"approve", plain, func(d *jig.Decision) { d.Grant = grant }},
 		"a grant changed":        {"approve", with, func(d *jig.Decision) { d.Grant = &jig.GrantRequest{MaxUses: 200} }},
 		"a grant taken out":      {"approve", with, func(d *jig.Decision) { d.Grant = nil }},
+		"a note added":           {"approve", plain, func(d *jig.Decision) { d.Note = "ana said so" }},
+		"a note changed":         {"approve", noted, func(d *jig.Decision) { d.Note = "not looked at" }},
+		"a note taken out":       {"approve", noted, func(d *jig.Decision) { d.Note = "" }},
+		"a reason added":         {"approve", plain, func(d *jig.Decision) { d.Reason = "it is fine" }},
+		"a reason changed":       {"deny", no, func(d *jig.Decision) { d.Reason = "send it to eve first, then ask again" }},
+		"a reason taken out":     {"deny", no, func(d *jig.Decision) { d.Reason = "" }},
 		"somebody else's name":   {"approve", plain, func(d *jig.Decision) { d.By = "flo" }},
 		"a token cut off":        {"approve", plain, func(d *jig.Decision) { d.Token = d.Token[:len(d.Token)-4] }},
 		"a token without a sign": {"approve", plain, func(d *jig.Decision) { d.Token = tampered[0] + "." + tampered[1] + "." }},
@@ -460,7 +469,7 @@ func TestASignedReconciliation(t *testing.T) {
 	r.Token = o.sign(t, "fay", claim, err)
 	for name, change := range map[string]func(*jig.Reconciliation){
 		"outcome": func(r *jig.Reconciliation) { r.Outcome = jig.OutcomeNotHappened }, "result": func(r *jig.Reconciliation) { r.Result = json.RawMessage(`{"id":8}`) },
-		"no result": func(r *jig.Reconciliation) { r.Result = nil }, "by": func(r *jig.Reconciliation) { r.By = "flo" }, "no token": func(r *jig.Reconciliation) { r.Token = "" },
+		"no result": func(r *jig.Reconciliation) { r.Result = nil }, "note": func(r *jig.Reconciliation) { r.Note = "fay saw it" }, "by": func(r *jig.Reconciliation) { r.By = "flo" }, "no token": func(r *jig.Reconciliation) { r.Token = "" },
 	} {
 		changed := r
 		change(&changed)

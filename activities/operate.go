@@ -2,8 +2,10 @@ package activities
 
 import (
 	"context"
+	"strings"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
@@ -67,7 +69,7 @@ func (a *Activities) pausing(
 	if err := a.checkPause(ctx, in); err != nil {
 		return PauseResult{}, temporalError(err)
 	}
-	who, evidence, err := a.operator(ctx, in.Tenant, in.By, in.Token, action, in.Subject())
+	who, evidence, err := a.operator(ctx, in.Tenant, in.By, in.Token, action, in.Subject(), in.Reason)
 	if err != nil {
 		return PauseResult{}, temporalError(err)
 	}
@@ -100,7 +102,7 @@ func (a *Activities) checkPause(ctx context.Context, in PauseRequest) error {
 }
 
 // operator finds out who asks for something that concerns no call.
-func (a *Activities) operator(ctx context.Context, tenant, by, token, action, subject string) (jig.Principal, *jig.Evidence, error) {
+func (a *Activities) operator(ctx context.Context, tenant, by, token, action, subject, reason string) (jig.Principal, *jig.Evidence, error) {
 	settings, err := a.tenants.Settings(ctx, tenant)
 	if err != nil {
 		return jig.Principal{}, nil, err
@@ -117,14 +119,24 @@ func (a *Activities) operator(ctx context.Context, tenant, by, token, action, su
 		who.Claimed = true
 		return who, nil, nil
 	}
-	proved, evidence, err := a.proofs.Subject(settings.Keys, token, tenant, action, subject, a.now())
+	proved, evidence, err := a.proofs.Subject(settings.Keys, token, tenant, action, subject, reason, a.now())
 	if err != nil {
 		return jig.Principal{}, nil, err
 	}
 	if by != "" && by != proved {
 		return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "the token is %s's, not %s's", proved, by).WithField("by")
 	}
+	evidence.Request = requestOf(ctx)
 	return settings.Person(proved), &evidence, nil
+}
+
+// requestOf names the request that an activity works at, the same in each of its attempts; "" outside of one.
+func requestOf(ctx context.Context) string {
+	if !activity.IsActivity(ctx) {
+		return ""
+	}
+	info := activity.GetInfo(ctx)
+	return strings.Join([]string{info.WorkflowExecution.RunID, info.ActivityRunID, info.ActivityID}, "/")
 }
 
 // GrantsRequest asks for a page of standing approvals. With Revoke it ends one, and returns that one.
@@ -151,7 +163,7 @@ func (a *Activities) ListGrants(ctx context.Context, in GrantsRequest) (GrantsPa
 		list, next, err := a.store.Grants(ctx, in.Tenant, in.Cursor, 100, in.All, a.now())
 		return GrantsPage{Grants: list, Next: next}, temporalError(err)
 	}
-	who, evidence, err := a.operator(ctx, in.Tenant, in.By, in.Token, "revoke", in.Revoke)
+	who, evidence, err := a.operator(ctx, in.Tenant, in.By, in.Token, "revoke", in.Revoke, "")
 	if err != nil {
 		return GrantsPage{}, temporalError(err)
 	}

@@ -161,6 +161,8 @@ type Views interface {
 	PendingApprovals(ctx context.Context, tenant, cursor string, limit int) (list []jig.Pending, next string, err error)
 	// LiveSessions lists (tenant, id) of sessions that are not final and were not updated for a minute, for the sweeper, over all tenants.
 	LiveSessions(ctx context.Context, limit int) ([]jig.Session, error)
+	// ForgetTokens forgets used tokens of all tenants that expired longer than age ago, a thousand at most, and returns how many.
+	ForgetTokens(ctx context.Context, age time.Duration) (int64, error)
 }
 
 // Documents keeps specs by kind and name; a version is the content hash of the body.
@@ -212,7 +214,7 @@ type Proofs interface {
 	Reply(keys []jig.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, jig.Evidence, error)
 	Reconciliation(keys []jig.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, jig.Evidence, error)
 	// Subject is for what concerns no call: pause, resume, revoke.
-	Subject(keys []jig.Key, token, tenant, action, subject string, now time.Time) (string, jig.Evidence, error)
+	Subject(keys []jig.Key, token, tenant, action, subject, reason string, now time.Time) (string, jig.Evidence, error)
 }
 
 // GrantRules makes and matches standing approvals.

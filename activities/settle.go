@@ -106,8 +106,15 @@ type Swept struct {
 	Closed int `json:"closed"`
 }
 
-// Sweep closes the sessions whose workflow was terminated or timed out from outside, with their approvals.
+// tokensKept is how long after its end a used token is known: clocks may differ by as much.
+const tokensKept = time.Hour
+
+// Sweep closes the sessions whose workflow was terminated or timed out from outside, with their approvals, and forgets the tokens
+// that nobody could use any more.
 func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
+	if _, err := a.store.ForgetTokens(ctx, tokensKept); err != nil {
+		return Swept{}, temporalError(err)
+	}
 	if a.runs == nil {
 		return Swept{}, nil
 	}

@@ -28,6 +28,8 @@ type fake struct {
 	update   func(o sdk.UpdateWorkflowOptions) (any, error)
 	activity func(o sdk.StartActivityOptions, name string, request any) (any, error)
 	result   func() (any, error)
+	// looks are errors of the first looks at what an activity gave.
+	looks []error
 }
 
 func (f *fake) ExecuteWorkflow(_ context.Context, o sdk.StartWorkflowOptions, _ any, args ...any) (sdk.WorkflowRun, error) {
@@ -79,7 +81,10 @@ func (f *fake) UpdateWithStartWorkflow(ctx context.Context, o sdk.UpdateWithStar
 
 func (f *fake) ExecuteActivity(_ context.Context, o sdk.StartActivityOptions, activity any, args ...any) (sdk.ActivityHandle, error) {
 	v, err := f.activity(o, fmt.Sprint(activity), args[0])
-	return fakeActivity{value: v, err: err}, nil
+	if busy(err) {
+		return nil, err
+	}
+	return fakeActivity{f: f, value: v, err: err}, nil
 }
 
 // ScheduleClient is that of a fakeScheduler only.
@@ -121,11 +126,16 @@ func (u fakeUpdate) Get(_ context.Context, ptr any) error { return copyTo(ptr, u
 
 type fakeActivity struct {
 	sdk.ActivityHandle
+	f     *fake
 	value any
 	err   error
 }
 
 func (a fakeActivity) Get(_ context.Context, ptr any) error {
+	if looks := a.f.looks; len(looks) > 0 {
+		a.f.looks = looks[1:]
+		return looks[0]
+	}
 	if a.err != nil {
 		return a.err
 	}

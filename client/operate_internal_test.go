@@ -119,6 +119,17 @@ func TestPauses(t *testing.T) {
 	require.Equal(t, workflows.ReadPauses, name)
 	require.Equal(t, workflows.PauseRequest{Tenant: "acme"}, sent)
 
+	begun := 0
+	f.looks = []error{exhausted(), exhausted()}
+	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) {
+		begun++
+		return want, nil
+	}
+	got, err = c.Pause(t.Context(), request)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, 1, begun, "what has begun is not begun again: its token counts once")
+
 	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) {
 		return nil, applicationError(jig.CodeNotPermitted, "this tenant takes signed requests alone")
 	}

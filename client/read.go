@@ -26,16 +26,22 @@ func (c *Client) ask(ctx context.Context, name string, wait time.Duration, reque
 		ScheduleToCloseTimeout: wait + 2*answerTimeout,
 		RetryPolicy:            &sdktemporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, MaximumAttempts: 3},
 	}
+	var begun sdk.ActivityHandle // what has begun is not begun again: a token in the request counts once
 	err := c.repeat(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, options.ScheduleToCloseTimeout+answerTimeout)
 		defer cancel()
-		handle, err := c.temporal.ExecuteActivity(ctx, options, name, request)
-		if err != nil {
-			return err
+		if begun == nil {
+			handle, err := c.temporal.ExecuteActivity(ctx, options, name, request)
+			if err != nil {
+				return err
+			}
+			begun = handle
 		}
-		return handle.Get(ctx, answer)
+		return begun.Get(ctx, answer)
 	}, func(err error) bool {
-		options.ID = name + "/" + rand.Text()
+		if begun == nil {
+			options.ID = name + "/" + rand.Text()
+		}
 		return busy(err)
 	})
 	switch err = translate(err); {

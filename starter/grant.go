@@ -207,7 +207,7 @@ ended, also when somebody had ended it before; for programs as "grant list" does
 				return err
 			}
 			request := client.GrantsRequest{Tenant: a.flags.tenant, Revoke: args[0], By: by}
-			if request.Token, err = a.signSubject(by, token.ActionRevoke, args[0]); err != nil {
+			if request.Token, err = a.signSubject(by, token.ActionRevoke, args[0], ""); err != nil {
 				return err
 			}
 			return a.with(cmd.Context(), func(e engine) error {

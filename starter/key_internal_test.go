@@ -116,7 +116,7 @@ func TestSignWithoutAKey(t *testing.T) {
 	_, signs, err := a.signer()
 	require.NoError(t, err)
 	require.False(t, signs)
-	text, err := a.sign(token.ForSubject("default", token.ActionPause, "tenant"))
+	text, err := a.sign(jig.Claim{Tenant: "default", Action: token.ActionPause, Subject: "tenant"})
 	require.NoError(t, err)
 	require.Empty(t, text)
 	who, err := a.actor(a.tokenCommand())
@@ -127,7 +127,7 @@ func TestSignWithoutAKey(t *testing.T) {
 func TestSign(t *testing.T) {
 	t.Parallel()
 	a, key := signed(t, "ana", nil)
-	want := token.ForSubject("default", token.ActionPause, "tenant")
+	want := jig.Claim{Tenant: "default", Action: token.ActionPause, Subject: "tenant"}
 	text, err := a.sign(want)
 	require.NoError(t, err)
 	who, evidence, err := token.Verify(text, []jig.Key{key}, want, time.Now())

@@ -48,7 +48,7 @@ func TestGrantCreateWaitsForApproval(t *testing.T) {
 	got = jigCLI(t, e, nil, "grant", "create", "--tool", "file.write", "--yes", "--key", file)
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Len(t, e.decided, 1)
-	claim, err := token.ForDecision("default", "ses_1", jig.Decision{Call: "1.1", Answer: jig.AnswerApprove}, "d1")
+	claim, err := token.ForDecision("default", "ses_1", jig.Decision{Call: "1.1", Answer: jig.AnswerApprove, Note: "approved by --yes"}, "d1")
 	require.Equal(t, "dora", proves(t, e.decided[0].Token, key, claim, err))
 }
 
@@ -97,7 +97,7 @@ func TestGrantRevoke(t *testing.T) {
 	got := jigCLI(t, e, nil, "grant", "revoke", "grt_4", "--key", file, "--tenant", "acme")
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Contains(t, got.stdout, "revoked by dora")
-	require.Equal(t, "dora", proves(t, e.revoked.Token, key, token.ForSubject("acme", token.ActionRevoke, "grt_4"), nil))
+	require.Equal(t, "dora", proves(t, e.revoked.Token, key, jig.Claim{Tenant: "acme", Action: token.ActionRevoke, Subject: "grt_4"}, nil))
 	e.revoked.Token = ""
 	require.Equal(t, client.GrantsRequest{Tenant: "acme", Revoke: "grt_4", By: "dora"}, e.revoked)
 
@@ -129,7 +129,8 @@ func TestPauseAndResume(t *testing.T) {
 		got := jigCLI(t, e, nil, append([]string{"pause"}, args...)...)
 		require.Equal(t, 0, got.code, "%s: %s", name, got.stderr)
 		require.Equal(t, "paused "+tt.words+": calls that have not begun wait\n", got.stdout, name)
-		require.Equal(t, "dora", proves(t, e.paused.Token, key, token.ForSubject("acme", token.ActionPause, tt.subject), nil), name)
+		claim, err := token.ForSubject("acme", token.ActionPause, tt.subject, "look first")
+		require.Equal(t, "dora", proves(t, e.paused.Token, key, claim, err), name)
 		e.paused.Token = ""
 		require.Equal(t, tt.want, e.paused, name)
 		require.Empty(t, e.resumed, name)
@@ -137,7 +138,8 @@ func TestPauseAndResume(t *testing.T) {
 		got = jigCLI(t, e, nil, append([]string{"resume"}, args...)...)
 		require.Equal(t, 0, got.code, "%s: %s", name, got.stderr)
 		require.Equal(t, "resumed "+tt.words+"\n", got.stdout, name)
-		require.Equal(t, "dora", proves(t, e.resumed.Token, key, token.ForSubject("acme", token.ActionResume, tt.subject), nil), name)
+		claim, err = token.ForSubject("acme", token.ActionResume, tt.subject, "look first")
+		require.Equal(t, "dora", proves(t, e.resumed.Token, key, claim, err), name)
 		e.resumed.Token = ""
 		require.Equal(t, tt.want, e.resumed, name)
 	}

@@ -111,7 +111,7 @@ func (a *app) pausing(cmd *cobra.Command, f *pauseFlags, action string) error {
 	if request.By, err = a.actor(cmd); err != nil {
 		return err
 	}
-	if request.Token, err = a.signSubject(request.By, action, request.Subject()); err != nil {
+	if request.Token, err = a.signSubject(request.By, action, request.Subject(), request.Reason); err != nil {
 		return err
 	}
 	return a.with(cmd.Context(), func(e engine) error {

@@ -130,8 +130,11 @@ func (a *app) signWord(ctx context.Context, e engine, session string, word *jig.
 }
 
 // signSubject is the token of what is done to no call, e.g. a pause; "" when there is no key.
-func (a *app) signSubject(by, action, subject string) (string, error) {
-	claim := token.ForSubject(a.flags.tenant, action, subject)
+func (a *app) signSubject(by, action, subject, reason string) (string, error) {
+	claim, err := token.ForSubject(a.flags.tenant, action, subject, reason)
+	if err != nil {
+		return "", usage(err)
+	}
 	claim.Principal = by
 	return a.sign(claim)
 }

@@ -197,7 +197,7 @@ func TestPromptsAndYesAreSigned(t *testing.T) {
 		}, args...)
 		require.Equal(t, 0, got.code, "%s: %s", name, got.stderr)
 		require.Len(t, e.decided, 1, name)
-		claim, err := token.ForDecision("default", "ses_1", jig.Decision{Call: "3.1", Answer: jig.AnswerApprove}, "d1")
+		claim, err := token.ForDecision("default", "ses_1", jig.Decision{Call: "3.1", Answer: jig.AnswerApprove, Note: e.decided[0].Note}, "d1")
 		require.Equal(t, "dora", proves(t, e.decided[0].Token, key, claim, err), name)
 		require.Equal(t, "dora", e.decided[0].By, name)
 	}

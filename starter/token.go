@@ -21,14 +21,16 @@ type tokenFlags struct {
 	input, grant, to string
 	value            string
 	outcome, result  string
+	note, reason     string
 	lifetime         time.Duration
 }
 
 // brings lists, by action, the flags of what a decision brings along; those with an exclamation mark must be given.
 func brings() map[string][]string {
 	return map[string][]string{
-		string(jig.AnswerApprove): {"input", "grant"}, string(jig.AnswerDeny): nil, string(jig.AnswerDelegate): {"to!"},
-		token.ActionAnswer: {"value!"}, token.ActionReconcile: {"outcome!", "result"},
+		string(jig.AnswerApprove): {"input", "grant", "note"}, string(jig.AnswerDeny): {"reason", "note"},
+		string(jig.AnswerDelegate): {"to!", "note"}, token.ActionAnswer: {"value!", "note"},
+		token.ActionReconcile: {"outcome!", "result", "note"},
 	}
 }
 
@@ -49,7 +51,7 @@ func (f tokenFlags) check(cmd *cobra.Command) error {
 	}
 	for _, action := range slices.Sorted(maps.Keys(all)) {
 		for _, name := range all[action] {
-			if bare := strings.TrimSuffix(name, "!"); action != f.action && cmd.Flags().Changed(bare) {
+			if bare := strings.TrimSuffix(name, "!"); action != f.action && bare != "note" && cmd.Flags().Changed(bare) {
 				return usagef("--%s goes with --action %s", bare, action)
 			}
 		}
@@ -63,8 +65,8 @@ func (a *app) tokenCommand() *cobra.Command {
 		Use:   "token SESSION CALL --action approve|deny|delegate|answer|reconcile",
 		Short: "Print a token that proves who decides one call",
 		Long: `Print a token that proves who decides one call, for a decision that is sent by other means, e.g. by the temporal command. It is
-good for one action on one call as it waits now, with exactly what the decision brings along, for some minutes. Give the same
---input, --grant, --to, --value, --outcome and --result here as in the decision.
+good once, for one action on one call as it waits now, with exactly what the decision brings along, for some minutes. Give the
+same --input, --grant, --to, --value, --outcome, --result, --note and --reason here as in the decision.
 
 The key is that of --key or JIG_SIGNING_KEY; see "jig key new". Without --digest, what waits is looked up; with it, nothing is
 connected to. For programs: {"token", "key", "principal", "action", "session_id", "call", "digest", "expires_at"}.`,
@@ -84,6 +86,8 @@ connected to. For programs: {"token", "key", "principal", "action", "session_id"
 	flags.StringVar(&f.value, "value", "", "the answer: @file.json, @- or JSON")
 	flags.StringVar(&f.outcome, "outcome", "", "happened, not_happened or give_up")
 	flags.StringVar(&f.result, "result", "", "what the call gave back: @file.json, @- or JSON")
+	flags.StringVar(&f.note, "note", "", "the note of the decision")
+	flags.StringVar(&f.reason, "reason", "", "the reason of a denial, which the agent is told")
 	flags.DurationVar(&f.lifetime, "lifetime", token.DefaultLifetime, "how long it is good for, up to "+shortDuration(token.MaxLifetime))
 	a.addKeyFlag(cmd)
 	return cmd
@@ -155,9 +159,9 @@ func (a *app) claimOf(session, call string, f tokenFlags) (jig.Claim, error) {
 	}
 	switch f.action {
 	case token.ActionAnswer:
-		return token.ForReply(a.flags.tenant, session, jig.Reply{Call: call, Value: values[1]}, f.digest)
+		return token.ForReply(a.flags.tenant, session, jig.Reply{Call: call, Value: values[1], Note: f.note}, f.digest)
 	case token.ActionReconcile:
-		word := jig.Reconciliation{Call: call, Outcome: jig.ReconcileOutcome(f.outcome), Result: values[2]}
+		word := jig.Reconciliation{Call: call, Outcome: jig.ReconcileOutcome(f.outcome), Result: values[2], Note: f.note}
 		if !slices.Contains([]jig.ReconcileOutcome{jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp}, word.Outcome) {
 			return jig.Claim{}, usagef("--outcome is %q; it can be happened, not_happened or give_up", f.outcome)
 		}
@@ -166,7 +170,7 @@ func (a *app) claimOf(session, call string, f tokenFlags) (jig.Claim, error) {
 		}
 		return token.ForReconciliation(a.flags.tenant, session, word, f.digest)
 	}
-	decision := jig.Decision{Call: call, Answer: jig.Answer(f.action), Input: values[0], To: f.to}
+	decision := jig.Decision{Call: call, Answer: jig.Answer(f.action), Input: values[0], To: f.to, Note: f.note, Reason: f.reason}
 	if f.grant != "" {
 		var err error
 		if decision.Grant, err = a.grantArgument(f.grant); err != nil {

@@ -36,10 +36,23 @@ func TestToken(t *testing.T) {
 		args []string
 		want func() (jig.Claim, error)
 	}{
-		"approve":  {[]string{"3.1", "--action", "approve"}, decision(jig.Decision{Answer: jig.AnswerApprove}, "d1")},
-		"digest":   {[]string{"3.1", "--action", "approve", "--digest", "given"}, decision(jig.Decision{Answer: jig.AnswerApprove}, "given")},
-		"input":    {[]string{"3.1", "--action", "approve", "--input", "@" + edited}, decision(jig.Decision{Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount":1}`)}, "d1")},
-		"grant":    {[]string{"3.1", "--action", "approve", "--grant", `{"max_uses":3}`}, decision(jig.Decision{Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 3}}, "d1")},
+		"approve": {[]string{"3.1", "--action", "approve"}, decision(jig.Decision{Answer: jig.AnswerApprove}, "d1")},
+		"digest":  {[]string{"3.1", "--action", "approve", "--digest", "given"}, decision(jig.Decision{Answer: jig.AnswerApprove}, "given")},
+		"input":   {[]string{"3.1", "--action", "approve", "--input", "@" + edited}, decision(jig.Decision{Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount":1}`)}, "d1")},
+		"grant":   {[]string{"3.1", "--action", "approve", "--grant", `{"max_uses":3}`}, decision(jig.Decision{Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 3}}, "d1")},
+		"note": {
+			[]string{"3.1", "--action", "approve", "--note", "checked"}, decision(jig.Decision{Answer: jig.AnswerApprove, Note: "checked"}, "d1"),
+		},
+		"reason": {
+			[]string{"3.1", "--action", "deny", "--reason", "too much", "--note", "for the log"},
+			decision(jig.Decision{Answer: jig.AnswerDeny, Reason: "too much", Note: "for the log"}, "d1"),
+		},
+		"noted answer": {[]string{"3.2", "--action", "answer", "--value", "1", "--note", "n"}, func() (jig.Claim, error) {
+			return token.ForReply("default", "ses_1", jig.Reply{Call: "3.2", Value: json.RawMessage(`1`), Note: "n"}, "d2")
+		}},
+		"noted word": {[]string{"3.3", "--action", "reconcile", "--outcome", "give_up", "--note", "n"}, func() (jig.Claim, error) {
+			return token.ForReconciliation("default", "ses_1", jig.Reconciliation{Call: "3.3", Outcome: jig.OutcomeGiveUp, Note: "n"}, "d3")
+		}},
 		"deny":     {[]string{"3.1", "--action", "deny"}, decision(jig.Decision{Answer: jig.AnswerDeny}, "d1")},
 		"delegate": {[]string{"3.1", "--action", "delegate", "--to", "ben"}, decision(jig.Decision{Answer: jig.AnswerDelegate, To: "ben"}, "d1")},
 		"lifetime": {[]string{"3.1", "--action", "deny", "--lifetime", "10m"}, decision(jig.Decision{Answer: jig.AnswerDeny}, "d1")},
@@ -99,6 +112,7 @@ func TestTokenRefuses(t *testing.T) {
 		"too long":          {[]string{"3.1", "--action", "deny", "--lifetime", "16m"}, exitUsage, "16m"},
 		"no time":           {[]string{"3.1", "--action", "deny", "--lifetime", "0s"}, exitUsage, "--lifetime"},
 		"input to deny":     {[]string{"3.1", "--action", "deny", "--input", "{}"}, exitUsage, "--input goes with --action approve"},
+		"reason to approve": {[]string{"3.1", "--action", "approve", "--reason", "r"}, exitUsage, "--reason goes with --action deny"},
 		"to nobody":         {[]string{"3.1", "--action", "delegate"}, exitUsage, "needs --to"},
 		"no value":          {[]string{"3.2", "--action", "answer"}, exitUsage, "needs --value"},
 		"no outcome":        {[]string{"3.3", "--action", "reconcile"}, exitUsage, "needs --outcome"},

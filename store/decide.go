@@ -15,12 +15,15 @@ type subject struct {
 	key      string
 	call     *callRow
 	approval *approvalRow
+	// reused says that the token that came along proved something before.
+	reused bool
 }
 
 // ruling locks what a decision is about and gives it to rule, unless the key was answered before: then that answer counts.
-// rule queues the changes; ruling adds the stored answer and commits.
+// rule queues the changes; ruling adds the stored answer and commits. A token that comes along is used up
+// by what it lets happen; what is refused changes nothing.
 func (db *DB) ruling(
-	ctx context.Context, tenant, session, key, callID string,
+	ctx context.Context, tenant, session, key, callID string, evidence *jig.Evidence,
 	rule func(t *tx, s subject, l *log) (jig.Ruled, error),
 ) (jig.Ruled, error) {
 	if key == "" {
@@ -32,10 +35,12 @@ func (db *DB) ruling(
 		var stored []byte
 		var status *string
 		var before [][]byte
+		var use *tokenUse
 		value(t.queue("SessionStatus", tenant, session), &status)
 		first(t.queue("CallLock", tenant, session, callID), &s.call)
 		first(t.queue("ApprovalOpenLock", tenant, session, callID), &s.approval)
 		column(t.queue("DecisionGet", tenant, session, key), &before) // after the lock: it sees what the lock waited for
+		t.usedToken(evidence, &use)
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
@@ -46,6 +51,7 @@ func (db *DB) ruling(
 			stored = before[0]
 			return decode(stored, &answer)
 		}
+		s.reused = use != nil
 		l := &log{}
 		ruled, err := rule(t, s, l)
 		if err != nil {
@@ -53,6 +59,9 @@ func (db *DB) ruling(
 		}
 		if stored, err = encode(ruled); err != nil {
 			return err
+		}
+		if ruled.Outcome == jig.DecisionAccepted {
+			t.useToken(evidence, true)
 		}
 		t.queue("DecisionInsert", tenant, session, key, stored)
 		answer = ruled
@@ -105,7 +114,7 @@ func (db *DB) Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, err
 		r.Now = time.Now()
 	}
 	d := r.Decision
-	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, d.Call, func(t *tx, s subject, l *log) (jig.Ruled, error) {
+	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, d.Call, r.Evidence, func(t *tx, s subject, l *log) (jig.Ruled, error) {
 		deciding, why, err := weigh(r, s)
 		switch {
 		case err != nil:
@@ -199,6 +208,8 @@ func objection(r jig.DecisionRequest, s subject) string {
 		return "the changed input was not checked"
 	case r.Edited != nil && (r.Edited.Verdict == jig.VerdictDeny || r.Edited.Verdict == jig.VerdictRefuse):
 		return "the changed input is not allowed"
+	case s.reused:
+		return tokenUsed
 	}
 	return ""
 }

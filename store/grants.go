@@ -126,20 +126,29 @@ func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all b
 func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *jig.Evidence, now time.Time) (jig.Grant, error) {
 	var row *grantRow
 	err := db.transact(ctx, tenant, func(t *tx) error {
+		var use *tokenUse
 		first(t.queue("GrantLock", tenant, id), &row)
+		t.usedToken(evidence, &use)
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
-		switch {
-		case row == nil:
+		if row == nil {
 			return jig.Errorf(jig.CodeNotFound, "there is no grant %q", id).WithField("grant").WithHint("`jig grant list` shows them")
-		case row.RevokedAt != nil:
+		}
+		e := entryOf(who, evidence, "")
+		e.Kind, e.Subject, e.Tool = jig.AuditRevoked, id, row.Tool
+		switch {
+		case use.again(evidence):
+			return t.reused(ctx, e)
+		case use != nil:
 			return nil
+		}
+		t.useToken(evidence, row.RevokedAt == nil)
+		if row.RevokedAt != nil {
+			return t.commit(ctx)
 		}
 		row.RevokedAt, row.RevokedBy = &now, text(who.ID)
 		t.queue("GrantRevoke", tenant, id, now, row.RevokedBy)
-		e := entryOf(who, evidence, "")
-		e.Kind, e.Subject, e.Tool = jig.AuditRevoked, id, row.Tool
 		return t.finish(ctx, &log{audits: []jig.AuditEntry{e}}, "")
 	})
 	if err != nil {

@@ -50,7 +50,8 @@ func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	require.NoError(t, w.PutGrant(t.Context(), jig.Grant{
 		Tenant: w.tenant, ID: "grt_secret", Tool: "secret", When: "true", MaxUses: 1, ExpiresAt: time.Now().Add(time.Hour), By: []string{"ana"},
 	}))
-	_, err = w.Pause(t.Context(), w.tenant, jig.Pause{Scope: jig.PauseTool, Target: "secret.tool", By: "ana", At: time.Now()}, nil)
+	_, err = w.Pause(t.Context(), w.tenant, jig.Pause{Scope: jig.PauseTool, Target: "secret.tool", By: "ana", At: time.Now()},
+		&jig.Evidence{Key: "secret", Token: "secret", Until: time.Now(), Request: "secret"})
 	require.NoError(t, err)
 	notice := w.column(t, "select id from notices")[0]
 	require.NoError(t, w.OpenDeliveries(t.Context(), w.tenant, notice, "v1", []string{"secret"}))
@@ -205,7 +206,7 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 	tables := []string{
 		"tenants", "sessions", "messages", "turns", "pass_ends", "events", "calls", "approvals", "decisions", "artifacts",
 		"artifact_chunks", "documents", "frames", "frame_values", "received", "received_consumed",
-		"grants", "pauses", "notices", "notice_deliveries", "audit", "audit_heads", "bundles",
+		"grants", "pauses", "notices", "notice_deliveries", "audit", "audit_heads", "bundles", "used_tokens",
 	}
 	count := func(tx pgx.Tx, table string) (n int) {
 		require.NoError(t, tx.QueryRow(t.Context(), "select count(*) from "+table+" where tenant_id <> '_global'").Scan(&n), table)
@@ -230,18 +231,20 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 		})
 	}
 	for sql, state := range map[string]string{
-		"delete from sessions":                               "42501",
-		"delete from bundles":                                "42501",
-		"delete from frames":                                 "42501",
-		"update received set by = 'me'":                      "42501",
-		"update frames set tenant_id = 'another'":            "42501",
-		"delete from events":                                 "42501",
-		"truncate calls":                                     "42501",
-		"update events set type = 'custom.x'":                "42501",
-		"update documents set body = ''":                     "42501",
-		"alter table sessions disable row level security":    "42501",
-		"update sessions set tenant_id = 'another'":          "42501",
-		"insert into tenants (tenant_id) values ('another')": "42501",
+		"delete from sessions":                                                      "42501",
+		"delete from bundles":                                                       "42501",
+		"delete from used_tokens":                                                   "42501",
+		"update used_tokens set token = 'another'":                                  "42501",
+		"delete from frames":                                                        "42501",
+		"update received set by = 'me'":                                             "42501",
+		"update frames set tenant_id = 'another'":                                   "42501",
+		"delete from events":                                                        "42501",
+		"truncate calls":                                                            "42501",
+		"update events set type = 'custom.x'":                                       "42501",
+		"update documents set body = ''":                                            "42501",
+		"alter table sessions disable row level security":                           "42501",
+		"update sessions set tenant_id = 'another'":                                 "42501",
+		"insert into tenants (tenant_id) values ('another')":                        "42501",
 		"insert into tenants (tenant_id) values ('_global') on conflict do nothing": "42501",
 	} {
 		direct(t, storetest.URL(t), w.tenant, func(tx pgx.Tx) {

@@ -190,7 +190,7 @@ func (db *DB) DeliveriesOf(ctx context.Context, tenant, notice string) ([]Delive
 	return rows, err
 }
 
-// forgetAtOnce bounds the notices that one statement deletes.
+// forgetAtOnce bounds the rows that one statement deletes.
 const forgetAtOnce = 1000
 
 // ForgetNotices deletes notices of all tenants that are older than age and whose deliveries all ended before it. It deletes at most

@@ -56,15 +56,12 @@ func (db *DB) pausing(
 ) (changed bool, err error) {
 	err = db.transact(ctx, tenant, func(t *tx) error {
 		var n int64
+		var use *tokenUse
+		changed = false
 		t.queue("TenantEnsure", tenant)
-		change(t, &n)
+		t.usedToken(evidence, &use)
 		if err := t.flush(ctx); err != nil {
 			return err
-		}
-		changed = n > 0
-		l := &log{}
-		if !changed {
-			return t.finish(ctx, l, "")
 		}
 		e := entryOf(jig.Principal{ID: p.By, Claimed: p.Claimed}, evidence, "")
 		e.Kind, e.Reason, e.Subject = kind, p.Reason, string(p.Scope)
@@ -74,6 +71,25 @@ func (db *DB) pausing(
 		}
 		if p.Scope == jig.PauseSession {
 			session, e.SessionID = p.Target, p.Target
+		}
+		switch {
+		case use.again(evidence):
+			return t.reused(ctx, e)
+		case use != nil: // what was done already is not done again: it may have been undone since
+			changed = use.Changed
+			return nil
+		}
+		change(t, &n)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		changed = n > 0
+		t.useToken(evidence, changed)
+		l := &log{}
+		if !changed {
+			return t.finish(ctx, l, "")
+		}
+		if p.Scope == jig.PauseSession {
 			event := jig.EventSessionPaused
 			if kind == jig.AuditResumed {
 				event = jig.EventSessionResumed

@@ -12,7 +12,7 @@ import (
 // given result, "not_happened" lets it run (again, under the approval that it had), "give_up" ends it as failed.
 func (db *DB) Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled, error) {
 	w := r.Reconciliation
-	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, w.Call, func(t *tx, s subject, l *log) (jig.Ruled, error) {
+	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, w.Call, r.Evidence, func(t *tx, s subject, l *log) (jig.Ruled, error) {
 		why := reconcileObjection(r, s)
 		if why == "" {
 			var err error
@@ -63,6 +63,8 @@ func reconcileObjection(r jig.ReconcileRequest, s subject) string {
 		return fmt.Sprintf("the call's outcome is not in doubt: it is %s", s.call.Status)
 	case len(w.Result) > 0 && !json.Valid(w.Result):
 		return "the result is not JSON"
+	case s.reused:
+		return tokenUsed
 	}
 	return ""
 }
@@ -125,7 +127,7 @@ func (t *tx) reconciled(r jig.ReconcileRequest, s subject, l *log, status jig.Ca
 
 // Refuse writes decision.refused for a signal that names no call. Idempotent by key.
 func (db *DB) Refuse(ctx context.Context, tenant, id, key, reason string, data json.RawMessage) error {
-	_, err := db.ruling(ctx, tenant, id, key, "", func(_ *tx, s subject, l *log) (jig.Ruled, error) {
+	_, err := db.ruling(ctx, tenant, id, key, "", nil, func(_ *tx, s subject, l *log) (jig.Ruled, error) {
 		d := details{}
 		if len(data) > 0 {
 			d["payload"], _ = preview(data)

@@ -13,7 +13,7 @@ import (
 // changes nothing else.
 func (db *DB) Reply(ctx context.Context, r jig.ReplyRequest) (jig.Ruled, error) {
 	w := r.Reply
-	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, w.Call, func(t *tx, s subject, l *log) (jig.Ruled, error) {
+	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, w.Call, r.Evidence, func(t *tx, s subject, l *log) (jig.Ruled, error) {
 		why := replyObjection(r, s)
 		if why == "" {
 			pending, err := s.approval.pending()
@@ -44,6 +44,8 @@ func replyObjection(r jig.ReplyRequest, s subject) string {
 		return "the question expired at " + s.approval.ExpiresAt.UTC().Format(time.RFC3339)
 	case r.Digest != s.call.Digest, s.approval.Digest != s.call.Digest:
 		return "the question changed since it was shown"
+	case s.reused:
+		return tokenUsed
 	}
 	return ""
 }

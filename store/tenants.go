@@ -26,6 +26,7 @@ var exports = [...]struct{ query, name string }{
 	{"ExportDecisions", "decision"},
 	{"ExportGrants", "grant"},
 	{"ExportPauses", "pause"},
+	{"ExportUsedTokens", "used_token"},
 	{"ExportNotices", "notice"},
 	{"ExportNoticeDeliveries", "notice_delivery"},
 	{"ExportAudit", "audit"},

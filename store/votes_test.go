@@ -52,7 +52,7 @@ func (w world) decision(who jig.Principal, d jig.Decision) jig.DecisionRequest {
 	}
 	return jig.DecisionRequest{
 		Tenant: w.tenant, SessionID: w.session, Key: jig.NewSessionID(), Principal: who, Decision: d, Now: time.Now(),
-		Evidence: &jig.Evidence{Key: "k-" + who.ID, Token: "t"},
+		Evidence: &jig.Evidence{Key: "k-" + who.ID, Token: jig.NewSessionID(), Until: time.Now()},
 	}
 }
 

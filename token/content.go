@@ -62,7 +62,8 @@ func contentOf(members map[string]any) (string, error) {
 }
 
 // ForDecision is what a token must prove for a decision on a call of a session: the action is the answer; the content is that
-// of {"input", "to", "grant"} with the members that are given. digest is that of what waits. Note and reason are not bound.
+// of {"input", "to", "grant", "note", "reason"} with the members that are given, texts that are empty left out. digest is that of
+// what waits.
 func ForDecision(tenant, session string, d jig.Decision, digest string) (jig.Claim, error) {
 	if !slices.Contains([]jig.Answer{jig.AnswerApprove, jig.AnswerDeny, jig.AnswerDelegate}, d.Answer) {
 		return jig.Claim{}, jig.Errorf(jig.CodeInvalidInput, "no token is for the answer %q", d.Answer).WithField("answer").
@@ -78,24 +79,27 @@ func ForDecision(tenant, session string, d jig.Decision, digest string) (jig.Cla
 	if d.Grant != nil {
 		members["grant"] = d.Grant
 	}
+	members = withWords(members, d.Note, d.Reason)
 	return bind(jig.Claim{
 		Tenant: tenant, Principal: d.By, Action: string(d.Answer), SessionID: session, Call: d.Call, Digest: digest,
 	}, members)
 }
 
-// ForReply is what a token must prove for the answer to a question; the content is that of {"value"}.
+// ForReply is what a token must prove for the answer to a question; the content is that of {"value", "note"}
+// with the members that are given.
 func ForReply(tenant, session string, r jig.Reply, digest string) (jig.Claim, error) {
 	members := map[string]any{}
 	if len(r.Value) > 0 {
 		members["value"] = r.Value
 	}
+	members = withWords(members, r.Note, "")
 	return bind(jig.Claim{
 		Tenant: tenant, Principal: r.By, Action: ActionAnswer, SessionID: session, Call: r.Call, Digest: digest,
 	}, members)
 }
 
 // ForReconciliation is what a token must prove for a word on an outcome that nobody knows; the content is that of
-// {"outcome", "result"} with the members that are given.
+// {"outcome", "result", "note"} with the members that are given.
 func ForReconciliation(tenant, session string, r jig.Reconciliation, digest string) (jig.Claim, error) {
 	members := map[string]any{}
 	if r.Outcome != "" {
@@ -104,15 +108,27 @@ func ForReconciliation(tenant, session string, r jig.Reconciliation, digest stri
 	if len(r.Result) > 0 {
 		members["result"] = r.Result
 	}
+	members = withWords(members, r.Note, "")
 	return bind(jig.Claim{
 		Tenant: tenant, Principal: r.By, Action: ActionReconcile, SessionID: session, Call: r.Call, Digest: digest,
 	}, members)
 }
 
 // ForSubject is what a token must prove for what is done to no call: to pause, resume or revoke. Subject is a grant's id,
-// tool:<name>, session:<id> or tenant. Who does it is left open.
-func ForSubject(tenant, action, subject string) jig.Claim {
-	return jig.Claim{Tenant: tenant, Action: action, Subject: subject}
+// tool:<name>, session:<id> or tenant; the content is that of {"reason"} when there is one. Who does it is left open.
+func ForSubject(tenant, action, subject, reason string) (jig.Claim, error) {
+	return bind(jig.Claim{Tenant: tenant, Action: action, Subject: subject}, withWords(map[string]any{}, "", reason))
+}
+
+// withWords adds what is said beside a decision: the audit, and of a denial the model, is told it.
+func withWords(members map[string]any, note, reason string) map[string]any {
+	if note != "" {
+		members["note"] = note
+	}
+	if reason != "" {
+		members["reason"] = reason
+	}
+	return members
 }
 
 func bind(claim jig.Claim, members map[string]any) (jig.Claim, error) {

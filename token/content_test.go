@@ -76,7 +76,9 @@ func TestForDecision(t *testing.T) {
 		"approve with a null":    {jig.Decision{Answer: jig.AnswerApprove, Input: json.RawMessage("null")}, `{"input":null}`},
 		"approve with a grant":   {jig.Decision{Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 3}}, `{"grant":{"max_uses":3}}`},
 		"approve, empty grant":   {jig.Decision{Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{}}, `{"grant":{}}`},
-		"deny":                   {jig.Decision{Answer: jig.AnswerDeny, Reason: "too much", Note: "n"}, ""},
+		"approve with a note":    {jig.Decision{Answer: jig.AnswerApprove, Note: "é"}, `{"note":"é"}`},
+		"deny":                   {jig.Decision{Answer: jig.AnswerDeny}, ""},
+		"deny with words":        {jig.Decision{Answer: jig.AnswerDeny, Reason: "too much", Note: "n"}, `{"note":"n","reason":"too much"}`},
 		"delegate":               {jig.Decision{Answer: jig.AnswerDelegate, To: "ben"}, `{"to":"ben"}`},
 		"everything comes along": {jig.Decision{Answer: jig.AnswerApprove, To: "b", Input: input, Grant: &jig.GrantRequest{}}, `{"grant":{},"input":{"amount":1},"to":"b"}`},
 	}
@@ -132,7 +134,7 @@ func TestForTheOthers(t *testing.T) {
 	reply, err := token.ForReply("acme", "ses_1", jig.Reply{Call: "3.1", By: "ana", Value: json.RawMessage(`"yes"`), Note: "n"}, "d1")
 	require.NoError(t, err)
 	require.Equal(t, jig.Claim{
-		Tenant: "acme", Principal: "ana", Action: "answer", SessionID: "ses_1", Call: "3.1", Digest: "d1", Content: hash(`{"value":"yes"}`),
+		Tenant: "acme", Principal: "ana", Action: "answer", SessionID: "ses_1", Call: "3.1", Digest: "d1", Content: hash(`{"note":"n","value":"yes"}`),
 	}, reply)
 	null, err := token.ForReply("acme", "ses_1", jig.Reply{Value: json.RawMessage(`null`)}, "d1")
 	require.NoError(t, err)
@@ -151,6 +153,15 @@ func TestForTheOthers(t *testing.T) {
 	other, err := token.ForReconciliation("acme", "ses_1", word, "d1")
 	require.NoError(t, err)
 	require.NotEqual(t, happened.Content, other.Content)
+	word.Note = "seen in their log"
+	noted, err := token.ForReconciliation("acme", "ses_1", word, "d1")
+	require.NoError(t, err)
+	require.Equal(t, hash(`{"note":"seen in their log","outcome":"not_happened","result":{"id":7}}`), noted.Content)
 
-	require.Equal(t, jig.Claim{Tenant: "acme", Action: "pause", Subject: "tool:mail.send"}, token.ForSubject("acme", token.ActionPause, "tool:mail.send"))
+	pause, err := token.ForSubject("acme", token.ActionPause, "tool:mail.send", "")
+	require.NoError(t, err)
+	require.Equal(t, jig.Claim{Tenant: "acme", Action: "pause", Subject: "tool:mail.send"}, pause)
+	pause, err = token.ForSubject("acme", token.ActionPause, "tool:mail.send", "incident 12")
+	require.NoError(t, err)
+	require.Equal(t, hash(`{"reason":"incident 12"}`), pause.Content)
 }

@@ -101,7 +101,7 @@ func check(got payload, key jig.Key, want jig.Claim) error {
 		return refusal("the token is for another digest than that of what waits", "look again and sign again: the call changed since")
 	case claim.Content != want.Content:
 		return refusal("the token is for another content: what the decision brings along is not what was signed",
-			"sign again with the same input, recipient, grant, value or outcome")
+			"sign again with the same input, recipient, grant, value, outcome, result, note and reason as the decision has")
 	}
 	return nil
 }

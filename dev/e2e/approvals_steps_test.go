@@ -108,6 +108,7 @@ func (m *manual) provingSteps() []step {
 		{proving, hello, 0, approved},
 		{proving, hello, 0, denied},
 		{proving, hello, 0, approved},
+		{proving, hello, 0, denied},
 		{proving, nil, 0, func(string) {
 			_, m.operator = m.made()
 			m.kill()

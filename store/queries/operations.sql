@@ -61,6 +61,9 @@ select to_json(t)::text from grants t where t.tenant_id = $1 order by t.created_
 -- name: ExportPauses
 select to_json(t)::text from pauses t where t.tenant_id = $1 order by t.scope, t.target
 
+-- name: ExportUsedTokens
+select to_json(t)::text from used_tokens t where t.tenant_id = $1 order by t.token
+
 -- name: ExportNotices
 select to_json(t)::text from notices t where t.tenant_id = $1 order by t.created_at, t.id
 

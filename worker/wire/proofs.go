@@ -32,8 +32,9 @@ func (proofs) Reconciliation(keys []jig.Key, tenant, session string, r jig.Recon
 }
 
 // Subject checks the token of what concerns no call.
-func (proofs) Subject(keys []jig.Key, text, tenant, action, subject string, now time.Time) (string, jig.Evidence, error) {
-	return verify(text, keys, token.ForSubject(tenant, action, subject), nil, now)
+func (proofs) Subject(keys []jig.Key, text, tenant, action, subject, reason string, now time.Time) (string, jig.Evidence, error) {
+	want, err := token.ForSubject(tenant, action, subject, reason)
+	return verify(text, keys, want, err, now)
 }
 
 func verify(text string, keys []jig.Key, want jig.Claim, err error, now time.Time) (string, jig.Evidence, error) {
