@@ -68,9 +68,9 @@ func (a *app) eventLine(c palette, e jig.Event) string {
 	}
 	columns := []string{c.dim(e.At.Local().Format(time.TimeOnly)), fmt.Sprintf("%-8s", passWord(e.Pass)), mark(c, e.Type)}
 	if e.Tool != "" || e.CallID != "" {
-		columns = append(columns, c.bold(strings.TrimSpace(e.CallID+" "+e.Tool)))
+		columns = append(columns, c.bold(oneLine(e.CallID+" "+e.Tool, 160)))
 	}
-	columns = append(columns, eventWord(e.Type))
+	columns = append(columns, oneLine(eventWord(e.Type), 0))
 	if text := oneLine(d.words(e), 160); text != "" {
 		columns = append(columns, "· "+text)
 	}

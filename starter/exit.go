@@ -96,14 +96,14 @@ func (a *app) complain(err error) {
 		return
 	}
 	e := reported(err)
-	a.say("%s %s", a.err.red("error:"), e.Message)
+	a.say("%s %s", a.err.red("error:"), safeText(e.Message))
 	if len(e.Violations) > 1 {
 		for _, v := range e.Violations {
-			a.say("  %s: %s", v.Pointer, v.Message)
+			a.say("  %s: %s", oneLine(v.Pointer, 0), safeText(v.Message))
 		}
 	}
 	if e.Hint != "" {
-		a.say("%s %s", a.err.dim("hint:"), e.Hint)
+		a.say("%s %s", a.err.dim("hint:"), safeText(e.Hint))
 	}
 }
 

@@ -295,7 +295,7 @@ func (a *app) printExplained(all []explained, format string) error {
 	if format == formatText {
 		texts := make([]string, 0, len(all))
 		for _, x := range all {
-			texts = append(texts, strings.TrimRight(x.Text, "\n"))
+			texts = append(texts, strings.TrimRight(safeText(x.Text), "\n"))
 		}
 		return a.print("%s", strings.Join(texts, "\n\n"))
 	}
@@ -305,7 +305,7 @@ func (a *app) printExplained(all []explained, format string) error {
 			a.say("%s: the %s %s has no diagram", x.Document, x.Kind, x.Name)
 			continue
 		}
-		drawn = append(drawn, "%% "+oneLine(x.Document, 0)+"\n"+strings.TrimRight(x.Mermaid, "\n"))
+		drawn = append(drawn, "%% "+oneLine(x.Document, 0)+"\n"+strings.TrimRight(safeText(x.Mermaid), "\n"))
 	}
 	switch len(drawn) {
 	case 0:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"charm.land/lipgloss/v2"
 	"golang.org/x/term"
@@ -79,15 +80,19 @@ func oneLine(s string, limit int) string {
 	return s
 }
 
-// printable replaces control characters by spaces.
+// printable replaces control characters by spaces. Those that turn the direction of writing become a sign that shows that there is
+// one: a text is to be read in the order in which it runs.
 func printable(r rune) rune {
-	if r < ' ' || r >= 0x7f && r < 0xa0 {
+	switch {
+	case r < ' ' || r >= 0x7f && r < 0xa0:
 		return ' '
+	case unicode.Is(unicode.Bidi_Control, r):
+		return unicode.ReplacementChar
 	}
 	return r
 }
 
-// safeText keeps line breaks and tabs, and no other control characters.
+// safeText keeps line breaks and tabs, and no other control characters; see printable.
 func safeText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {

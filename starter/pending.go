@@ -143,7 +143,7 @@ func shellLine(words ...string) string {
 // ruledLine says what became of a decision.
 func (a *app) ruledLine(c palette, r jig.Ruled, answer jig.Answer, tool string, unasked bool) string {
 	if r.Outcome != jig.DecisionAccepted {
-		return fmt.Sprintf("%s %s: %s", c.yellow(r.Call), "the decision was refused", firstOf(r.Reason, "no reason was given"))
+		return fmt.Sprintf("%s %s: %s", c.yellow(oneLine(r.Call, 0)), "the decision was refused", oneLine(firstOf(r.Reason, "no reason was given"), 0))
 	}
 	word := c.green("approved")
 	switch answer {

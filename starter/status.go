@@ -81,7 +81,7 @@ func (a *app) printStatus(view jig.SessionView) error {
 				text = string(call.Error.Code) + ": " + call.Error.Message
 			}
 			took := shortDuration(time.Duration(call.DurationMS) * time.Millisecond)
-			calls = append(calls, []string{call.Call, call.Tool, a.statusWord(a.out, string(call.Status)), took, oneLine(text, 100)})
+			calls = append(calls, []string{oneLine(call.Call, 0), oneLine(call.Tool, 80), a.statusWord(a.out, string(call.Status)), took, oneLine(text, 100)})
 		}
 		if err := table(a.stdout, calls); err != nil {
 			return err

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// hostile moves the cursor, clears the screen, and turns the direction of writing.
+const hostile = "a\x1b[2J\u009b1A\u202egnp.\u2066b"
+
+// What a model, a tool or a person wrote neither moves the cursor nor turns what is read, wherever it is shown.
+func TestNothingThatIsShownCommandsTheTerminal(t *testing.T) {
+	t.Parallel()
+	broke := &jig.Error{
+		Code: jig.CodeInvalidInput, Message: hostile, Hint: hostile,
+		Violations: []jig.Violation{{Pointer: hostile, Message: hostile}, {Pointer: "/b", Message: hostile}},
+	}
+	data, err := json.Marshal(map[string]any{"summary": hostile})
+	require.NoError(t, err)
+	input, err := json.Marshal(map[string]string{"path": hostile, hostile: "x"})
+	require.NoError(t, err)
+	view := doneView()
+	view.Status, view.Answer = jig.StatusInputRequired, hostile
+	view.Calls = append(view.Calls, jig.CallView{Call: "1.2", Tool: hostile, Status: jig.CallFailed, Error: broke})
+	view.Pending = []jig.Pending{{
+		Kind: jig.PendingApproval, Call: "3.1", Tool: "file.write", Input: input, Summary: hostile, Reasons: []string{hostile}, RequestedBy: hostile,
+	}}
+	for name, row := range map[string]struct {
+		engine *fake
+		args   []string
+	}{
+		"error":   {&fake{err: broke}, []string{"approvals"}},
+		"failure": {&fake{trigger: client.CallResult{Call: "1.1", Status: jig.CallFailed, Result: &jig.ToolResult{Error: broke}}}, []string{"trigger", "file.read"}},
+		"status":  {&fake{view: view}, []string{"status", "ses_1"}},
+		"refused": {&fake{ruled: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionRefused, Reason: hostile}}}, []string{"approve", "ses_1", "3.1"}},
+		"events": {
+			&fake{events: []jig.Event{{Type: jig.EventToolFailed, CallID: "1.1", Tool: hostile, Data: data}, {Type: jig.EventCustom + hostile}}},
+			[]string{"events", "ses_1"},
+		},
+	} {
+		got := jigCLI(t, row.engine, nil, row.args...)
+		shown := got.stdout + got.stderr
+		require.Contains(t, shown, "gnp.", name)
+		for _, r := range shown {
+			require.False(t, unicode.Is(unicode.Bidi_Control, r) || unicode.IsControl(r) && r != '\n', "%s shows %U in %q", name, r, shown)
+		}
+	}
+}
