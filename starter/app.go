@@ -28,7 +28,9 @@ type app struct {
 	// interactive says that a person sits at a terminal and can be asked.
 	interactive bool
 
-	flags    globalFlags
+	flags globalFlags
+	// named says that the user said who acts; otherwise it is who the operating system says is at work.
+	named    bool
 	settings client.Settings
 	out      palette
 	err      palette
@@ -165,7 +167,8 @@ func (a *app) begin() error {
 		return usagef("--output is %q; it can be text or json", a.flags.output)
 	}
 	a.flags.tenant = firstOf(a.flags.tenant, a.env["JIG_TENANT"], jig.DefaultTenant)
-	a.flags.as = firstOf(a.flags.as, a.env["JIG_PRINCIPAL"], a.env["USER"], a.env["LOGNAME"], a.env["USERNAME"], "cli")
+	as := firstOf(a.flags.as, a.env["JIG_PRINCIPAL"])
+	a.flags.as, a.named = firstOf(as, a.systemUser()), as != ""
 	if err := jig.CheckTenant(a.flags.tenant); err != nil {
 		return usage(err)
 	}

@@ -78,7 +78,7 @@ cursor that was given. For programs: {"approvals": […], "next"?}.`,
 				return err
 			}
 			if mine {
-				if filter.For, err = a.decider(); err != nil {
+				if filter.For, err = a.actor(); err != nil {
 					return err
 				}
 			}

@@ -37,16 +37,13 @@ For programs: {"calls", "refused", "unknown", "recorded", "now", "new", "moves":
 			if err != nil {
 				return err
 			}
-			if _, _, err := a.readPolicy(args[0]); err != nil {
-				return err
-			}
-			body, err := a.readFile(args[0])
+			doc, _, err := a.readPolicy(args[0])
 			if err != nil {
-				return usage(err)
+				return err
 			}
 			return a.with(cmd.Context(), func(e engine) error {
 				report := newBacktestReport(from)
-				err := e.Backtest(cmd.Context(), a.flags.tenant, body, from, all, func(page client.BacktestPage) error {
+				err := e.Backtest(cmd.Context(), a.flags.tenant, doc.Body, from, all, func(page client.BacktestPage) error {
 					report.take(page, all)
 					return nil
 				})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,6 +105,14 @@ func TestPolicyBacktestOfNothing(t *testing.T) {
 	require.Equal(t, exitDone, got.code, got.stderr)
 	require.Contains(t, got.stdout, "0 calls")
 	require.Contains(t, got.stdout, "the document changes nothing")
+}
+
+func TestPolicyBacktestOfStandardInput(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	got := jigCLI(t, f, func(a *app) { a.stdin = strings.NewReader(shopPolicy) }, "policy", "backtest", "-")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Equal(t, shopPolicy, f.document, "it can be read once alone")
 }
 
 func TestPolicyBacktestMistakes(t *testing.T) {

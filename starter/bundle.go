@@ -52,21 +52,12 @@ runs, so it waits for approval like any call that writes; sessions that run keep
 			if err != nil {
 				return err
 			}
-			call := client.CallInput{Tenant: a.flags.tenant, Tool: bundleInstallTool, Principal: a.principal(), Input: input}
-			return a.with(cmd.Context(), func(e engine) error { return a.trigger(cmd.Context(), e, call, f) })
+			return a.trigger(cmd.Context(), client.CallInput{Tool: bundleInstallTool, Input: input}, f)
 		},
 	}
 	cmd.Flags().BoolVar(&replace, "replace", false, "also replace documents that were changed since, and go back to a lower version")
-	f.addAnswers(cmd, "approve the call that installs")
+	f.add(cmd, "approve the call that installs")
 	return cmd
-}
-
-// addAnswers adds the flags of a call that waits for approval.
-func (f *triggerFlags) addAnswers(cmd *cobra.Command, yes string) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.id, "id", "", "session id of the call; one that is taken gives the call that is there")
-	flags.BoolVar(&f.yes, "yes", false, yes)
-	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the call waits for a person")
 }
 
 // bundleIn reads a bundle's folder as the input of the tool that installs it. What is wrong with it is printed as `validate` does.
@@ -118,11 +109,10 @@ installed again. Documents that the tenant has changed itself stay. Removing nev
 			if err != nil {
 				return err
 			}
-			call := client.CallInput{Tenant: a.flags.tenant, Tool: bundleRemoveTool, Principal: a.principal(), Input: input}
-			return a.with(cmd.Context(), func(e engine) error { return a.trigger(cmd.Context(), e, call, f) })
+			return a.trigger(cmd.Context(), client.CallInput{Tool: bundleRemoveTool, Input: input}, f)
 		},
 	}
-	f.addAnswers(cmd, "approve the call that removes")
+	f.add(cmd, "approve the call that removes")
 	return cmd
 }
 

@@ -76,14 +76,10 @@ changes what runs, so it waits for approval like any call that writes; sessions 
 			if err != nil {
 				return err
 			}
-			call := client.CallInput{Tenant: a.flags.tenant, Tool: catalogTool, Principal: a.principal(), Input: input}
-			return a.with(cmd.Context(), func(e engine) error { return a.trigger(cmd.Context(), e, call, f) })
+			return a.trigger(cmd.Context(), client.CallInput{Tool: catalogTool, Input: input}, f)
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.id, "id", "", "session id of the call; one that is taken gives the call that is there")
-	flags.BoolVar(&f.yes, "yes", false, "approve the call that registers")
-	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the call waits for a person")
+	f.add(cmd, "approve the call that registers")
 	return cmd
 }
 

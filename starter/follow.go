@@ -139,7 +139,7 @@ func (f *follower) deal(ctx context.Context, p jig.Pending) (answered bool, err 
 		f.note(p, false)
 		return false, nil
 	}
-	by, err := f.decider()
+	by, err := f.actor()
 	if err != nil {
 		return false, err
 	}

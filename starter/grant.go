@@ -104,17 +104,14 @@ standing approval, and is the one whose word it counts as. What is left out: all
 			if err != nil {
 				return err
 			}
-			call := client.CallInput{Tenant: a.flags.tenant, Tool: grantTool, Principal: a.principal(), Input: input}
-			return a.with(cmd.Context(), func(e engine) error { return a.trigger(cmd.Context(), e, call, f) })
+			return a.trigger(cmd.Context(), client.CallInput{Tool: grantTool, Input: input}, f)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&tool, "tool", "", "tool whose calls it approves")
 	g.add(cmd)
 	flags.StringVar(&note, "note", "", "why, for the audit")
-	flags.StringVar(&f.id, "id", "", "session id of the call; one that is taken gives the call that is there")
-	flags.BoolVar(&f.yes, "yes", false, "approve the call that gives it")
-	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the call waits for a person")
+	f.add(cmd, "approve the call that gives it")
 	a.addKeyFlag(cmd)
 	return cmd
 }
@@ -202,7 +199,7 @@ ended, also when somebody had ended it before; for programs as "grant list" does
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := a.actor(cmd)
+			by, err := a.actor()
 			if err != nil {
 				return err
 			}

@@ -171,12 +171,12 @@ func (a *app) signer() (token.Signer, bool, error) {
 
 // actor is who decides: the principal of the key that signs, else the one of --as. One that was named and is not the key's
 // is refused; a name that the operating system gives does not count.
-func (a *app) actor(cmd *cobra.Command) (string, error) {
+func (a *app) actor() (string, error) {
 	s, signs, err := a.signer()
 	if err != nil || !signs {
 		return a.flags.as, err
 	}
-	if named := cmd.Flags().Changed("as") || a.env["JIG_PRINCIPAL"] != ""; named && a.flags.as != s.Principal() {
+	if a.named && a.flags.as != s.Principal() {
 		return "", usage(jig.Errorf(jig.CodeNotPermitted, "the key %s is %s's, and you act as %s", s.ID(), s.Principal(), a.flags.as).
 			WithField("as").WithHint("leave out --as and JIG_PRINCIPAL, or sign with a key of " + a.flags.as))
 	}

@@ -119,7 +119,7 @@ func TestSignWithoutAKey(t *testing.T) {
 	text, err := a.sign(jig.Claim{Tenant: "default", Action: token.ActionPause, Subject: "tenant"})
 	require.NoError(t, err)
 	require.Empty(t, text)
-	who, err := a.actor(a.tokenCommand())
+	who, err := a.actor()
 	require.NoError(t, err)
 	require.Equal(t, "ana", who)
 }

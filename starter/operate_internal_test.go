@@ -29,6 +29,23 @@ func TestGrantCreateIsACall(t *testing.T) {
 	e = &fake{trigger: done}
 	require.Equal(t, 0, jigCLI(t, e, nil, "grant", "create", "--tool", "file.write").code)
 	require.JSONEq(t, `{"tool":"file.write"}`, string(e.input.Input), "defaults are the worker's")
+
+	e = &fake{trigger: done}
+	require.Equal(t, exitUsage, jigCLI(t, e, nil, "grant", "create", "--tool", "file.write", "--id", "a b").code)
+	require.Empty(t, e.input.Tool, "nothing is called")
+}
+
+// Who is named and is not the key's is refused, also under the name that the operating system gives.
+func TestWhoIsNamedIsTheKeys(t *testing.T) {
+	t.Parallel()
+	file, _ := newKey(t, "dora")
+	for _, args := range [][]string{{"approvals", "--mine"}, {"pause", "--tenant-wide"}, {"grant", "revoke", "grt_1"}} {
+		got := jigCLI(t, &fake{grants: grantsOf(time.Now())}, func(a *app) { a.env[signingKeySetting] = file }, append(args, "--as", "ana")...)
+		require.Equal(t, exitUsage, got.code, args[0])
+		require.Contains(t, got.stderr, "is dora's, and you act as ana", args[0])
+		got = jigCLI(t, &fake{grants: grantsOf(time.Now())}, func(a *app) { a.env[signingKeySetting] = file }, args...)
+		require.Equal(t, exitDone, got.code, "%s: %s", args[0], got.stderr)
+	}
 }
 
 func TestGrantCreateWaitsForApproval(t *testing.T) {

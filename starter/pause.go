@@ -108,7 +108,7 @@ func (a *app) pausing(cmd *cobra.Command, f *pauseFlags, action string) error {
 	if err != nil {
 		return err
 	}
-	if request.By, err = a.actor(cmd); err != nil {
+	if request.By, err = a.actor(); err != nil {
 		return err
 	}
 	if request.Token, err = a.signSubject(request.By, action, request.Subject(), request.Reason); err != nil {

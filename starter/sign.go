@@ -35,7 +35,7 @@ func (f *bulkFlags) count(args []string) int {
 // settle finds out who decides so many calls. A token speaks for itself: beside it, only a --as that was given counts.
 func (p *proof) settle(a *app, cmd *cobra.Command, calls int) (err error) {
 	if !cmd.Flags().Changed("token") {
-		p.by, err = a.actor(cmd)
+		p.by, err = a.actor()
 		return err
 	}
 	p.token = strings.TrimSpace(p.token)
@@ -55,20 +55,6 @@ func (p *proof) settle(a *app, cmd *cobra.Command, calls int) (err error) {
 
 // signs reports whether there is a key to sign with, readable or not.
 func (a *app) signs() bool { return a.flags.key != "" || a.env[signingKeySetting] != "" }
-
-// decider is who answers a prompt, or --yes: the principal of the key that signs, else the one of --as. One that was named and
-// is not the key's is refused; the name that the operating system gives does not count.
-func (a *app) decider() (string, error) {
-	s, signs, err := a.signer()
-	if err != nil || !signs {
-		return a.flags.as, err
-	}
-	if named := a.flags.as != a.systemUser(); named && a.flags.as != s.Principal() {
-		return "", usage(jig.Errorf(jig.CodeNotPermitted, "the key %s is %s's, and you act as %s", s.ID(), s.Principal(), a.flags.as).
-			WithField("as").WithHint("leave out --as and JIG_PRINCIPAL, or sign with a key of " + a.flags.as))
-	}
-	return s.Principal(), nil
-}
 
 // signDecisions puts a token into each decision of a session, when there is a key. A decision without a digest is signed for
 // what waits now: it is looked up.
@@ -153,7 +139,7 @@ func findWaiting(waiting []jig.Pending, session, call string) (jig.Pending, bool
 	return waiting[at], true
 }
 
-// systemUser is who the operating system says is at work: nobody has named that principal.
+// systemUser is who the operating system says is at work.
 func (a *app) systemUser() string {
 	return firstOf(a.env["USER"], a.env["LOGNAME"], a.env["USERNAME"], "cli")
 }

@@ -117,7 +117,7 @@ func (a *app) printToken(cmd *cobra.Command, session, call string, f tokenFlags)
 		return usage(jig.Errorf(jig.CodeInvalidInput, "there is no key to sign with").WithField("key").
 			WithHint("give --key or set " + signingKeySetting + "; `" + a.program + " key new` makes a key"))
 	}
-	principal, err := a.actor(cmd)
+	principal, err := a.actor()
 	if err != nil {
 		return err
 	}

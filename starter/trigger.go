@@ -10,15 +10,24 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
+// triggerFlags say under what id a call runs, and what becomes of it when it waits for a person.
 type triggerFlags struct {
-	inputs []string
 	id     string
 	yes    bool
 	noWait bool
 }
 
+// add adds the flags; yes is what --yes does.
+func (f *triggerFlags) add(cmd *cobra.Command, yes string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.id, "id", "", "session id of the call; one that is taken gives the call that is there")
+	flags.BoolVar(&f.yes, "yes", false, yes)
+	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the call waits for a person")
+}
+
 func (a *app) triggerCommand() *cobra.Command {
 	var f triggerFlags
+	var inputs []string
 	cmd := &cobra.Command{
 		Use:   "trigger TOOL",
 		Short: "Run one tool call, without a model",
@@ -36,28 +45,32 @@ answer at once. An --id that is taken gives the call that is there.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.id != "" {
-				if err := jig.CheckSessionID(f.id); err != nil {
-					return usage(err)
-				}
-			}
-			input := client.CallInput{Tenant: a.flags.tenant, Tool: args[0], Principal: a.principal()}
+			call := client.CallInput{Tool: args[0]}
 			var err error
-			if input.Input, input.Pairs, err = a.parseInputs(f.inputs); err != nil {
+			if call.Input, call.Pairs, err = a.parseInputs(inputs); err != nil {
 				return err
 			}
-			return a.with(cmd.Context(), func(e engine) error { return a.trigger(cmd.Context(), e, input, f) })
+			return a.trigger(cmd.Context(), call, f)
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringArrayVar(&f.inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
-	flags.StringVar(&f.id, "id", "", "session id of the call; one that is taken gives the call that is there")
-	flags.BoolVar(&f.yes, "yes", false, "approve the call when it asks")
-	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the call waits for a person")
+	cmd.Flags().StringArrayVar(&inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
+	f.add(cmd, "approve the call when it asks")
 	return cmd
 }
 
-func (a *app) trigger(ctx context.Context, e engine, input client.CallInput, f triggerFlags) error {
+// trigger makes one call, of the user's tenant and on the user's behalf, and prints what comes of it.
+func (a *app) trigger(ctx context.Context, call client.CallInput, f triggerFlags) error {
+	if f.id != "" {
+		if err := jig.CheckSessionID(f.id); err != nil {
+			return usage(err)
+		}
+	}
+	call.Tenant, call.Principal = a.flags.tenant, a.principal()
+	return a.with(ctx, func(e engine) error { return a.attendCall(ctx, e, call, f) })
+}
+
+// attendCall makes a call and attends to it until it has its result.
+func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, f triggerFlags) error {
 	result, err := e.Trigger(ctx, input, f.id)
 	if err != nil {
 		if jig.AsError(err).Reason == client.ReasonNoWorker {
