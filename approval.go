@@ -63,7 +63,7 @@ type Pending struct {
 	Kind      PendingKind `json:"kind"`
 	Call      string      `json:"call"`
 	Tool      string      `json:"tool"`
-	// Input is a preview of at most PreviewBytes; Truncated says that there is more.
+	// Input is a Preview of at most PreviewBytes; Truncated says that there is more.
 	Input     json.RawMessage `json:"input"`
 	Truncated bool            `json:"truncated,omitempty"`
 	Summary   string          `json:"summary"`

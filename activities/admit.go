@@ -154,27 +154,13 @@ func title(input []byte) string {
 // shorten cuts what is shown of an approval, or of a question, down to what fits a workflow's history; the whole is in the store.
 func shorten(p jig.Pending, room int) *jig.Pending {
 	p.Tenant, p.SessionID = "", ""
-	shown := string(p.Input)
-	if p.Truncated { // it is a preview: of that less is left, and not one of its quoted form
-		_ = json.Unmarshal(p.Input, &shown) //nolint:errcheck // what is no text was not cut
-	}
-	if len(shown) > room {
-		p.Input, p.Truncated = jsonPreview(shown, room), true
-	}
+	input, truncated := jig.Preview(p.Input, room)
+	p.Input, p.Truncated = input, p.Truncated || truncated
 	if p.Question != nil && sizeOf(p.Question) > room {
 		p.Question, p.Truncated = &jig.Question{Text: cut(p.Question.Text, room)}, true
 	}
 	p.Summary = cut(p.Summary, 200)
 	return &p
-}
-
-// jsonPreview is the first n bytes of a document, as a JSON string.
-func jsonPreview(doc string, n int) json.RawMessage {
-	b, err := json.Marshal(cut(doc, n))
-	if err != nil {
-		return json.RawMessage(`""`)
-	}
-	return b
 }
 
 func (a *Activities) admission(ctx context.Context, session jig.Session, pass int, asked []jig.ToolCall) (jig.Admission, error) {
@@ -361,9 +347,7 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 	if tool.Implementation == jig.ImplementationPerson {
 		asQuestion(&p, call.Input)
 	}
-	if len(p.Input) > jig.PreviewBytes {
-		p.Input, p.Truncated = jsonPreview(string(p.Input), jig.PreviewBytes), true
-	}
+	p.Input, p.Truncated = jig.Preview(p.Input, jig.PreviewBytes)
 	return p
 }
 

@@ -60,10 +60,11 @@ func TestAPreviewIsShortenedOnce(t *testing.T) {
 	again := activities.Shorten(*p, jig.PreviewBytes)
 	require.Equal(t, p, again)
 	less := activities.Shorten(*again, 100)
-	var text string
-	require.NoError(t, json.Unmarshal(less.Input, &text))
-	require.True(t, strings.HasPrefix(input, strings.TrimSuffix(text, "…")), text)
-	require.Greater(t, len(text), 90)
+	var whole, shown struct{ Text string }
+	require.NoError(t, json.Unmarshal([]byte(input), &whole))
+	require.NoError(t, json.Unmarshal(less.Input, &shown))
+	require.True(t, strings.HasPrefix(whole.Text, strings.TrimSuffix(shown.Text, "…")), shown.Text)
+	require.Greater(t, len(less.Input), 90)
 	require.True(t, less.Truncated)
 }
 

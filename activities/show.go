@@ -24,7 +24,7 @@ type ShowPage struct {
 	Size int `json:"size"`
 }
 
-// Show returns what waits under a call with all of its arguments: an approval itself shows the first 2 KiB. NOT_FOUND when
+// Show returns what waits under a call with all of its arguments: an approval itself cuts them down to 2 KiB. NOT_FOUND when
 // nothing waits there.
 func (a *Activities) Show(ctx context.Context, in ShowRequest) (ShowPage, error) {
 	pending, err := a.store.Pending(ctx, in.Tenant, in.SessionID, in.Call)

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Show returns what waits under a call with all of its arguments: in a list, an approval shows the first 2 KiB. NOT_FOUND when
+// Show returns what waits under a call with all of its arguments: a list cuts them down to 2 KiB. NOT_FOUND when
 // nothing waits there, CONFLICT when it changes while it is read.
 func (c *Client) Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error) {
 	var input []byte

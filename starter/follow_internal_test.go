@@ -152,7 +152,9 @@ func TestInputsAreShownToPeople(t *testing.T) {
 	shown := inputText(jig.Pending{Input: json.RawMessage(`{"path":"a.md","content":"one\ntwo \u001b[31m","n":[1]}`)})
 	require.Equal(t, "content:\n  one\n  two  [31m\nn: [\n  1\n]\npath: a.md", shown)
 	shown = inputText(jig.Pending{Input: json.RawMessage(`"{\"content\":\"one\\ntw"`), Truncated: true})
-	require.Contains(t, shown, "one\ntw… (cut here; `jig approvals show` has the whole, and the digest covers it)")
+	require.Contains(t, shown, "one\ntw")
+	shown = inputText(jig.Pending{Input: json.RawMessage(`{"content":"one\ntw…","path":"a.md"}`), Truncated: true})
+	require.Equal(t, "content:\n  one\n  tw…\npath: a.md\n(cut down at …; the digest covers the whole, and `approvals show` has it)", shown)
 }
 
 func TestQuoting(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 // inputText shows the arguments of a call to a person: one field a line, texts of several lines as they are.
 func inputText(p jig.Pending) string {
 	var text string
-	if json.Unmarshal(p.Input, &text) == nil { // a preview: the beginning of what is larger
+	if json.Unmarshal(p.Input, &text) == nil { // the beginning of what is no object, or has very many fields
 		text = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`).Replace(text)
 	} else {
 		text = fieldsText(p.Input)
 	}
 	if p.Truncated {
-		text = strings.TrimSuffix(text, "…") + "… (cut here; `jig approvals show` has the whole, and the digest covers it)"
+		text += "\n(cut down at …; the digest covers the whole, and `approvals show` has it)"
 	}
 	return safeText(text)
 }

@@ -11,7 +11,7 @@ import (
 // shownCall is what `approvals show` prints for programs.
 type shownCall struct {
 	Pending jig.Pending `json:"pending"`
-	// Input is all of the call's arguments; Pending has the first 2 KiB.
+	// Input is all of the call's arguments; Pending has them in at most 2 KiB.
 	Input json.RawMessage `json:"input"`
 }
 
@@ -19,8 +19,8 @@ func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show SESSION CALL",
 		Short: "Show one call that waits, with all of its arguments",
-		Long: `Show one call that waits, with all of its arguments: lists and events show the first 2 KiB. The digest is that of exactly these
-arguments; an approval with --digest is refused when anything has changed since.
+		Long: `Show one call that waits, with all of its arguments: lists and events show long ones cut down to 2 KiB. The digest is that of
+exactly these arguments; an approval with --digest is refused when anything has changed since.
 For programs: {"pending": …, "input": …}.`,
 		Example: `  jig approvals show ses_… 3.1
   jig approvals show ses_… 1.1 --output json | jq -r '.input.documents[].body'`,

@@ -22,7 +22,7 @@ func TestShowGivesAllArguments(t *testing.T) {
 	require.Equal(t, exitDone, got.code, got.stderr)
 	require.Contains(t, got.stdout, long)
 	require.Contains(t, got.stdout, "digest d1")
-	require.NotContains(t, got.stdout, "cut here")
+	require.NotContains(t, got.stdout, "cut down")
 
 	got = jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--output", "json")
 	require.Equal(t, exitDone, got.code, got.stderr)

@@ -86,7 +86,7 @@ func shortenAudit(e *jig.AuditEntry, room int) {
 		shown.Reasons = append(shown.Reasons, cut(reason, room))
 	}
 	if len(shown.Input) > jig.PreviewBytes {
-		shown.Input, shown.Truncated = preview(shown.Input)
+		shown.Input, shown.Truncated = previewInput(shown.Input)
 	}
 	e.Shown = shown
 }

@@ -34,8 +34,8 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 		return jig.Ruled{}, err
 	}
 	before, after := nonNil(s.call.Input), nonNil(e.Input)
-	shownBefore, _ := preview(before)
-	shownAfter, _ := preview(after)
+	shownBefore, _ := previewInput(before)
+	shownAfter, _ := previewInput(after)
 	what := d.details()
 	what["digest"] = s.call.Digest
 	what["edited"] = details{"before": shownBefore, "after": shownAfter, "digest": e.Digest, "patch": d.Patch}

@@ -104,6 +104,14 @@ func preview(raw []byte) (shown json.RawMessage, truncated bool) {
 	}
 }
 
+// previewInput is a call's input as people are shown it.
+func previewInput(raw []byte) (shown json.RawMessage, truncated bool) {
+	if !json.Valid(raw) {
+		return preview(raw)
+	}
+	return jig.Preview(validUTF8(raw), jig.PreviewBytes)
+}
+
 // log is a list of events on their way to the store, as columns.
 type log struct {
 	types  []string

@@ -338,7 +338,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 // pendingData is what an event shows of what waits: all of it.
 func pendingData(p jig.Pending) []byte {
 	if !json.Valid(p.Input) {
-		p.Input, p.Truncated = preview(p.Input)
+		p.Input, p.Truncated = previewInput(p.Input)
 	}
 	b, err := encode(p)
 	if err != nil {

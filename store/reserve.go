@@ -172,7 +172,7 @@ func (t *tx) reserveUnknown(ctx context.Context, row *callRow) (jig.Reservation,
 // unknown queues what makes a call's outcome unknown: its state, the question to a person, the event. The returned row is
 // there after the flush.
 func (t *tx) unknown(row *callRow, l *log, why string, failure *jig.Error) (**callRow, error) {
-	input, truncated := preview(row.Input)
+	input, truncated := previewInput(row.Input)
 	p := jig.Pending{
 		Tenant: t.tenant, SessionID: row.SessionID, Kind: jig.PendingReconcile, Call: row.CallID, Tool: row.Tool, Input: input,
 		Truncated: truncated, Digest: row.Digest, RequestedAt: time.Now().UTC(),

@@ -176,8 +176,9 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\n%s\n\n", ref.ID, ref.Tool, awaited(ask.Kind), oneLine(ask.Summary))
 	fmt.Fprintf(b, "```json\n%s\n```\n", pretty(ask.Input))
 	if ask.Truncated {
-		b.WriteString("(cut down; the whole input is shown by `jig approvals show`)\n")
+		fmt.Fprintf(b, "(cut down at …; the whole: `jig approvals show %s %s`)\n", sessionID, ref.ID)
 	}
+	b.WriteString("\n")
 	for _, reason := range ask.Reasons {
 		fmt.Fprintf(b, "- %s\n", oneLine(reason))
 	}
@@ -247,10 +248,10 @@ func pretty(input json.RawMessage) string {
 }
 
 // answerCommands are the commands of the stock Temporal CLI that answer what waits, to be pasted into a shell. What a model wrote is
-// among their words: an apostrophe, which would end the quotation, is written as the escape that JSON has for it.
+// among their words: an apostrophe, which would end the quotation, is written as the escape that JSON has for it. Each has lines that the Web UI's pane has room for.
 func answerCommands(sessionID string, p jig.Pending) []string {
 	signal := func(name, input string) string {
-		return fmt.Sprintf("temporal workflow signal --workflow-id %s --name %s --input '%s'", sessionID, name, strings.ReplaceAll(input, "'", `\u0027`))
+		return fmt.Sprintf("temporal workflow signal \\\n  --workflow-id %s --name %s \\\n  --input '%s'", sessionID, name, strings.ReplaceAll(input, "'", `\u0027`))
 	}
 	if p.Kind == jig.PendingQuestion {
 		value := `"…"`

@@ -19,7 +19,7 @@ func TestCommandsAreQuotedWhateverAModelOffers(t *testing.T) {
 			Kind: jig.PendingQuestion, Call: "3.2", Question: &jig.Question{Options: []json.RawMessage{json.RawMessage(option)}},
 		})
 		require.Len(t, commands, 1)
-		input, found := strings.CutPrefix(commands[0], "temporal workflow signal --workflow-id ses_1 --name answer --input '")
+		input, found := strings.CutPrefix(commands[0], "temporal workflow signal \\\n  --workflow-id ses_1 --name answer \\\n  --input '")
 		require.True(t, found, commands[0])
 		input, found = strings.CutSuffix(input, "'")
 		require.True(t, found, commands[0])

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"github.com/jig-run/jig"
 )
@@ -117,6 +118,14 @@ func TestLargeArgumentsStayOutOfTheHistory(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, len(b), 128<<10)
 	require.True(t, view.Pending[0].Truncated)
+	require.Contains(t, string(view.Pending[0].Input), `"url":"http://127.0.0.1:1/0"`, "a long argument hides no other one")
+	value, err := shared.temporal.QueryWorkflow(t.Context(), id, "", "__temporal_workflow_metadata")
+	require.NoError(t, err)
+	var page sdkpb.WorkflowMetadata
+	require.NoError(t, value.Get(&page))
+	require.Contains(t, page.GetCurrentDetails(), `"url": "http://127.0.0.1:1/0"`)
+	require.Contains(t, page.GetCurrentDetails(), "(cut down at …; the whole: `jig approvals show "+id+" 1.1`)\n\n- test.write changes data")
+	require.Contains(t, page.GetCurrentDetails(), "  --workflow-id "+id+" --name approve \\\n  --input '{\"call\":\"1.1\",\"by\":\"YOU\"}'")
 	var denials []jig.Decision
 	for _, p := range view.Pending {
 		denials = append(denials, jig.Decision{Call: p.Call, By: "ana", Answer: jig.AnswerDeny})

@@ -1,0 +1,110 @@
+package jig
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of Preview: the least room that a member of an object is shown in, and how many objects within each other keep their form.
+const (
+	previewMember = 16
+	previewDepth  = 4
+)
+
+// Preview is an input (JSON) as it is shown to people, in at most n bytes but never less than an empty text takes: itself when it
+// fits, else with its longest values cut, so that every argument is seen. Texts are cut at their ends; so are other values, which
+// become texts. What was cut ends in "…", and cut says that something was.
+func Preview(input json.RawMessage, n int) (shown json.RawMessage, cut bool) {
+	if len(input) <= n {
+		return input, false
+	}
+	return previewOf(input, n, previewDepth), true
+}
+
+func previewOf(value json.RawMessage, n, depth int) json.RawMessage {
+	if len(value) <= n {
+		return value
+	}
+	if depth > 0 {
+		if shown := previewObject(value, n, depth); shown != nil {
+			return shown
+		}
+	}
+	var s string
+	if json.Unmarshal(value, &s) != nil {
+		s = string(value)
+	}
+	return previewText(s, n)
+}
+
+// previewObject gives each member of an object its share of n bytes; nil for what is none, and for one with too many members.
+func previewObject(value json.RawMessage, n, depth int) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(value, &members) != nil || len(members) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(members))
+	room := n - len("{}")
+	keys := make([][]byte, len(names))
+	sizes := make([]int, len(names))
+	for i, name := range names {
+		keys[i], sizes[i] = quote(name), len(members[name])
+		room -= len(keys[i]) + len(":,")
+	}
+	if room < previewMember*len(names) {
+		return nil
+	}
+	share := fairShare(sizes, room)
+	var b bytes.Buffer
+	for i, name := range names {
+		b.WriteByte("{,"[min(i, 1)])
+		b.Write(keys[i])
+		b.WriteByte(':')
+		b.Write(previewOf(members[name], share, depth-1))
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// fairShare is the size above which values are cut so that all of them fit into room: what small ones leave is for large ones.
+func fairShare(sizes []int, room int) int {
+	sorted := slices.Sorted(slices.Values(sizes))
+	for i, size := range sorted {
+		if share := room / (len(sorted) - i); size > share {
+			return share
+		}
+		room -= size
+	}
+	return room
+}
+
+// previewText is the beginning of a text as JSON, in at most n bytes.
+func previewText(s string, n int) json.RawMessage {
+	begin := s
+	for {
+		shown := quote(begin + "…")
+		if len(shown) <= n || begin == "" {
+			return shown
+		}
+		end := len(begin) * n / len(shown)
+		for end > 0 && !utf8.RuneStart(begin[end]) {
+			end--
+		}
+		begin = begin[:end]
+	}
+}
+
+// quote writes a text as JSON, without the escapes that only HTML needs.
+func quote(s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(strings.ToValidUTF8(s, "\uFFFD")) != nil { // texts can always be encoded
+		return []byte(`""`)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
