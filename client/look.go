@@ -58,9 +58,12 @@ func keyword(attributes map[string]*commonpb.Payload, name string) (value string
 	return value, true
 }
 
+// otherSessions is how to find the session that was meant.
+const otherSessions = "`temporal workflow list` or the Web UI show what there is; --tenant names another tenant"
+
 func noSession(id string) *jig.Error {
 	return jig.Errorf(jig.CodeNotFound, "there is no session %s", id).WithField("session").
-		WithHint("`temporal workflow list` or the Web UI show what there is; --tenant names another tenant")
+		WithHint(otherSessions)
 }
 
 func hasEnded(id string, s sighting) *jig.Error {

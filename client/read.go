@@ -44,7 +44,10 @@ func (c *Client) ask(ctx context.Context, name string, wait time.Duration, reque
 		}
 		return busy(err)
 	})
+	var missing *jig.Error
 	switch err = translate(err); {
+	case errors.As(err, &missing) && missing.Code == jig.CodeNotFound && missing.Field == "session_id" && missing.Hint == "":
+		return missing.WithHint(otherSessions)
 	case isNoWorker(err):
 		return c.noWorker()
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -47,7 +48,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.json() {
 				return a.printJSON(r)
 			}
-			return a.print("jig %s %s (%s)", r.Version, r.Revision, r.Go)
+			return a.print("%s", strings.Join(strings.Fields(fmt.Sprintf("jig %s %s (%s)", r.Version, r.Revision, r.Go)), " "))
 		},
 	}
 }

@@ -83,6 +83,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 		a.flags.output = outputJSON // the line may not have been understood so far
 	}
 	mistake := reported(usage(err))
+	if message, like, found := strings.Cut(mistake.Message, "\n\nDid you mean this?\n"); found { // as cobra says it of commands
+		mistake.Message, mistake.Hint = message, "did you mean "+strings.Join(strings.Fields(like), " or ")+"?"
+	}
 	if mistake.Hint == "" {
 		mistake.Hint = fmt.Sprintf("see `%s --help`", strings.Replace(cmd.CommandPath(), root.Name(), a.program, 1))
 	}
@@ -145,13 +148,14 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	f.StringVar(&a.flags.taskQueue, "task-queue", "", "task queue of the workers (JIG_TASK_QUEUE; default jig)")
 	f.BoolVar(&a.flags.noColor, "no-color", false, "no colours, also on a terminal (NO_COLOR)")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputText, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) //nolint:errcheck // fails for an unknown flag alone
-	root.AddCommand(
-		a.runCommand(), a.triggerCommand(), a.statusCommand(), a.watchCommand(), a.approvalsCommand(), a.approveCommand(),
-		a.denyCommand(), a.reconcileCommand(), a.messageCommand(), a.cancelCommand(), a.eventsCommand(), a.catalogCommand(),
-		a.validateCommand(), a.explainCommand(), a.scheduleCommand(), a.policyCommand(), a.auditCommand(), a.versionCommand(), completionCommand(),
-		a.keyCommand(), a.tokenCommand(), a.delegateCommand(), a.answerCommand(), a.grantCommand(), a.pauseCommand(), a.resumeCommand(),
-		a.bundleCommand(),
-	)
+	section(root, "Start, and see what happens:", a.runCommand(), a.triggerCommand(), a.statusCommand(), a.watchCommand(), a.eventsCommand(),
+		a.messageCommand(), a.cancelCommand(), a.scheduleCommand())
+	section(root, "Decide what waits for a person:", a.approvalsCommand(), a.approveCommand(), a.denyCommand(), a.delegateCommand(),
+		a.answerCommand(), a.reconcileCommand(), a.grantCommand(), a.keyCommand(), a.tokenCommand())
+	section(root, "Write documents, and put them to use:", a.validateCommand(), a.explainCommand(), a.catalogCommand(), a.bundleCommand(),
+		a.policyCommand())
+	section(root, "Operate:", a.pauseCommand(), a.resumeCommand(), a.auditCommand())
+	root.AddCommand(a.versionCommand(), completionCommand())
 	return root
 }
 

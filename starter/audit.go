@@ -250,7 +250,7 @@ when something is wrong; the first row that is broken is named. For programs:
 {"ok", "tenant", "from", "rows", "head": {"n", "hash"}, "broken"?: {"n", "problem"}}; the head is the last row in order.`,
 		Example: `  jig audit verify audit.jsonl
   jig audit verify audit.jsonl --head 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			r := a.stdin
 			if args[0] != "-" {

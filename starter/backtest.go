@@ -31,7 +31,7 @@ For programs: {"calls", "refused", "unknown", "recorded", "now", "new", "moves":
 "differences": [{"tool", "rule", "now", "new", "reason"?, "count", "examples": […]}], "results"?} ("results" with --all).`,
 		Example: `  jig policy backtest production.yaml
   jig policy backtest production.yaml --since 7d --all --output json`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, err := ago("--since", since, time.Now())
 			if err != nil {

@@ -46,7 +46,7 @@ changes nothing. Entities are kept, and a version whose fields would not take th
 runs, so it waits for approval like any call that writes; sessions that run keep the versions they began with.`,
 		Example: `  jig bundle install ./my-bundle
   jig bundle install ./my-bundle --yes --tenant acme`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			input, err := a.bundleIn(args[0], replace)
 			if err != nil {
@@ -103,7 +103,7 @@ func (a *app) bundleRemoveCommand() *cobra.Command {
 		Long: `Take all documents of a bundle out of use. Nothing of it can be seen any more; its entities are kept and are back when it is
 installed again. Documents that the tenant has changed itself stay. Removing never runs without a person.`,
 		Example: `  jig bundle remove my-bundle`,
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			input, err := marshal(map[string]string{"name": args[0]})
 			if err != nil {
@@ -188,7 +188,7 @@ func (a *app) bundleShowCommand() *cobra.Command {
 		Long: `Show a bundle that the tenant has, with its documents under the kinds by which they are stored: tools, compositions, prompts and
 tasks are of kind spec, for they share one space of names. For programs: one of the objects that "jig bundle list" gives.`,
 		Example: `  jig bundle show my-bundle`,
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.bundles(cmd, func(list bundleList) error {
 				names := make([]string, len(list.Bundles))

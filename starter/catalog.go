@@ -18,7 +18,7 @@ func (a *app) catalogCommand() *cobra.Command {
 		Use:   "catalog",
 		Short: "List the tools of the running worker, and what is registered",
 		Long: `List the tools of the running worker (execution specs with a tool's name are among them), the agents, the skills, and the
-execution specs that only people and other compositions can run.`,
+execution specs that only people and other compositions can run, and the entity types.`,
 		Example: `  jig catalog
   jig catalog --output json | jq '.tools[].name'`,
 		Args: cobra.NoArgs,
@@ -40,7 +40,7 @@ execution specs that only people and other compositions can run.`,
 		Short: "Write the catalogue to a file, for `validate --catalog`",
 		Example: `  jig catalog export catalog.json
   jig validate --catalog catalog.json agents/`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
 				c, err := e.Catalog(cmd.Context(), a.flags.tenant)
@@ -65,12 +65,14 @@ func (a *app) catalogAddCommand() *cobra.Command {
 	var f triggerFlags
 	cmd := &cobra.Command{
 		Use:   "add PATH…",
-		Short: "Register agents, execution specs and skills, so that they are called by name",
-		Long: `Register documents, or new versions of them: files, or folders with all that is in them. They are checked first. Registering
-changes what runs, so it waits for approval like any call that writes; sessions that run keep the versions they began with.`,
+		Short: "Register documents: agents, execution specs, tools, entity types, skills, policies, the tenant's document",
+		Long: `Register documents of any kind, or new versions of them: files, or folders with all that is in them. They are checked first.
+Agents, execution specs, tools, entity types and skills are then there by name; a policy and the tenant's document rule within a
+second. Registering changes what runs, so it waits for approval like any call that writes; sessions that run keep the versions
+they began with.`,
 		Example: `  jig catalog add nightly.yaml
   jig catalog add ./my-bundle --yes`,
-		Args: cobra.MinimumNArgs(1),
+		Args: arguments(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			input, err := a.documentsIn(args)
 			if err != nil {

@@ -157,7 +157,7 @@ happened (with its --result, if you know it), not_happened (it runs again), or g
 			switch word.Outcome {
 			case jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp:
 			default:
-				return usagef("--outcome is %q; it can be happened, not_happened or give_up", outcome)
+				return usagef("--outcome is %s; it can be happened, not_happened or give_up", given(outcome))
 			}
 			if result != "" {
 				if word.Outcome != jig.OutcomeHappened {

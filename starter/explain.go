@@ -37,7 +37,7 @@ diagram, a Mermaid flowchart; the others have a text alone. Of a bundle, in its 
   jig explain nightly.yaml --format mermaid --offline > nightly.mmd
   jig explain cms.publishPage
   jig explain bundles/ --output json | jq -r '.documents[].text'`,
-		Args: cobra.MinimumNArgs(1),
+		Args: arguments(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != formatText && format != formatMermaid {
 				return usagef("--format is %q; it can be %s or %s", format, formatText, formatMermaid)

@@ -184,7 +184,7 @@ func TestExplainWhatIsRegistered(t *testing.T) {
 		"format":       {[]string{"nightly", "--format", "png"}, exitUsage, "it can be text or mermaid"},
 		"broken":       {[]string{writeFile(t, "x.yaml", "kind: composition\nname: x\n")}, exitUsage, "x.yaml:1:1: "},
 		"no documents": {[]string{t.TempDir()}, exitUsage, "there are no documents in"},
-		"nothing":      {nil, exitUsage, "requires at least 1 arg"},
+		"nothing":      {nil, exitUsage, "needed: PATH…|NAME"},
 	} {
 		got := jigCLI(t, e, nil, append([]string{"explain"}, row.args...)...)
 		require.Equal(t, row.code, got.code, "%s: %s", name, got.stderr)

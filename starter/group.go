@@ -1,16 +1,41 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+)
 
 // group makes a command of commands: alone it shows its help, and a word that is none of them is named.
 func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+			return unknownCommand(cmd, args[0])
 		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// unknownCommand is the mistake of a word that is no command of cmd, with those that are like it.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	unknown := jig.Errorf(jig.CodeInvalidInput, "unknown command %q for %q", word, cmd.CommandPath())
+	if like := cmd.SuggestionsFor(word); len(like) > 0 {
+		unknown = unknown.WithHint("did you mean " + strings.Join(like, " or ") + "?")
+	}
+	return usage(unknown)
+}
+
+// section adds commands under a title of their own in the help.
+func section(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
 }

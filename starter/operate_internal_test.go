@@ -168,7 +168,7 @@ func TestPausesAreShown(t *testing.T) {
 	tool := jig.Pause{Scope: jig.PauseTool, Target: "file.write", By: "ben", At: noon}
 	allText := "the whole tenant, by ana (claimed) since " + moment(noon) + ": an audit\n"
 	toolText := "tool file.write, by ben since " + moment(noon) + "\n"
-	e := &fake{pauses: client.PauseResult{Pauses: []jig.Pause{all, tool}}}
+	e := &fake{pauses: client.PauseResult{Pauses: []jig.Pause{all, tool}}, catalog: client.Catalog{Tools: []jig.Tool{{Name: "file.write"}}}}
 	got := jigCLI(t, e, nil, "pause", "--list")
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Equal(t, allText+toolText, got.stdout)
@@ -185,6 +185,9 @@ func TestPausesAreShown(t *testing.T) {
 	e.pauses.Changed = true
 	got = jigCLI(t, e, nil, "pause", "--tool", "file.write")
 	require.Equal(t, "held back: "+allText, got.stderr, "others that hold")
+	got = jigCLI(t, e, nil, "pause", "--tool", "file.wirte")
+	require.Equal(t, 0, got.code)
+	require.Contains(t, got.stderr, "warning: there is no tool file.wirte now: it is held back when it comes\nhint: did you mean \"file.write\"?\n")
 
 	got = jigCLI(t, e, nil, "pause", "--list", "--output", "json")
 	var printed client.PauseResult

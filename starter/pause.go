@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/token"
 )
 
@@ -127,8 +131,32 @@ func (a *app) pausing(cmd *cobra.Command, f *pauseFlags, action string) error {
 			result.Pauses = append([]jig.Pause{}, result.Pauses...)
 			return a.printJSON(result)
 		}
-		return a.printPausing(request, action, result)
+		if err := a.printPausing(request, action, result); err != nil {
+			return err
+		}
+		if action == token.ActionPause && request.Scope == jig.PauseTool {
+			a.warnUnknownTool(cmd.Context(), e, request.Target)
+		}
+		return nil
 	})
+}
+
+// warnUnknownTool says that the tenant has no tool of a name: it may be misspelt, or come later. The pause is there already, so
+// that a catalogue that cannot be had is no failure.
+func (a *app) warnUnknownTool(ctx context.Context, e engine, name string) {
+	catalog, err := e.Catalog(ctx, a.flags.tenant)
+	if err != nil {
+		return
+	}
+	names := make([]string, len(catalog.Tools))
+	for i, tool := range catalog.Tools {
+		names[i] = tool.Name
+	}
+	if slices.Contains(names, name) {
+		return
+	}
+	a.say("%s there is no tool %s now: it is held back when it comes", a.err.yellow("warning:"), name)
+	a.say("%s %s", a.err.dim("hint:"), firstOf(spec.Suggest(name, names), "`"+a.command("catalog")+"` shows what there is"))
 }
 
 func (a *app) printPausing(request client.PauseRequest, action string, result client.PauseResult) error {

@@ -50,7 +50,7 @@ func (a *app) pendingText(c palette, p jig.Pending) string {
 
 // showCommands shows the exact commands that answer what waits.
 func (a *app) showCommands(p jig.Pending) {
-	a.say("  answer it with either of:")
+	a.say("  answer it with one of:")
 	for _, command := range a.answers(p) {
 		a.say("    %s", a.err.cyan(command))
 	}

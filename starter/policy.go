@@ -28,7 +28,7 @@ Nothing is called and nothing is changed.`,
 
 // addCatalogFile adds --catalog alone: without a catalogue and without a worker nothing is known of tools.
 func (f *catalogFlags) addCatalogFile(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.file, "catalog", "", "catalogue from `catalog export`, in place of asking the worker")
+	cmd.Flags().StringVar(&f.file, "catalog", "", "`FILE` written by \"catalog export\", in place of asking the worker")
 	_ = cmd.MarkFlagFilename("catalog", "json") //nolint:errcheck // fails for an unknown flag alone
 }
 
@@ -42,7 +42,7 @@ cases give no more than their name; when every case writes its tool out, neither
 fails. For programs: {"ok", "cases": [{"name", "expect", "got", "rules", "ok", "problem"?, "reasons"?, "terms"?}]}.`,
 		Example: `  jig policy test production.yaml
   jig policy test production.yaml --catalog catalog.json --output json`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			doc, rules, err := a.readPolicy(args[0])
 			if err != nil {
@@ -177,7 +177,7 @@ For programs: {"tool", "verdict", "reasons", "policy_version", "expires"?, "term
 "rules": [{"rule", "verdict", "reason", "failed"?}]}.`,
 		Example: `  jig policy explain production.yaml --tool file.write --input path=docs/a.md
   jig policy explain production.yaml --tool http.post --input @call.json --as ana --group ops --now 2026-12-24T20:00:00Z`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := jig.CheckToolName(q.tool); err != nil {
 				return usagef("--tool names the tool that is called: %w", err)

@@ -38,7 +38,7 @@ is durable: it goes on when this program is interrupted. An --id that is taken g
   jig run ./my-agent.md --task "Summarise the README" --model anthropic/claude-sonnet-4-5
   jig run ./nightly.yaml --input since=2026-01-01 --yes
   jig run dependency-review --input @input.json --detach --output json`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.detach && (f.follow || f.yes || f.noWait) {
 				return usagef("--detach does not go with --follow, --yes or --no-wait: it returns at once")

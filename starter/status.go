@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -131,12 +132,30 @@ func callsInWords(c map[jig.CallStatus]int) string {
 	return plural(total, "call", "calls") + " (" + strings.Join(parts, ", ") + ")"
 }
 
+// arguments takes at least least arguments, at most most (no bound when 0); what they are is in the command's use.
+func arguments(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && (most == 0 || len(args) <= most) {
+			return nil
+		}
+		_, needed, _ := strings.Cut(cmd.Use, " ")
+		return usagef("%s given; needed: %s", plural(len(args), "argument is", "arguments are"), needed)
+	}
+}
+
+// given is a flag's value in a message.
+func given(value string) string {
+	if value == "" {
+		return "missing"
+	}
+	return strconv.Quote(value)
+}
+
 // sessionArgs takes a session and then calls: at least least arguments, at most most (no bound when 0).
 func sessionArgs(least, most int) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) < least || most > 0 && len(args) > most {
-			want := []string{"SESSION", "CALL", "…"}[:min(least, 2)]
-			return usagef("%s given; needed: %s", plural(len(args), "argument is", "arguments are"), strings.Join(want, " "))
+	return func(cmd *cobra.Command, args []string) error {
+		if err := arguments(least, most)(cmd, args); err != nil {
+			return err
 		}
 		if err := jig.CheckSessionID(args[0]); err != nil {
 			return usage(err)

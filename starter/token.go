@@ -39,7 +39,7 @@ func (f tokenFlags) check(cmd *cobra.Command) error {
 	all := brings()
 	own, known := all[f.action]
 	if !known {
-		return usagef("--action is %q; it can be approve, deny, delegate, answer or reconcile", f.action)
+		return usagef("--action is %s; it can be approve, deny, delegate, answer or reconcile", given(f.action))
 	}
 	if f.lifetime <= 0 {
 		return usagef("--lifetime is %s; give up to %s", f.lifetime, token.MaxLifetime)

@@ -19,7 +19,7 @@ Errors keep a document from being used; warnings are advice. The exit code is 1 
 		Example: `  jig validate my-agent.md nightly.yaml
   jig validate bundles/ --offline --output json
   jig validate agents/ --catalog catalog.json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: arguments(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err
