@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,7 +20,7 @@ func attributes(who account) *syscall.SysProcAttr {
 }
 
 // isServer tells whether process pid is a PostgreSQL server on dataDir.
-func isServer(pid int, dataDir string) bool {
+func isServer(_ context.Context, pid int, dataDir string) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	cmdline, err := os.ReadFile(filepath.Join(proc, "cmdline")) //nolint:gosec // a file of the kernel
 	if err != nil || !strings.Contains(string(cmdline), "postgres") {
@@ -31,13 +32,13 @@ func isServer(pid int, dataDir string) bool {
 }
 
 // inUse tells whether any PostgreSQL process, a backend whose server was killed for instance, still works in dataDir.
-func inUse(dataDir string) bool {
+func inUse(ctx context.Context, dataDir string) bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return true
 	}
 	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil && isServer(pid, dataDir) {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && isServer(ctx, pid, dataDir) {
 			return true
 		}
 	}

@@ -21,10 +21,10 @@ func attributes(who account) *syscall.SysProcAttr {
 }
 
 // isServer tells whether process pid is a PostgreSQL server on dataDir.
-func isServer(pid int, dataDir string) bool {
-	out, err := exec.CommandContext(context.Background(), "ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
+func isServer(ctx context.Context, pid int, dataDir string) bool {
+	out, err := exec.CommandContext(ctx, "ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && strings.Contains(string(out), "postgres") && strings.Contains(string(out), dataDir)
 }
 
 // inUse cannot be known without /proc, so the answer is the careful one: PostgreSQL decides for itself.
-func inUse(string) bool { return true }
+func inUse(context.Context, string) bool { return true }

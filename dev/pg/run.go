@@ -70,7 +70,7 @@ func (s *Server) startOnce(ctx context.Context) error {
 		return err
 	}
 	if err := s.ready(ctx, started); err != nil {
-		end(started, syscall.SIGKILL)
+		end(ctx, started, syscall.SIGKILL)
 		return err
 	}
 	s.child = started
@@ -182,7 +182,8 @@ func (s *Server) watch(c *child) {
 }
 
 // Stop ends the server in an orderly way: open transactions are rolled back, everything committed is on disk. When that
-// takes longer than ten seconds, at once. Stopping a stopped server does nothing.
+// takes longer than ten seconds, or ctx is over, at once, and the next Start recovers what was committed. Stopping a stopped server
+// does nothing. The error means that the server still runs.
 func (s *Server) Stop(ctx context.Context) error {
 	return s.halt(ctx, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL)
 }
@@ -206,24 +207,27 @@ func (s *Server) halt(ctx context.Context, signals ...syscall.Signal) error {
 		return nil
 	}
 	s.child.asked.Store(true)
-	if !end(s.child, signals...) {
+	if !end(ctx, s.child, signals...) {
 		return fmt.Errorf("PostgreSQL (process %d) does not stop", s.child.process.Pid)
 	}
 	s.child = nil
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("stop PostgreSQL: %w", err)
-	}
 	return nil
 }
 
-// end sends signals until the process has ended, and tells whether it has.
-func end(c *child, signals ...syscall.Signal) bool {
-	for _, signal := range signals {
+// end sends signals, each harsher than the one before, until the process has ended, and tells whether it has. When ctx is over, the
+// first of several is not waited for.
+func end(ctx context.Context, c *child, signals ...syscall.Signal) bool {
+	for i, signal := range signals {
 		// The error means that the process has ended already.
 		_ = c.process.Signal(signal) //nolint:errcheck // see above
+		var over <-chan struct{}
+		if i == 0 && len(signals) > 1 {
+			over = ctx.Done()
+		}
 		select {
 		case <-c.exited:
 			return true
+		case <-over:
 		case <-time.After(stopPatience):
 		}
 	}

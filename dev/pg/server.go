@@ -30,7 +30,7 @@ const (
 // Options say where and how a server runs.
 type Options struct {
 	// Dir keeps the server's data, password and log. Required. When the system user that PostgreSQL runs as under root
-	// cannot get there, a folder below /var/tmp is used in its place; Server.Dir says which.
+	// cannot get there, a folder below /var/tmp is used in its place; Server.DataDir says which.
 	Dir string
 	// Port to listen on, at 127.0.0.1 only; 0 picks a free one.
 	Port int
@@ -127,10 +127,7 @@ func (s *Server) cacheDir() string {
 // Version of PostgreSQL, "15.14" say.
 func (s *Server) Version() string { return s.install.Version }
 
-// Dir is where the server's files are; see Options.Dir.
-func (s *Server) Dir() string { return s.dir }
-
-// DataDir is PostgreSQL's own data folder, below Dir.
+// DataDir is PostgreSQL's own data folder, below Options.Dir or the folder that is used in its place.
 func (s *Server) DataDir() string { return filepath.Join(s.dir, "data") }
 
 // LogFile is what PostgreSQL writes about itself.

@@ -109,6 +109,23 @@ func TestServerRecoversFromAKill(t *testing.T) {
 	require.Empty(t, server.Died())
 }
 
+// Whoever has no time left still gets rid of the server, and is not told that it would not stop.
+func TestServerStopsWithoutTimeLeft(t *testing.T) {
+	t.Parallel()
+	server := start(t, pg.Options{})
+	execute(t, server, "create table kept as select 1")
+	busy, err := pgx.Connect(t.Context(), server.URL(pg.Superuser, "postgres"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = busy.Close(context.WithoutCancel(t.Context())) })
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, server.Stop(over))
+	require.Error(t, busy.Ping(t.Context()))
+	require.NoError(t, server.Start(t.Context()))
+	require.Equal(t, "1", query(t, server, "select count(*)::text from kept"))
+	require.Empty(t, server.Died())
+}
+
 func TestServerReportsAnUnexpectedEnd(t *testing.T) {
 	t.Parallel()
 	server := start(t, pg.Options{})

@@ -36,13 +36,13 @@ func clearStale(ctx context.Context, dataDir string) error {
 	if dataDir, err = filepath.EvalSymlinks(dataDir); err != nil {
 		return fmt.Errorf("data folder: %w", err)
 	}
-	if isServer(pid, dataDir) {
+	if isServer(ctx, pid, dataDir) {
 		return stopOrphan(ctx, pid, dataDir)
 	}
 	// The processes of a server whose head was killed end by themselves, a moment later.
 	waiting, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
-	if poll(waiting, func() bool { return !inUse(dataDir) }) != nil {
+	if poll(waiting, func() bool { return !inUse(ctx, dataDir) }) != nil {
 		return nil // somebody works there: PostgreSQL says so itself
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
