@@ -1,15 +1,9 @@
 package stack
 
-import (
-	"github.com/jig-run/jig/dev/pg"
-	"github.com/jig-run/jig/dev/temporalserver"
-)
+import "github.com/jig-run/jig/dev/pg"
 
 // PG is the PostgreSQL server, to stop, kill and start it in tests; nil when the server is somebody else's.
 func (s *Stack) PG() *pg.Server { return s.postgres }
-
-// Temporal is the Temporal server.
-func (s *Stack) Temporal() *temporalserver.Server { return s.temporal }
 
 // TemporalAddress of the frontend, host:port.
 func (s *Stack) TemporalAddress() string { return s.temporal.Address() }

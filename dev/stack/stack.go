@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/jig-run/jig/dev/pg"
@@ -23,6 +24,9 @@ type Stack struct {
 	ownerURL string
 	appURL   string
 	failed   chan error
+	// stopped is closed when the stack begins to stop, once.
+	stopped chan struct{}
+	stop    sync.Once
 }
 
 // Start starts everything and returns when all of it can be used. When a part fails, what runs already is stopped. A
@@ -36,7 +40,7 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 		return nil, errors.New("a fresh or ephemeral start would remove databases of the given PostgreSQL server: " +
 			"leave that option out, or unset JIG_DATABASE_OWNER_URL so that a server of our own is started")
 	}
-	s := &Stack{opts: opts, failed: make(chan error, 1), release: func() error { return nil }}
+	s := &Stack{opts: opts, failed: make(chan error, 1), stopped: make(chan struct{}), release: func() error { return nil }}
 	if err := s.start(ctx); err != nil {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
@@ -167,10 +171,15 @@ func (s *Stack) step(name string, do func() error) error {
 	return nil
 }
 
-// guard reports when PostgreSQL ends by itself.
+// guard reports when PostgreSQL ends by itself, as often as it does, until the stack is stopped.
 func (s *Stack) guard(server *pg.Server) {
-	if err, ok := <-server.Died(); ok {
-		s.fail(err)
+	for {
+		select {
+		case err := <-server.Died():
+			s.fail(err)
+		case <-s.stopped:
+			return
+		}
 	}
 }
 
@@ -184,6 +193,7 @@ func (s *Stack) fail(err error) {
 
 // Stop stops everything, in the opposite order, and removes ephemeral data. It may be called again.
 func (s *Stack) Stop(ctx context.Context) error {
+	s.stop.Do(func() { close(s.stopped) })
 	var errs []error
 	if s.ui != nil {
 		errs = append(errs, s.ui.Stop(ctx))

@@ -95,9 +95,6 @@ func (s *Server) ready(ctx context.Context) error {
 	}
 }
 
-// Address the Web UI listens on, host:port.
-func (s *Server) Address() string { return s.addr }
-
 // URL of the Web UI, without a slash at its end.
 func (s *Server) URL() string { return "http://" + s.addr }
 
