@@ -148,7 +148,7 @@ func title(input []byte) string {
 		return ""
 	}
 	s := strings.NewReplacer("\n", " ", "{", "", "}", "", `"`, "").Replace(string(input))
-	return cut(s, 60)
+	return jig.Cut(s, 60)
 }
 
 // shorten cuts what is shown of an approval, or of a question, down to what fits a workflow's history; the whole is in the store.
@@ -157,9 +157,9 @@ func shorten(p jig.Pending, room int) *jig.Pending {
 	input, truncated := jig.Preview(p.Input, room)
 	p.Input, p.Truncated = input, p.Truncated || truncated
 	if p.Question != nil && sizeOf(p.Question) > room {
-		p.Question, p.Truncated = &jig.Question{Text: cut(p.Question.Text, room)}, true
+		p.Question, p.Truncated = &jig.Question{Text: jig.Cut(p.Question.Text, room)}, true
 	}
-	p.Summary = cut(p.Summary, 200)
+	p.Summary = jig.Cut(p.Summary, 200)
 	return &p
 }
 
@@ -243,7 +243,7 @@ func (a *Activities) decideOn(ctx context.Context, cover *cover, tool jig.Tool, 
 func (a *Activities) resolve(ctx context.Context, session jig.Session, asked jig.ToolCall, call *jig.Call) (tool jig.Tool, refused *jig.Error, err error) {
 	call.Input = asked.Input
 	if asked.Malformed != "" {
-		call.Input = []byte(cut(asked.Malformed, jig.InlineBytes))
+		call.Input = []byte(jig.Cut(asked.Malformed, jig.InlineBytes))
 	}
 	version, pinned := session.Catalogue[asked.Name]
 	tool, ok, err := a.tool(ctx, session.Tenant, asked.Name, version)

@@ -108,7 +108,7 @@ func (p *BacktestPage) take(results []jig.BacktestResult, all bool) {
 	at := map[BacktestCount]int{}
 	for _, r := range results {
 		r.Rules = r.Rules[:min(len(r.Rules), backtestRules)]
-		r.Reason = cut(r.Reason, 200)
+		r.Reason = jig.Cut(r.Reason, 200)
 		if r.New == "" {
 			p.Unknown++
 			p.Results = append(p.Results, r)

@@ -79,7 +79,7 @@ const maxNamed = 80
 
 // noTool is the error for a name that no tool of the tenant has. Its hint names tools that the tenant sees, and no others.
 func (a *Activities) noTool(ctx context.Context, tenant, name string) *jig.Error {
-	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", cut(name, maxNamed))
+	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", jig.Cut(name, maxNamed))
 	e.Hint = "see the catalogue for the tools there are"
 	e.NotExecuted = true
 	if a.bundles == nil {

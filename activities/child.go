@@ -103,7 +103,7 @@ func childResult(session jig.Session, id string, failed *jig.Error) (jig.ToolRes
 		if err != nil {
 			return jig.ToolResult{}, jig.Errorf(jig.CodeInternal, "encoding the answer of session %s: %w", id, err)
 		}
-		return jig.ToolResult{Success: true, Data: data, Summary: cut(session.Answer, 200), Markdown: session.Answer}, nil
+		return jig.ToolResult{Success: true, Data: data, Summary: jig.Cut(session.Answer, 200), Markdown: session.Answer}, nil
 	}
 	switch {
 	case session.Error != nil:

@@ -387,7 +387,7 @@ func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
 }
 
 func (a *Activities) refuseLetter(ctx context.Context, in Letter, reason string) (Heard, error) {
-	data, err := json.Marshal(map[string]any{"name": in.Name, "payload": cut(string(in.Payload), 1000), "reason": reason})
+	data, err := json.Marshal(map[string]any{"name": in.Name, "payload": jig.Cut(string(in.Payload), 1000), "reason": reason})
 	if err != nil {
 		return Heard{}, jig.Errorf(jig.CodeInternal, "encoding a refusal: %w", err)
 	}

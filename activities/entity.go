@@ -29,7 +29,7 @@ func fitStatus(s jig.EntityStatus) jig.EntityStatus {
 	}
 	for id, t := range s.Tasks {
 		if t.Error != nil {
-			t.Error = &jig.Error{Code: t.Error.Code, Message: cut(t.Error.Message, 40)}
+			t.Error = &jig.Error{Code: t.Error.Code, Message: jig.Cut(t.Error.Message, 40)}
 			s.Tasks[id] = t
 		}
 	}

@@ -17,7 +17,6 @@ var (
 	Listed       = listed
 	StrictJSON   = strictJSON
 	CutDown      = cutDown
-	Cut          = cut
 	FitView      = fitView
 	Shorten      = shorten
 	Patched      = patched

@@ -38,7 +38,7 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 		}
 		for _, done := range quick {
 			if _, ok := finished[done.CallID]; ok {
-				finished[done.CallID] = Ran{State: done.Status, Summary: cut(done.Result.Summary, 120)}
+				finished[done.CallID] = Ran{State: done.Status, Summary: jig.Cut(done.Result.Summary, 120)}
 			}
 		}
 	}

@@ -150,7 +150,7 @@ func wordIn(raw json.RawMessage, n int) string {
 	if json.Unmarshal(raw, &text) != nil {
 		return ""
 	}
-	return cut(strings.Join(strings.Fields(text), " "), n)
+	return jig.Cut(strings.Join(strings.Fields(text), " "), n)
 }
 
 // memory collects what calls named, the latest first.

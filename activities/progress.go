@@ -20,7 +20,7 @@ func (a *Activities) progress(ctx context.Context, call jig.Call) (report func(s
 		last time.Time
 	)
 	write := func(s string) {
-		data, err := json.Marshal(map[string]string{"text": cut(s, 4096)})
+		data, err := json.Marshal(map[string]string{"text": jig.Cut(s, 4096)})
 		if err == nil {
 			err = a.store.AppendEvents(ctx, call.Tenant, call.SessionID, jig.Event{
 				Type: jig.EventToolOutput, Pass: call.Pass, CallID: call.ID, Tool: call.Tool, Data: data,

@@ -115,7 +115,7 @@ func shown(sessionID string, e jig.Exchange, reference bool) jig.Exchange {
 		r := *c.Result
 		if len(c.Patch) > 0 {
 			// The model asked for other arguments than those that ran: it must not reason from its own.
-			r.Markdown = fmt.Sprintf("(%s changed the arguments before this ran, as JSON Patch: %s)\n%s", c.EditedBy, cut(string(c.Patch), 2000), resultText(r))
+			r.Markdown = fmt.Sprintf("(%s changed the arguments before this ran, as JSON Patch: %s)\n%s", c.EditedBy, jig.Cut(string(c.Patch), 2000), resultText(r))
 		}
 		switch id := jig.IdempotencyKey(sessionID, c.ID); {
 		case reference && r.Success && len(r.Data)+len(r.Markdown) > len(r.Summary)+200:
@@ -192,15 +192,4 @@ func (a *Activities) wholeResults(ctx context.Context, session jig.Session, exch
 		}
 	}
 	return exchanges, nil
-}
-
-// cut shortens a text to n bytes at a character's edge.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + "…"
 }

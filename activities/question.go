@@ -26,7 +26,7 @@ func asQuestion(p *jig.Pending, input []byte) {
 	}
 	p.Kind = jig.PendingQuestion
 	p.Question = &jig.Question{Text: in.Question, Schema: in.Schema, Options: in.Options}
-	p.Summary = cut(in.Question, 200)
+	p.Summary = jig.Cut(in.Question, 200)
 	if d, err := waitOf(in.Expires); err == nil && d > 0 {
 		p.ExpiresAt = p.RequestedAt.Add(d)
 		if !p.NextAt.Before(p.ExpiresAt) {
@@ -101,7 +101,7 @@ func (a *Activities) fits(q jig.Question, value json.RawMessage) error {
 			if err != nil {
 				return jig.Errorf(jig.CodeInternal, "encoding the options: %w", err)
 			}
-			return jig.Errorf(jig.CodeInvalidInput, "%s is none of the options %s", cut(string(value), 200), cut(string(options), 1000))
+			return jig.Errorf(jig.CodeInvalidInput, "%s is none of the options %s", jig.Cut(string(value), 200), jig.Cut(string(options), 1000))
 		}
 	}
 	schema := q.Schema

@@ -31,7 +31,7 @@ func (a *Activities) Status(ctx context.Context, in StatusRequest) (jig.SessionV
 
 // fitView drops the oldest calls and then the largest previews until the view fits.
 func fitView(v jig.SessionView) jig.SessionView {
-	v.Answer = cut(v.Answer, jig.InlineBytes)
+	v.Answer = jig.Cut(v.Answer, jig.InlineBytes)
 	for len(v.Calls) > 0 && sizeOf(v) > pageBytes {
 		v.Calls = v.Calls[(len(v.Calls)+1)/2:]
 	}

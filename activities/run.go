@@ -177,7 +177,7 @@ func endOf(outcome jig.ToolResult) jig.CallStatus {
 func result(call jig.Call) Ran {
 	ran := Ran{State: call.Status}
 	if call.Result != nil {
-		ran.Summary = cut(call.Result.Summary, 120)
+		ran.Summary = jig.Cut(call.Result.Summary, 120)
 	}
 	return ran
 }
@@ -407,7 +407,7 @@ func cutDown(c *jig.Completion) error {
 	}
 	c.Whole = whole
 	if len(r.Data) > jig.InlineBytes/2 {
-		preview := map[string]any{"truncated": true, "size": len(r.Data), "preview": cut(string(r.Data), 4096)}
+		preview := map[string]any{"truncated": true, "size": len(r.Data), "preview": jig.Cut(string(r.Data), 4096)}
 		if named := namedIn(r.Data); len(named) > 0 { // once, while the whole is at hand
 			preview[namedKey] = named
 		}
@@ -423,6 +423,6 @@ func cutDown(c *jig.Completion) error {
 		}
 		r.Data = cutData
 	}
-	r.Markdown = cut(r.Markdown, 8192)
+	r.Markdown = jig.Cut(r.Markdown, 8192)
 	return nil
 }

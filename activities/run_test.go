@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,12 +73,4 @@ func TestCutDownKeepsTheWhole(t *testing.T) {
 	small := jig.Completion{Result: jig.ToolResult{Success: true, Data: json.RawMessage(`{}`)}}
 	require.NoError(t, activities.CutDown(&small))
 	require.Nil(t, small.Whole)
-}
-
-func TestCutKeepsCharactersWhole(t *testing.T) {
-	t.Parallel()
-	for n := range 12 {
-		require.True(t, utf8.ValidString(activities.Cut("añb→c😀d", n)))
-	}
-	require.Equal(t, "short", activities.Cut("short", 5))
 }

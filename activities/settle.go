@@ -37,7 +37,7 @@ func (a *Activities) Settle(ctx context.Context, in PassRef) (Settled, error) {
 func settled(end jig.End) Settled {
 	s := Settled{Status: end.Status, Reason: end.Reason, Answer: end.Answer, Error: end.Error}
 	if len(s.Answer) > jig.InlineBytes {
-		s.Answer, s.Truncated = cut(s.Answer, jig.InlineBytes), true
+		s.Answer, s.Truncated = jig.Cut(s.Answer, jig.InlineBytes), true
 	}
 	return s
 }

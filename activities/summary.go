@@ -48,17 +48,17 @@ func workLog(before string, old []jig.Exchange) string {
 	}
 	for _, e := range old {
 		for _, m := range e.Messages {
-			fmt.Fprintf(&b, "User: %s\n", cut(m.Text, 2000))
+			fmt.Fprintf(&b, "User: %s\n", jig.Cut(m.Text, 2000))
 		}
 		if e.Turn != nil && e.Turn.Text != "" {
-			fmt.Fprintf(&b, "Assistant: %s\n", cut(e.Turn.Text, 2000))
+			fmt.Fprintf(&b, "Assistant: %s\n", jig.Cut(e.Turn.Text, 2000))
 		}
 		for _, c := range e.Calls {
 			summary := string(c.Status)
 			if c.Result != nil {
 				summary = c.Result.Summary
 			}
-			fmt.Fprintf(&b, "Call %s %s(%s): %s\n", c.ID, c.Tool, cut(string(c.Input), 300), cut(summary, 300))
+			fmt.Fprintf(&b, "Call %s %s(%s): %s\n", c.ID, c.Tool, jig.Cut(string(c.Input), 300), jig.Cut(summary, 300))
 		}
 	}
 	return b.String()
@@ -73,5 +73,5 @@ func cutMiddle(s string, n int) string {
 	for from < len(s) && !utf8.RuneStart(s[from]) {
 		from++
 	}
-	return cut(s, n/2) + "\n" + s[from:]
+	return jig.Cut(s, n/2) + "\n" + s[from:]
 }

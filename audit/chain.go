@@ -135,8 +135,5 @@ func parseHash(text string) (hash [sha256.Size]byte, ok bool) {
 // shorten keeps what a message can carry of a text that somebody else wrote.
 func shorten(text string) string {
 	const most = 80
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "…"
+	return jig.Cut(text, most)
 }

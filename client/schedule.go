@@ -207,7 +207,7 @@ func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.Sc
 		return nil, starts{}, err
 	}
 	options, input := c.sessionStart(session, start)
-	what := starts{Agent: session.shownAgent(), Task: cut(session.Task, summaryBytes)}
+	what := starts{Agent: session.shownAgent(), Task: jig.Cut(session.Task, summaryBytes)}
 	return startAction(options, workflows.PassWorkflow, input), what, nil
 }
 

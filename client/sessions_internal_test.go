@@ -236,10 +236,7 @@ func applicationError(code jig.Code, message string) error {
 	return sdktemporal.NewApplicationErrorWithOptions(message, string(code), sdktemporal.ApplicationErrorOptions{Details: []any{e}})
 }
 
-func TestCutKeepsCharactersWhole(t *testing.T) {
+func TestAFileNamesItsAgent(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "short", cut("short", 200))
-	require.Equal(t, "é…", cut("ééé", 5))
-	require.Equal(t, "…", cut("ééé", 3))
 	require.Equal(t, "mine", StartOptions{DocumentName: `C:\x\mine.md`}.shownAgent())
 }

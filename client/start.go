@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path"
 	"strings"
-	"unicode/utf8"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -179,18 +178,5 @@ func summary(name, text string) string {
 	if text != "" && name != "" {
 		name += ": "
 	}
-	return cut(strings.TrimSpace(name+text), summaryBytes)
-}
-
-// cut shortens a text to at most n bytes without breaking a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const ellipsis = "…"
-	n -= len(ellipsis)
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + ellipsis
+	return jig.Cut(strings.TrimSpace(name+text), summaryBytes)
 }

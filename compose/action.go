@@ -40,7 +40,7 @@ func (r *run) act(ctx context.Context, n *node, st *stepState, sc *scope, path s
 	case actFail:
 		message, problem, err := r.text(ctx, n.fail.message, sc)
 		if problem == nil && err == nil {
-			problem = &jig.Error{Code: jig.CodeConflict, Message: cut(message, maxMessage), Reason: n.fail.reason}
+			problem = &jig.Error{Code: jig.CodeConflict, Message: jig.Cut(message, maxMessage), Reason: n.fail.reason}
 		}
 		return r.broken(n, path, problem, err)
 	}
@@ -380,7 +380,7 @@ func (r *run) waitEnd(ctx context.Context, n *node, sc *scope) (int64, *jig.Erro
 		}
 		d, err := spec.ParseDuration(text)
 		if err != nil || time.Duration(d) > maxWait {
-			problem := jig.Errorf(jig.CodeInvalidInput, "%q is not a length of time", cut(text, 100)).WithHint(`e.g. "90s", "48h" or "3d", at most 3650d`)
+			problem := jig.Errorf(jig.CodeInvalidInput, "%q is not a length of time", jig.Cut(text, 100)).WithHint(`e.g. "90s", "48h" or "3d", at most 3650d`)
 			return 0, r.plan.located(n.wait.at, problem), nil
 		}
 		return r.after(time.Duration(d)), nil, nil

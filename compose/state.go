@@ -197,18 +197,11 @@ const (
 // failed makes a failure that is small enough to be kept.
 func failed(path string, err *jig.Error) *failure {
 	e := *err
-	e.Message, e.Hint = cut(e.Message, maxMessage), cut(e.Hint, maxMessage)
-	e.Field, e.Reason = cut(e.Field, maxMessage), cut(e.Reason, maxMessage)
+	e.Message, e.Hint = jig.Cut(e.Message, maxMessage), jig.Cut(e.Hint, maxMessage)
+	e.Field, e.Reason = jig.Cut(e.Field, maxMessage), jig.Cut(e.Reason, maxMessage)
 	e.Violations = e.Violations[:min(len(e.Violations), maxViolations)]
 	e.Cause = nil
 	return &failure{Error: &e, Path: path}
-}
-
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
 func (p *Plan) begin() *state {

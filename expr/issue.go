@@ -70,18 +70,11 @@ func (i *IssueError) jig() *jig.Error {
 	if strings.Contains(i.Source, "\n") {
 		where = fmt.Sprintf("line %d, column %d", line, column)
 	}
-	return &jig.Error{Code: jig.CodeInvalidInput, Message: shortened(i.Message) + " (" + where + ")\n" + i.Caret(), Cause: i}
+	return &jig.Error{Code: jig.CodeInvalidInput, Message: jig.Cut(i.Message, longestMessage) + " (" + where + ")\n" + i.Caret(), Cause: i}
 }
 
 // longestMessage is the most of a message that is shown; it may name what was written, such as a word of 4,000 letters.
 const longestMessage = 400
-
-func shortened(message string) string {
-	if len(message) <= longestMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:longestMessage], "") + "…"
-}
 
 // within moves the issues of an expression to the template that holds it, where it begins at an offset.
 func within(err error, text string, offset int) error {

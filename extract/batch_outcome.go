@@ -85,12 +85,12 @@ func outcomeOf(call jig.StepCall) (string, *jig.Error) {
 			return outcomePartial, e
 		}
 	}
-	return outcomePartial, jig.Errorf(jig.CodeInternal, "%s", cut(result.Summary, maxReason)).WithHint("tasks.getStatus says why")
+	return outcomePartial, jig.Errorf(jig.CodeInternal, "%s", jig.Cut(result.Summary, maxReason)).WithHint("tasks.getStatus says why")
 }
 
 // short is an error as a list of many has it.
 func short(err *jig.Error) *jig.Error {
 	e := *brief(err)
-	e.Message, e.Hint, e.Violations = cut(e.Message, maxReason), cut(e.Hint, maxReason), nil
+	e.Message, e.Hint, e.Violations = jig.Cut(e.Message, maxReason), jig.Cut(e.Hint, maxReason), nil
 	return &e
 }

@@ -106,7 +106,7 @@ func (r *run) repair(ctx context.Context, t *task, o *openState, members map[str
 	if err := r.loadCalls(ctx, []string{path}); err != nil {
 		return err
 	}
-	answer, wrong := cut(string(answerOf(r.calls[path].Outcome().Data)), maxQuoted), told(o.Problem)
+	answer, wrong := jig.Cut(string(answerOf(r.calls[path].Outcome().Data)), maxQuoted), told(o.Problem)
 	again := "Your answer before was:\n" + answer + "\n\nIt was not accepted: " + wrong + "\nAnswer anew, and put this right."
 	switch {
 	case t.Kind == jig.TaskAgent:

@@ -165,9 +165,9 @@ func (c *claimChecker) check(at string, claim jig.TextClaim) {
 		source, known := c.connected[id]
 		switch why, is := c.own[id]; {
 		case is:
-			c.reject(pointer, "%q %s", cut(id, 200), why)
+			c.reject(pointer, "%q %s", jig.Cut(id, 200), why)
 		case !known:
-			c.reject(pointer, "%q is not connected to the entity", cut(id, 200))
+			c.reject(pointer, "%q is not connected to the entity", jig.Cut(id, 200))
 		case source.Text != nil:
 			texts = append(texts, id)
 		}
@@ -186,7 +186,7 @@ func (c *claimChecker) quoted(at string, claim jig.TextClaim, texts []string) {
 		c.reject(at, "the quote is blank")
 		return
 	case len(texts) == 0:
-		c.reject(at, "none of the claim's sources is a text that could be quoted: %q", cut(quote, 200))
+		c.reject(at, "none of the claim's sources is a text that could be quoted: %q", jig.Cut(quote, 200))
 		return
 	}
 	for _, id := range texts {
@@ -199,7 +199,7 @@ func (c *claimChecker) quoted(at string, claim jig.TextClaim, texts []string) {
 			return
 		}
 	}
-	c.reject(at, "this does not stand in any of the claim's sources: %q", cut(quote, 200))
+	c.reject(at, "this does not stand in any of the claim's sources: %q", jig.Cut(quote, 200))
 }
 
 // spaced is a text with single spaces between its words.

@@ -146,7 +146,7 @@ func (t *task) at(part string) string { return "tasks." + t.ID + "." + part }
 func (c *compiler) add(number int, defined jig.Task) error {
 	t := &task{Task: defined, number: number}
 	if !taskID.MatchString(t.ID) {
-		return c.plan.fault("tasks", "%q is not an id of a task", cut(t.ID, 100)).WithHint("letters, digits, _, - and ., a letter first, e.g. risk_class")
+		return c.plan.fault("tasks", "%q is not an id of a task", jig.Cut(t.ID, 100)).WithHint("letters, digits, _, - and ., a letter first, e.g. risk_class")
 	}
 	if _, twice := c.byID[t.ID]; twice {
 		return c.plan.fault("tasks."+t.ID, "there is a task %q already", t.ID)
@@ -202,7 +202,7 @@ func (c *compiler) connect() error {
 		for _, id := range needed {
 			n, ok := c.byID[id]
 			if !ok {
-				return c.plan.fault(t.at("depends_on"), "there is no task %q", cut(id, 100))
+				return c.plan.fault(t.at("depends_on"), "there is no task %q", jig.Cut(id, 100))
 			}
 			if !slices.Contains(t.deps, n) {
 				t.deps = append(t.deps, n)
@@ -266,7 +266,7 @@ func (c *compiler) fill(fields []jig.Field) error {
 		}
 		n, ok := c.byID[f.Task]
 		if !ok {
-			return c.plan.fault(at+".task", "there is no task %q", cut(f.Task, 100))
+			return c.plan.fault(at+".task", "there is no task %q", jig.Cut(f.Task, 100))
 		}
 		c.plan.filler[f.Name] = n
 		c.plan.tasks[n].fields = append(c.plan.tasks[n].fields, f)

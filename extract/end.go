@@ -95,7 +95,7 @@ func (r *run) fail(ctx context.Context, t *task, o *openState, problem *jig.Erro
 // whole is an error as the result has it.
 func whole(err *jig.Error) *jig.Error {
 	e := *err
-	e.Message, e.Hint, e.Cause = cut(e.Message, maxMessage*4), cut(e.Hint, maxMessage*4), nil
+	e.Message, e.Hint, e.Cause = jig.Cut(e.Message, maxMessage*4), jig.Cut(e.Hint, maxMessage*4), nil
 	return &e
 }
 

@@ -42,7 +42,7 @@ func (p *Plan) given(raw json.RawMessage) (*given, *jig.Error) {
 		g.Mode = ModeRun
 	case ModeRun, ModeRetry, ModeRefresh:
 	default:
-		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a mode", cut(string(g.Mode), 100)).WithField("/mode").WithHint("run, retry or refresh")
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a mode", jig.Cut(string(g.Mode), 100)).WithField("/mode").WithHint("run, retry or refresh")
 	}
 	if err := g.readContent(); err != nil {
 		return nil, jig.AsError(err).WithField("/entity/content")
@@ -90,7 +90,7 @@ func (p *Plan) askedFor(fields []string) ([]bool, *jig.Error) {
 			if p.fields[name] {
 				word = "%s: no task fills the field %q"
 			}
-			return nil, jig.Errorf(jig.CodeInvalidInput, word, p.name, cut(name, 100)).WithField("/fields")
+			return nil, jig.Errorf(jig.CodeInvalidInput, word, p.name, jig.Cut(name, 100)).WithField("/fields")
 		}
 		asked[n] = true
 		for i := range asked {

@@ -126,7 +126,7 @@ func (p *Plan) check(st *state) error {
 	case len(st.Marks) != len(p.tasks):
 		return fmt.Errorf("it has %d tasks, not %d", len(st.Marks), len(p.tasks))
 	case strings.Trim(st.Marks, marksKnown) != "":
-		return fmt.Errorf("its marks are %q", cut(st.Marks, 100))
+		return fmt.Errorf("its marks are %q", jig.Cut(st.Marks, 100))
 	case st.Bytes < 0:
 		return fmt.Errorf("its counters are off")
 	}
@@ -185,18 +185,11 @@ func brief(err *jig.Error) *jig.Error {
 		return nil
 	}
 	e := *err
-	e.Message, e.Hint = cut(e.Message, maxMessage), cut(e.Hint, maxMessage)
-	e.Field, e.Reason = cut(e.Field, maxMessage/8), cut(e.Reason, maxMessage/8)
+	e.Message, e.Hint = jig.Cut(e.Message, maxMessage), jig.Cut(e.Hint, maxMessage)
+	e.Field, e.Reason = jig.Cut(e.Field, maxMessage/8), jig.Cut(e.Reason, maxMessage/8)
 	e.Cause, e.Violations = nil, append([]jig.Violation(nil), e.Violations[:min(len(e.Violations), maxViolations)]...)
 	for i, v := range e.Violations {
-		e.Violations[i] = jig.Violation{Pointer: cut(v.Pointer, maxMessage/8), Message: cut(v.Message, maxMessage/8)}
+		e.Violations[i] = jig.Violation{Pointer: jig.Cut(v.Pointer, maxMessage/8), Message: jig.Cut(v.Message, maxMessage/8)}
 	}
 	return &e
-}
-
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
 }

@@ -95,10 +95,7 @@ func shorten(s string) string {
 	if strings.HasPrefix(s, "<") { // a proxy's page
 		return ""
 	}
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
+	return jig.Cut(strings.ToValidUTF8(s, ""), most)
 }
 
 // keyForm matches what looks like a provider's key, also one that the provider itself shows in part.

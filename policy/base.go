@@ -80,11 +80,8 @@ func runs(p jig.Permission) string {
 // quote shows an unknown value, cut short: it may come from anywhere.
 func quote(value string) string {
 	const shown = 40
-	if len(value) > shown {
-		value = value[:shown] + "…"
-	}
 	if value == "" {
 		return "none"
 	}
-	return value
+	return jig.Cut(value, shown)
 }

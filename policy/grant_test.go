@@ -63,6 +63,7 @@ func TestNewGrantRefuses(t *testing.T) {
 		"unknown":        {jig.GrantRequest{}, jig.GrantCeiling{}, jig.Tool{Name: "a.b", Risk: "low"}.Seal(), "grant.tool", "not known"},
 		"off":            {jig.GrantRequest{}, jig.GrantCeiling{Off: true}, payTool, "grant.tool", "no standing approvals"},
 		"an agent":       {jig.GrantRequest{Agent: "The Desk"}, jig.GrantCeiling{}, payTool, "grant.agent", "The Desk"},
+		"a long agent":   {jig.GrantRequest{Agent: "x" + strings.Repeat("é", 40)}, jig.GrantCeiling{}, payTool, "grant.agent", "x" + strings.Repeat("é", 19) + "… is not"},
 		"no CEL":         {jig.GrantRequest{When: "input.amount <"}, jig.GrantCeiling{}, payTool, "grant.when", "syntax"},
 		"no condition":   {jig.GrantRequest{When: "input.to"}, jig.GrantCeiling{}, payTool, "grant.when", "true or false"},
 		"no such member": {jig.GrantRequest{When: "input.amuont < 1"}, jig.GrantCeiling{}, payTool, "grant.when", "amount"},

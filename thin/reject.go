@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jig-run/jig"
 )
@@ -47,7 +46,7 @@ func (r *run) notFound(ctx context.Context, at, kind string, ids ...string) erro
 		return context.Cause(ctx) //nolint:wrapcheck // the engine tells a time-out from a cancellation by it
 	}
 	return reject(jig.ReasonEngagementNotFound, at, "give the id of one that you may read; entities.search and entities.filter find them",
-		"there is no %s %q", kind, cut(ids[0], 80))
+		"there is no %s %q", kind, jig.Cut(ids[0], 80))
 }
 
 // fault is an expression that could not be worked out for this call.
@@ -77,15 +76,4 @@ func blamed(err error) error {
 		e.Hint = "the tool makes it of the input: look at what stands at " + e.Field + " of its document"
 	}
 	return &e
-}
-
-// cut shortens a text to at most n bytes without breaking a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }

@@ -144,7 +144,7 @@ func (r *run) inWorkspace(ctx context.Context, e *entityPlan, id string) error {
 		return err
 	}
 	return reject(jig.ReasonWorkspaceViolation, e.workspaceAt, "name a workspace that it is in, or another "+e.Type,
-		"the %s %q is not in the workspace %q", e.Type, id, cut(workspace, 80))
+		"the %s %q is not in the workspace %q", e.Type, id, jig.Cut(workspace, 80))
 }
 
 func (r *run) connected(ctx context.Context, e *entityPlan, found jig.Entity) ([]any, error) {
