@@ -2,6 +2,7 @@ package jig
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -96,6 +97,14 @@ func (p Pending) Consent() Consent {
 		c.Terms = *p.Terms
 	}
 	return c
+}
+
+// Proved is the approval without what was merely claimed: votes, and words that somebody handed on. So it stands where decisions
+// must be proved, also when that was not so from the beginning.
+func (p Pending) Proved() Pending {
+	p.Votes = slices.DeleteFunc(slices.Clone(p.Votes), func(v Vote) bool { return v.Claimed })
+	p.Delegations = slices.DeleteFunc(slices.Clone(p.Delegations), func(d Delegation) bool { return d.Claimed })
+	return p
 }
 
 // Question is what an agent asks a person.

@@ -39,6 +39,8 @@ type Reserve struct {
 	MaxAttempts int
 	// Attempt names the attempt, so that one whose answer was lost may ask again and gets the same fence; "" when it never asks twice.
 	Attempt string
+	// ProofWanted says that decisions must be proved: an approval that was merely claimed is taken back, and the call asked about anew.
+	ProofWanted bool
 }
 
 // ReserveOutcome says what the ledger answered.
@@ -99,7 +101,9 @@ type DecisionRequest struct {
 	Principal Principal
 	// Evidence is what proved it.
 	Evidence *Evidence
-	Decision Decision
+	// ProofWanted says that decisions must be proved: what was merely claimed before does not count beside this one.
+	ProofWanted bool
+	Decision    Decision
 	// Edited is the call as it would run with the decision's input (canonical, validated, with its new digest and ruling), and
 	// Fresh what people are shown of it; nil when the decision does not edit.
 	Edited *Call
@@ -124,6 +128,7 @@ type ReconcileRequest struct {
 	Reconciliation Reconciliation
 	// Reconcilers may say what became of an effect; nil: those who could have approved the call.
 	Reconcilers *Approvers
+	ProofWanted bool
 	Refusal     string
 	Now         time.Time
 }
@@ -138,9 +143,10 @@ type ReplyRequest struct {
 	Evidence  *Evidence
 	Reply     Reply
 	// Digest is that of the question that the value was checked against.
-	Digest  string
-	Refusal string
-	Now     time.Time
+	Digest      string
+	ProofWanted bool
+	Refusal     string
+	Now         time.Time
 }
 
 // Lapse is what time did to an approval.

@@ -31,6 +31,9 @@ type TenantSettings struct {
 	Webhooks []Webhook
 }
 
+// ProofWanted reports whether decisions count only with a token.
+func (s TenantSettings) ProofWanted() bool { return s.Signals != SignalsTrusted }
+
 // Person returns what the tenant knows of a principal; one that it does not know is in no group and holds nothing.
 func (s TenantSettings) Person(id string) Principal {
 	for _, p := range s.People {

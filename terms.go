@@ -123,6 +123,8 @@ type Delegation struct {
 	From string    `json:"from"`
 	To   string    `json:"to"`
 	At   time.Time `json:"at"`
+	// Claimed says that nobody proved that it was From.
+	Claimed bool `json:"claimed,omitempty"`
 	// Counts are the indexes of the requirements that From could decide for.
 	Counts []int `json:"counts"`
 }

@@ -41,7 +41,7 @@ func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.
 		return nil
 	}
 	settings, err := a.tenants.Settings(ctx, session.Tenant)
-	if err != nil || settings.Signals != jig.SignalsTrusted {
+	if err != nil || settings.ProofWanted() {
 		return err // what a message claims proves nothing where decisions must
 	}
 	asked, err := a.confirmedSince(ctx, session, tool, *call)

@@ -70,7 +70,7 @@ func (c *cover) votes(ctx context.Context, g jig.Grant, approval jig.Pending) ([
 		}
 		c.settings = &settings
 	}
-	if g.Claimed && c.settings.Signals != jig.SignalsTrusted {
+	if g.Claimed && c.settings.ProofWanted() {
 		return nil, nil // it was given when nobody had to prove who they are
 	}
 	consent := approval.Consent()

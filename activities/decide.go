@@ -82,6 +82,7 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 		}
 		request := jig.DecisionRequest{
 			Tenant: in.Tenant, SessionID: in.SessionID, Key: fmt.Sprintf("%s#%d", in.Key, i), Decision: d, Now: a.now(),
+			ProofWanted: settings.ProofWanted(),
 		}
 		if err := a.prepare(ctx, in, settings, &request); err != nil {
 			return heard, err
@@ -236,7 +237,7 @@ func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
 	if err != nil {
 		return Heard{}, err
 	}
-	request := jig.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now()}
+	request := jig.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now(), ProofWanted: settings.ProofWanted()}
 	switch {
 	case r.Call == "":
 		request.Refusal = "`call` is missing: name the call of the question, e.g. 3.2"
@@ -278,6 +279,7 @@ func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
 	}
 	request := jig.ReconcileRequest{
 		Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
+		ProofWanted: settings.ProofWanted(),
 	}
 	switch {
 	case r.Call == "":

@@ -36,12 +36,11 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 			return err
 		}
 	}
-	trusted := s.settings.Signals == jig.SignalsTrusted
 	switch {
 	case s.settings.Signals == jig.SignalsOff && s.letter.signal():
 		s.refusal = "this tenant takes no decisions by signal: decide with `jig` and a signing key"
 		return nil
-	case s.token == "" && !trusted:
+	case s.token == "" && s.settings.ProofWanted():
 		s.refusal = "this tenant takes signed decisions alone: decide with `jig` and a signing key, or put a `token` into the payload"
 		return nil
 	case s.token == "" && s.by == "":

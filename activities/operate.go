@@ -109,7 +109,7 @@ func (a *Activities) operator(ctx context.Context, tenant, by, token, action, su
 	}
 	if token == "" {
 		switch {
-		case settings.Signals != jig.SignalsTrusted:
+		case settings.ProofWanted():
 			return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "this tenant takes signed requests alone").WithField("token").
 				WithHint("give `jig` a signing key (JIG_SIGNING_KEY)")
 		case by == "":

@@ -121,11 +121,15 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		ran, again, err := a.readmit(ctx, session, call, tool)
 		return jig.Reservation{}, &unclaimed{ran: ran, again: again}, err
 	}
+	proof, err := a.proofWanted(ctx, call)
+	if err != nil {
+		return jig.Reservation{}, nil, err
+	}
 	var r jig.Reservation
 	err = insist(ctx, func() (err error) {
 		r, err = a.store.Reserve(ctx, jig.Reserve{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Digest: digested,
-			MaxAttempts: tool.MaxAttempts, Attempt: attempt,
+			MaxAttempts: tool.MaxAttempts, Attempt: attempt, ProofWanted: proof,
 		})
 		return err
 	})
@@ -145,6 +149,15 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		return r, &unclaimed{ran: ran, again: again}, err
 	}
 	return r, nil, jig.Errorf(jig.CodeInternal, "the ledger answered %q", r.Outcome)
+}
+
+// proofWanted reports whether the approval of a call must have been proved by the time that it begins.
+func (a *Activities) proofWanted(ctx context.Context, call jig.Call) (bool, error) {
+	if call.Verdict != jig.VerdictAsk || call.Status != jig.CallReserved {
+		return false, nil
+	}
+	settings, err := a.tenants.Settings(ctx, call.Tenant)
+	return settings.ProofWanted(), err
 }
 
 // frameAttempt names the attempt that a workflow of its own is: however often it is taken up again, it is the same one.

@@ -1,6 +1,8 @@
 package activities_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,4 +82,64 @@ func TestATokenOfAPauseCountsOnce(t *testing.T) {
 	list, err := o.db.Pauses(t.Context(), o.tenant)
 	require.NoError(t, err)
 	require.Empty(t, list)
+}
+
+// What anybody could have said while the tenant believed it counts no more once it wants proof.
+func TestWhatWasClaimedCountsNoMoreWhereProofIsWanted(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
+	c := o.asks(t, 1, refundTool, small)
+	claimed := jig.Decision{Call: c.ID, By: "flo"}
+	require.Equal(t, jig.CallWaiting, o.hear(t, "approve", claimed).Status)
+	require.Equal(t, jig.DecisionAccepted, o.hear(t, "delegate", jig.Decision{Call: c.ID, By: "fay", To: "ana"}).Outcome)
+
+	o.settings.Signals = jig.SignalsSigned
+	approve := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
+	require.Contains(t, o.hear(t, "approve", o.vouched(t, "ana", approve)).Reason, "ana may not decide", "fay handed her nothing that is proved")
+	got := o.hear(t, "approve", o.vouched(t, "fay", approve))
+	require.Equal(t, jig.CallWaiting, got.Status, "flo's word was a claim")
+	require.Contains(t, got.Reason, "1 of 2 approvals")
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "flo", approve)).Status, "and may be given again")
+	_, unproved, err := o.db.Approved(t.Context(), o.tenant, o.session, c.ID)
+	require.NoError(t, err)
+	require.False(t, unproved)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+}
+
+// Where claims count, so do those beside a proof.
+func TestAClaimAndAProofCountWhereTheTenantTrusts(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
+	c := o.asks(t, 1, refundTool, small)
+	require.Equal(t, jig.CallWaiting, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "flo"}).Status)
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+}
+
+// A call that was approved by a claim, and has not begun when the tenant comes to want proof, is asked about anew.
+func TestWhatAClaimApprovedIsAskedAnewWhereProofIsWanted(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, "  - {name: one, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")
+	claimed, proved, begun := o.asks(t, 1, refundTool, small), o.asks(t, 2, refundTool, `{"order":"b","amount":1}`), o.asks(t, 3, refundTool, `{"order":"c","amount":1}`)
+	for _, c := range []jig.Call{claimed, begun} {
+		require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "flo"}).Status)
+	}
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: proved.ID, Answer: jig.AnswerApprove})).Status)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, begun.ID), "trusted, a claim is enough")
+
+	o.settings.Signals = jig.SignalsSigned
+	require.Equal(t, jig.CallSucceeded, o.runs(t, proved.ID))
+	require.Equal(t, jig.CallSucceeded, o.runs(t, begun.ID), "what has its result keeps it")
+	require.Equal(t, jig.CallWaiting, o.runs(t, claimed.ID))
+	require.NotContains(t, o.ran, claimed.ID+" a 10")
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: claimed.ID, Answer: jig.AnswerApprove})).Status)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, claimed.ID))
+	require.Contains(t, o.ran, claimed.ID+" a 10")
+	rows, err := o.db.AuditRows(t.Context(), o.tenant, 0, 100)
+	require.NoError(t, err)
+	withdrawn := slices.DeleteFunc(rows, func(r jig.AuditRow) bool { return !strings.Contains(r.Entry, "withdrawn") })
+	require.Len(t, withdrawn, 1)
+	require.Contains(t, withdrawn[0].Entry, "proof is wanted now")
 }

@@ -136,6 +136,9 @@ func weigh(r jig.DecisionRequest, s subject) (d decision, why string, err error)
 	if d.pending, err = s.approval.pending(); err != nil {
 		return d, "", err
 	}
+	if r.ProofWanted {
+		d.pending = d.pending.Proved()
+	}
 	d.consent = d.pending.Consent()
 	d.counts, why = d.consent.Entitled(r.Principal, r.Now)
 	if why == "" && r.Decision.Answer != jig.AnswerDeny && d.consent.Voted(r.Principal.ID) {
@@ -289,7 +292,7 @@ func (t *tx) delegate(d decision, l *log) (jig.Ruled, error) {
 	if why := d.cannotDelegate(); why != "" {
 		return s.refused(l, s.call.CallID, why, what, entry), nil
 	}
-	list := append(slices.Clone(d.consent.Delegations), jig.Delegation{From: d.Principal.ID, To: to, At: d.Now.UTC(), Counts: d.counts})
+	list := append(slices.Clone(d.consent.Delegations), jig.Delegation{From: d.Principal.ID, To: to, At: d.Now.UTC(), Claimed: d.Principal.Claimed, Counts: d.counts})
 	delegations, err := encode(list)
 	if err != nil {
 		return jig.Ruled{}, err

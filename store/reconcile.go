@@ -46,6 +46,9 @@ func (t *tx) mayReconcile(ctx context.Context, r jig.ReconcileRequest, s subject
 	if err != nil {
 		return "", err
 	}
+	if r.ProofWanted {
+		pending = pending.Proved()
+	}
 	_, why := pending.Consent().Entitled(r.Principal, r.Now)
 	return why, nil
 }

@@ -20,6 +20,9 @@ func (db *DB) Reply(ctx context.Context, r jig.ReplyRequest) (jig.Ruled, error) 
 			if err != nil {
 				return jig.Ruled{}, err
 			}
+			if r.ProofWanted {
+				pending = pending.Proved()
+			}
 			_, why = pending.Consent().Entitled(r.Principal, r.Now)
 		}
 		if why != "" {

@@ -109,7 +109,7 @@ func approved(a *approvalRow, digest string) bool {
 func (t *tx) reserveRun(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow) (jig.Reservation, error) {
 	l := &log{}
 	if approval != nil && approval.status() == jig.ApprovalApproved {
-		held, err := t.consume(ctx, row, approval, l)
+		held, err := t.consume(ctx, r, row, approval, l)
 		if err != nil {
 			return jig.Reservation{}, err
 		}
@@ -126,34 +126,50 @@ func (t *tx) reserveRun(ctx context.Context, r jig.Reserve, row *callRow, approv
 	return reservation(jig.ReserveRun, begun)
 }
 
-// consume uses an approval up; the grant that gave it, when one did, once. When the grant does not hold any more, the approval
-// is taken back and the call is to be admitted anew.
-func (t *tx) consume(ctx context.Context, row *callRow, approval *approvalRow, l *log) (held bool, err error) {
+// consume uses an approval up; the grant that gave it, when one did, once. When it does not hold any more, be it that the grant
+// does not or that it proves too little by now, the approval is taken back and the call is to be admitted anew.
+func (t *tx) consume(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow, l *log) (held bool, err error) {
 	var consumed int64
 	var used *grantRow
+	if r.ProofWanted {
+		pending, err := approval.pending()
+		if err != nil {
+			return false, err
+		}
+		if approval.Claimed || len(pending.Proved().Votes) < len(pending.Votes) {
+			return false, t.takeBack(ctx, row, approval, l, "it was approved when nobody had to prove who they are, and proof is wanted now")
+		}
+	}
 	if approval.GrantID != "" {
 		first(t.queue("GrantUse", t.tenant, approval.GrantID), &used)
 		if err := t.flush(ctx); err != nil {
 			return false, err
 		}
-		s := subject{session: row.SessionID, call: row, approval: approval}
 		if used == nil {
-			const why = "the grant was used up, expired or was revoked"
-			t.queue("ApprovalVoid", t.tenant, approval.ID, why)
-			l.of(row, jig.EventToolExpired, details{"digest": approval.Digest, "reason": why, "grant": approval.GrantID, "readmitted": true})
-			entry := s.entry(jig.AuditWithdrawn, jig.Principal{}, nil)
-			entry.Subject, entry.Reason = approval.GrantID, why
-			l.audits = append(l.audits, entry)
-			return false, t.finish(ctx, l, row.SessionID)
+			return false, t.takeBack(ctx, row, approval, l, "the grant was used up, expired or was revoked")
 		}
 		l.of(row, jig.EventGrantUsed, details{"grant": used.GrantID, "by": used.GivenBy, "used": used.Used, "max_uses": used.MaxUses})
-		entry := s.entry(jig.AuditGrantUsed, jig.Principal{ID: strings.Join(used.GivenBy, ", "), Claimed: used.Claimed}, nil)
+		entry := subject{session: row.SessionID, call: row, approval: approval}.entry(jig.AuditGrantUsed, jig.Principal{ID: strings.Join(used.GivenBy, ", "), Claimed: used.Claimed}, nil)
 		entry.Subject, entry.ApprovedDigest, entry.Status = used.GrantID, row.Digest, jig.CallExecuting
 		l.audits = append(l.audits, entry)
 	}
 	affected(t.queue("ApprovalConsume", t.tenant, approval.ID), &consumed)
 	err = t.flush(ctx)
 	return consumed == 1, err
+}
+
+// takeBack makes an approval void that does not hold any more, and commits.
+func (t *tx) takeBack(ctx context.Context, row *callRow, approval *approvalRow, l *log, why string) error {
+	t.queue("ApprovalVoid", t.tenant, approval.ID, why)
+	what := details{"digest": approval.Digest, "reason": why, "readmitted": true}
+	if approval.GrantID != "" {
+		what["grant"] = approval.GrantID
+	}
+	l.of(row, jig.EventToolExpired, what)
+	entry := subject{session: row.SessionID, call: row, approval: approval}.entry(jig.AuditWithdrawn, jig.Principal{}, nil)
+	entry.Subject, entry.Reason = approval.GrantID, why
+	l.audits = append(l.audits, entry)
+	return t.finish(ctx, l, row.SessionID)
 }
 
 // reserveUnknown stops a call of which nobody knows whether its effect happened, and asks a person.
