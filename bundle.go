@@ -43,8 +43,13 @@ type BundleInstall struct {
 	Types []TypeBasis
 }
 
-// ReasonTypeChanged is the reason of a CONFLICT: what new versions of entity types were checked against does not hold any more.
-const ReasonTypeChanged = "type_changed"
+// Reasons of a CONFLICT when something changed between a check and the transaction that it was for: checked anew, it may pass.
+const (
+	// ReasonTypeChanged: what new versions of entity types were checked against does not hold any more.
+	ReasonTypeChanged = "type_changed"
+	// ReasonBundleChanged: another version of the bundle than BundleInstall.Over is installed.
+	ReasonBundleChanged = "bundle_changed"
+)
 
 // TypeBasis is what a new version of an entity type was checked against.
 type TypeBasis struct {

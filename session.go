@@ -52,6 +52,9 @@ func (s Status) Final() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCanceled
 }
 
+// CallAgent is the name of the agent that a session which is one call has; no document may be called so.
+const CallAgent = "call"
+
 // Agent is an agent document as parsed: who it is, what it may use, how far it may go.
 type Agent struct {
 	Name        string `json:"name"`

@@ -72,7 +72,7 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 // workflow first: one that calls nothing needs no other.
 func (a *Activities) inHand(ctx context.Context, session jig.Session, w jig.Window) (Admitted, error) {
 	admitted, err := a.admitted(ctx, w)
-	if session.ParentID != "" && session.Agent.Name == CallAgent {
+	if session.ParentID != "" && session.Agent.Name == jig.CallAgent {
 		tryAlone(admitted.Calls)
 	}
 	return admitted, err

@@ -377,7 +377,7 @@ func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
 	if err != nil {
 		return Heard{}, err
 	}
-	if session.Agent.Name == CallAgent {
+	if session.Agent.Name == jig.CallAgent {
 		return a.refuseLetter(ctx, in, "this session is a single call: nobody in it reads messages")
 	}
 	key := in.Key

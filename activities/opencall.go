@@ -24,9 +24,6 @@ type OpenCallInput struct {
 	Parent string `json:"parent,omitempty"`
 }
 
-// CallAgent is the agent named in the session of a single call.
-const CallAgent = "call"
-
 // OpenCall stores the session of a single call, with the call as its only turn. A tool that does not exist or input that
 // does not fit is refused before there is a session.
 func (a *Activities) OpenCall(ctx context.Context, in OpenCallInput) (Opened, error) {
@@ -44,7 +41,7 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 	}
 	session := jig.Session{
 		Tenant: in.Tenant, ID: in.SessionID, Principal: in.Principal, Status: jig.StatusWorking,
-		Agent: jig.Agent{Name: CallAgent, Tools: []string{tool.Name}},
+		Agent: jig.Agent{Name: jig.CallAgent, Tools: []string{tool.Name}},
 	}
 	if session.Principal, err = a.acting(ctx, in.Tenant, in.Principal); err != nil {
 		return Opened{}, err
@@ -70,7 +67,7 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 	if session, err = a.store.CreateCall(ctx, session, turn); err != nil {
 		return Opened{}, err
 	}
-	return Opened{Agent: CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1, SettlesWithCall: true}, nil
+	return Opened{Agent: jig.CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1, SettlesWithCall: true}, nil
 }
 
 // descend makes a session one that another started: a level deeper.

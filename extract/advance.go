@@ -373,6 +373,4 @@ func (r *run) after(d time.Duration) int64 {
 	return r.at.Now.Add(d + time.Millisecond - time.Nanosecond).UnixMilli()
 }
 
-func contains(list []string, name string) bool { return slices.Contains(list, name) }
-
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -234,13 +234,11 @@ func (b *batch) turn() {
 		} `json:"entities"`
 		Next string `json:"next"`
 	}
-	problem := result.Error
-	if result.Success {
-		if err := json.Unmarshal(result.Data, &page); err != nil {
-			problem = jig.Errorf(jig.CodeInternal, "page %d of the entities cannot be read: %w", b.st.Pages, err)
-		}
-	} else if problem == nil {
+	var problem *jig.Error
+	if !result.Success {
 		problem = result.Cause()
+	} else if err := json.Unmarshal(result.Data, &page); err != nil {
+		problem = jig.Errorf(jig.CodeInternal, "page %d of the entities cannot be read: %w", b.st.Pages, err)
 	}
 	if problem != nil {
 		b.st.Last, b.st.Problem = true, brief(problem)

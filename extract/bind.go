@@ -3,6 +3,7 @@ package extract
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -17,7 +18,7 @@ const (
 	maxBatch = 1_000
 )
 
-// now is what expressions read as now: when the task began.
+// at is a time of the state, in milliseconds since 1970.
 func at(milliseconds int64) time.Time { return time.UnixMilli(milliseconds).UTC() }
 
 // bind gives the variables of expressions of a task.
@@ -99,7 +100,7 @@ func (r *run) tasksNamed(t *task, of names) []int {
 		if !t.ancestors.has(n) || !r.st.marks[n].hasValue() {
 			continue
 		}
-		if of.all || contains(of.list, other.ID) {
+		if of.all || slices.Contains(of.list, other.ID) {
 			out = append(out, n)
 		}
 	}

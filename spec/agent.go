@@ -93,15 +93,12 @@ func (d *decoder) agent(body []byte) jig.Agent {
 	return agent
 }
 
-// nameOfCalls is the name that the engine gives to the agent of a session that is one call.
-const nameOfCalls = "call"
-
 // checkHead checks what one key alone does not show.
 func (d *decoder) checkHead(h AgentHead, text string) {
 	if h.Kind != "" && h.Kind != string(KindAgent) {
 		d.at("kind", ProblemUnknownKind, "remove the key", "a Markdown document with front matter is an agent, not %q", h.Kind)
 	}
-	if h.Name == nameOfCalls {
+	if h.Name == jig.CallAgent {
 		d.at("name", ProblemBadName, "give it another name", "%q stands for single calls, which no agent makes", h.Name)
 	}
 	scripted := strings.HasPrefix(h.Model, "script/")

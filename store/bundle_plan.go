@@ -137,7 +137,7 @@ func (s *shelf) refuse(b jig.BundleInstall, replaced []string) error {
 	switch {
 	case have != b.Over:
 		return jig.Errorf(jig.CodeConflict, "the bundle %q was changed by somebody else at the same time", b.Name).
-			WithReason("bundle_changed").WithHint("try again")
+			WithReason(jig.ReasonBundleChanged).WithHint("try again")
 	case len(missing) > 0:
 		return jig.Errorf(jig.CodeInvalidInput, "the bundle %q requires bundles that are not installed: %s", b.Name, strings.Join(missing, ", ")).
 			WithField("requires").WithReason(jig.ReasonBundleNotInstalled).WithHint("install them first")

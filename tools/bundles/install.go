@@ -12,19 +12,15 @@ import (
 	"github.com/jig-run/jig/tools/retype"
 )
 
-// Reasons by which an installation is refused, beside those of the store and of entity types.
-const (
-	// ReasonDowngrade: a higher version is installed.
-	ReasonDowngrade = "bundle_downgrade"
-	// reasonBundleChanged is the store's word for another version that came in between.
-	reasonBundleChanged = "bundle_changed"
-)
+// ReasonDowngrade is a reason by which an installation is refused, beside those of the store and of entity types: a higher version is
+// installed.
+const ReasonDowngrade = "bundle_downgrade"
 
 // Install installs a bundle for the tenant of a call, after checking it against what the tenant will have then. found are the
 // problems of reading it; with those of checking they are one INVALID_INPUT. replace also replaces documents that the tenant has
 // changed since, and goes back to lower versions.
 func (o Options) Install(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {
-	return retype.Again(func() (Installed, error) { return o.installOnce(ctx, inv, b, found, replace) }, reasonBundleChanged, jig.ReasonTypeChanged)
+	return retype.Again(func() (Installed, error) { return o.installOnce(ctx, inv, b, found, replace) }, jig.ReasonBundleChanged, jig.ReasonTypeChanged)
 }
 
 func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {

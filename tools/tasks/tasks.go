@@ -128,7 +128,7 @@ func (o Options) retry(ctx context.Context, inv jig.Invocation, in retryIn) (Ret
 	if err != nil {
 		return Retried{}, notFound(err, in.SessionID)
 	}
-	single := s.Agent.Name == "call"
+	single := s.Agent.Name == jig.CallAgent
 	if !single && inv.Attempt > 1 { // an attempt before this one may have begun it, and it may have ended since
 		said, err := o.Said(ctx, inv.Tenant, s.ID, inv.IdempotencyKey)
 		if err != nil {
