@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -23,25 +22,13 @@ type anthropicProvider struct {
 
 func (p *anthropicProvider) check(string) error { return needKey(p.settings, EnvAnthropicKey) }
 
-func (p *anthropicProvider) answer(parent context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error) {
-	ctx, w := p.line.watch(parent)
-	defer w.stop()
-	res, err := p.send(ctx, anthropicParams(name, request))
-	if err != nil {
-		return jig.Turn{}, p.failure(parent, ctx, err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	w.listen(res)
-	reader := &anthropicReader{progress: progress, key: p.settings.APIKey}
-	if streams(res) {
-		err = reader.stream(res)
-	} else {
-		err = reader.document(res)
-	}
-	if err != nil {
-		return jig.Turn{}, p.failure(parent, ctx, err)
-	}
-	return reader.turn(namesOf(request.Tools), askedCalls(request.Exchanges)), nil
+func (p *anthropicProvider) answer(ctx context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error) {
+	params := anthropicParams(name, request)
+	return p.line.ask(ctx, request, service{
+		send:    func(ctx context.Context) (*http.Response, error) { return p.send(ctx, params) },
+		refusal: p.refusal,
+		reader:  &anthropicReader{progress: progress, key: p.settings.APIKey},
+	})
 }
 
 // send makes the request with the SDK's client, built from explicit options alone: the SDK's own constructor would read
@@ -60,24 +47,20 @@ func (p *anthropicProvider) send(ctx context.Context, params anthropic.MessageNe
 	client := anthropic.Client{Options: options}
 	var res *http.Response
 	if err := client.Post(ctx, "v1/messages", params, &res); err != nil {
-		return nil, err //nolint:wrapcheck // failure translates it
+		return nil, err //nolint:wrapcheck // line.ask translates it
 	}
 	return res, nil
 }
 
-func (p *anthropicProvider) failure(parent, ctx context.Context, err error) error {
-	var known *jig.Error
-	if errors.As(err, &known) {
-		return known
-	}
+// refusal is an answer with an error status; nil when err is something else.
+func (p *anthropicProvider) refusal(err error) *refused {
 	var status *anthropic.Error
-	if errors.As(err, &status) && status.Response != nil {
-		return refused{
-			status: status.StatusCode, header: status.Response.Header, body: status.RawJSON(),
-			env: EnvAnthropicKey, key: p.settings.APIKey,
-		}.jig(time.Now())
+	if !errors.As(err, &status) || status.Response == nil {
+		return nil
 	}
-	return broken(parent, ctx, err)
+	return &refused{
+		status: status.StatusCode, header: status.Response.Header, body: status.RawJSON(), env: EnvAnthropicKey, key: p.settings.APIKey,
+	}
 }
 
 // anthropicOpaque is kept with a turn that has reasoning: its whole content, since the blocks are signed and must come back

@@ -24,6 +24,53 @@ var (
 	errTooLong = errors.New("the model's answer is too long")
 )
 
+// service is what differs between providers that answer over HTTP.
+type service struct {
+	send func(ctx context.Context) (*http.Response, error)
+	// refusal is what an error of send says of an answer with an error status; nil when it says something else.
+	refusal func(err error) *refused
+	reader  reader
+}
+
+// reader puts an answer together, streamed or whole.
+type reader interface {
+	stream(res *http.Response) error
+	document(res *http.Response) error
+	turn(names map[string]string, asked int) jig.Turn
+}
+
+// ask sends a request once and reads the answer. Errors are *jig.Error.
+func (l line) ask(parent context.Context, request jig.ModelRequest, s service) (jig.Turn, error) {
+	ctx, w := l.watch(parent)
+	defer w.stop()
+	res, err := s.send(ctx)
+	if err != nil {
+		return jig.Turn{}, s.failure(parent, ctx, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	w.listen(res)
+	read := s.reader.document
+	if streams(res) {
+		read = s.reader.stream
+	}
+	if err := read(res); err != nil {
+		return jig.Turn{}, s.failure(parent, ctx, err)
+	}
+	return s.reader.turn(namesOf(request.Tools), askedCalls(request.Exchanges)), nil
+}
+
+// failure says why there is no answer; ctx is the watched one.
+func (s service) failure(parent, ctx context.Context, err error) error {
+	var known *jig.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	if r := s.refusal(err); r != nil {
+		return r.jig(time.Now())
+	}
+	return broken(parent, ctx, err)
+}
+
 // watch ends a request of which nothing is heard for the idle time.
 type watch struct {
 	idle   time.Duration

@@ -1,11 +1,11 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -23,25 +23,13 @@ type openaiProvider struct {
 
 func (p *openaiProvider) check(string) error { return needKey(p.settings, EnvOpenAIKey) }
 
-func (p *openaiProvider) answer(parent context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error) {
-	ctx, w := p.line.watch(parent)
-	defer w.stop()
-	res, err := p.send(ctx, openaiParams(name, request, p.own()))
-	if err != nil {
-		return jig.Turn{}, p.failure(parent, ctx, err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	w.listen(res)
-	reader := &openaiReader{progress: progress, key: p.settings.APIKey}
-	if streams(res) {
-		err = reader.stream(res)
-	} else {
-		err = reader.document(res)
-	}
-	if err != nil {
-		return jig.Turn{}, p.failure(parent, ctx, err)
-	}
-	return reader.turn(namesOf(request.Tools), askedCalls(request.Exchanges)), nil
+func (p *openaiProvider) answer(ctx context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error) {
+	params := openaiParams(name, request, p.own())
+	return p.line.ask(ctx, request, service{
+		send:    func(ctx context.Context) (*http.Response, error) { return p.send(ctx, params) },
+		refusal: p.refusal,
+		reader:  &openaiReader{progress: progress, key: p.settings.APIKey},
+	})
 }
 
 // own reports whether the service is OpenAI's, which has left max_tokens behind; others know no other name for it.
@@ -65,26 +53,19 @@ func (p *openaiProvider) send(ctx context.Context, params openai.ChatCompletionN
 	client := openai.Client{Options: options}
 	var res *http.Response
 	if err := client.Post(ctx, "chat/completions", params, &res); err != nil {
-		return nil, err //nolint:wrapcheck // failure translates it
+		return nil, err //nolint:wrapcheck // line.ask translates it
 	}
 	return res, nil
 }
 
-func (p *openaiProvider) failure(parent, ctx context.Context, err error) error {
-	var known *jig.Error
-	if errors.As(err, &known) {
-		return known
-	}
+// refusal is an answer with an error status; nil when err is something else.
+func (p *openaiProvider) refusal(err error) *refused {
 	var status *openai.Error
-	if errors.As(err, &status) && status.Response != nil {
-		body := status.RawJSON()
-		if body == "" {
-			body = status.Message
-		}
-		return refused{
-			status: status.StatusCode, header: status.Response.Header, body: body,
-			env: EnvOpenAIKey, key: p.settings.APIKey,
-		}.jig(time.Now())
+	if !errors.As(err, &status) || status.Response == nil {
+		return nil
 	}
-	return broken(parent, ctx, err)
+	return &refused{
+		status: status.StatusCode, header: status.Response.Header, body: cmp.Or(status.RawJSON(), status.Message),
+		env: EnvOpenAIKey, key: p.settings.APIKey,
+	}
 }

@@ -29,21 +29,11 @@ type Settings struct {
 	MaxAnswer int64
 }
 
-// The environment variables that SettingsFromEnv reads.
+// The environment variables that hold keys, for the hints of errors; the package reads no environment.
 const (
 	EnvAnthropicKey = "ANTHROPIC_API_KEY"
-	EnvAnthropicURL = "ANTHROPIC_BASE_URL"
 	EnvOpenAIKey    = "OPENAI_API_KEY"
-	EnvOpenAIURL    = "OPENAI_BASE_URL"
 )
-
-// SettingsFromEnv reads keys and addresses with getenv (os.Getenv, say).
-func SettingsFromEnv(getenv func(string) string) Settings {
-	return Settings{
-		Anthropic: Provider{APIKey: getenv(EnvAnthropicKey), BaseURL: getenv(EnvAnthropicURL)},
-		OpenAI:    Provider{APIKey: getenv(EnvOpenAIKey), BaseURL: getenv(EnvOpenAIURL)},
-	}
-}
 
 // provider answers requests for the models of one prefix; name is the model without it.
 type provider interface {

@@ -51,17 +51,6 @@ type CallRule struct {
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// CheckScript compiles every expression of a script and returns all that is wrong, each with its path, e.g.
-// "rules[2].calls[0].input.path".
-func CheckScript(script json.RawMessage) []expr.Problem {
-	env, err := expr.ScriptEnv()
-	if err != nil {
-		return []expr.Problem{{Err: jig.AsError(err)}}
-	}
-	_, problems := compileScript(env, script)
-	return problems
-}
-
 // scriptProvider plans with scripts, each compiled once.
 type scriptProvider struct {
 	env func() (*expr.Env, error)

@@ -13,9 +13,6 @@ import (
 const (
 	// MaxReadBytes is the largest file that file.read and file.grep open.
 	MaxReadBytes = 64 << 20
-	// DefaultWindow and MaxWindow bound what one file.read returns, in bytes.
-	DefaultWindow = 256 << 10
-	MaxWindow     = 1 << 20
 	// MaxWriteBytes is the longest content of file.write.
 	MaxWriteBytes = 10 << 20
 	// MaxEntries is how many entries file.list returns.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/token"
 )
 
@@ -32,9 +33,9 @@ const (
 	EnvMetrics          = "JIG_METRICS_ADDRESS"
 	EnvEntityURL        = "JIG_ENTITY_URL"
 	EnvModel            = "JIG_MODEL"
-	EnvAnthropicKey     = "ANTHROPIC_API_KEY"
+	EnvAnthropicKey     = model.EnvAnthropicKey
 	EnvAnthropicURL     = "ANTHROPIC_BASE_URL"
-	EnvOpenAIKey        = "OPENAI_API_KEY"
+	EnvOpenAIKey        = model.EnvOpenAIKey
 	EnvOpenAIURL        = "OPENAI_BASE_URL"
 )
 
