@@ -23,6 +23,25 @@ func TestReadmeAgentIsInOrder(t *testing.T) {
 	require.NotEmpty(t, agent.Name)
 }
 
+// The entity type that the README shows is in order, and its code is compiled.
+func TestReadmeCodeIsInOrder(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	example, err := os.ReadFile("worker/wire/example_test.go")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```(go|yaml)\n(.*?)```").FindAllSubmatch(readme, -1)
+	require.Len(t, blocks, 4)
+	for _, block := range blocks {
+		if string(block[1]) == "go" {
+			require.Contains(t, string(example), string(block[2]), "worker/wire/example_test.go has the README's code")
+			continue
+		}
+		_, problems := spec.Load("README.yaml", block[2])
+		require.Empty(t, problems)
+	}
+}
+
 func TestLinksInDocumentationLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)

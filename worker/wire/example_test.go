@@ -1,0 +1,71 @@
+package wire_test
+
+import (
+	"context"
+	"log"
+	"os"
+	"os/signal"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/worker/wire"
+)
+
+// Payments stands for the service that a tool calls. What follows is the code of the README, as it stands there.
+type Payments struct{}
+
+// Refund pays back.
+func (*Payments) Refund(context.Context, string, string, int, string) (string, error) {
+	return "pay_1", nil
+}
+
+func connect() *Payments { return &Payments{} }
+
+type refund struct {
+	Invoice string `json:"invoice" jsonschema:"number of the invoice, e.g. 2026-0042"`
+	Cents   int    `json:"cents" jsonschema:"amount to pay back" minimum:"1"`
+}
+
+type refunded struct {
+	ID string `json:"id" jsonschema:"the payment's id"`
+}
+
+func refundTool(payments *Payments) tools.Tool {
+	return tools.New(jig.Tool{
+		Name:        "billing.refund",
+		Description: "Pays an amount of an invoice back to the customer. Look the invoice up first.",
+		Permission:  jig.PermissionWrite, // so it asks a person
+		Risk:        jig.RiskHigh,
+		Idempotent:  true, // the payment service honours the key
+	}, func(ctx context.Context, inv jig.Invocation, in refund) (refunded, error) {
+		id, err := payments.Refund(ctx, inv.Tenant, in.Invoice, in.Cents, inv.IdempotencyKey)
+		return refunded{ID: id}, err
+	})
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) error {
+	dev, err := client.ReadEnvFile(client.DevEnvFile) // what `make dev` wrote in this folder; nothing elsewhere
+	if err != nil {
+		return err
+	}
+	settings, err := wire.LoadSettings(os.Environ(), dev)
+	if err != nil {
+		return err
+	}
+	return wire.Run(ctx, settings, settings.Logger(os.Stderr), refundTool(connect()))
+}
+
+// A worker with a tool of its own.
+func ExampleRun() {
+	main()
+}
