@@ -312,11 +312,21 @@ func (d *demo) program() []string {
 	if d.cli != "" {
 		return []string{d.cli}
 	}
-	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), "jig")
-		if found, err := exec.LookPath(beside); err == nil {
-			return []string{found}
-		}
+	if found := besides(); found != "" {
+		return []string{found}
 	}
 	return []string{"go", "run", "./starter"}
+}
+
+// besides is the command line that was built beside this program; "" when there is none.
+func besides() string {
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	found, err := exec.LookPath(filepath.Join(filepath.Dir(self), "jig"))
+	if err != nil {
+		return ""
+	}
+	return found
 }

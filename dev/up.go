@@ -95,15 +95,18 @@ func (o *options) announce(r *running) {
 	if o.noWorker {
 		b.WriteString("  worker      none: start one with `go run ./worker`\n")
 	}
-	b.WriteString(`
-Try in another terminal:
-
-  go run ./starter run dependency-review --input path=go.mod --follow
-  go run ./starter trigger review.start --input module=.
-  go run ./starter approvals
+	b.WriteString("\nTry in another terminal:\n\n")
+	jig := "go run ./starter"
+	if built := besides(); built != "" {
+		fmt.Fprintf(&b, "  export PATH=%q:\"$PATH\"\n", filepath.Dir(built))
+		jig = "jig"
+	}
+	fmt.Fprintf(&b, `  %[1]s run dependency-review --input path=go.mod --follow
+  %[1]s trigger review.start --input module=.
+  %[1]s approvals
   temporal workflow list --query 'JigStatus="input_required"'
 
 Ctrl-C stops everything.
-`)
+`, jig)
 	fmt.Fprint(os.Stderr, b.String())
 }

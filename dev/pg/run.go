@@ -32,6 +32,17 @@ type child struct {
 	asked atomic.Bool
 }
 
+// errNoFailure is how a process ends that somebody stopped in an orderly way.
+var errNoFailure = errors.New("exit status 0")
+
+// end is how the process ended, once exited is closed.
+func (c *child) end() error {
+	if c.err == nil {
+		return errNoFailure
+	}
+	return c.err
+}
+
 // ended tells whether the process has ended.
 func (c *child) ended() bool {
 	select {
@@ -166,7 +177,7 @@ func (s *Server) whyEnded(ctx context.Context, c *child) error {
 	if err != nil {
 		return fmt.Errorf("PostgreSQL: %w", &port.TakenError{Addr: s.addr})
 	}
-	return fmt.Errorf("PostgreSQL ended (%w); its log ends:\n%s", errors.Join(c.err, listener.Close()), s.logTail())
+	return fmt.Errorf("PostgreSQL ended (%w); its log ends:\n%s", errors.Join(c.end(), listener.Close()), s.logTail())
 }
 
 // watch reports the end of a child that nobody asked for.
@@ -176,7 +187,7 @@ func (s *Server) watch(c *child) {
 		return
 	}
 	select {
-	case s.died <- fmt.Errorf("PostgreSQL ended by itself (%w); its log ends:\n%s", c.err, s.logTail()):
+	case s.died <- fmt.Errorf("PostgreSQL ended by itself (%w); its log ends:\n%s", c.end(), s.logTail()):
 	default:
 	}
 }

@@ -129,14 +129,16 @@ func TestServerStopsWithoutTimeLeft(t *testing.T) {
 func TestServerReportsAnUnexpectedEnd(t *testing.T) {
 	t.Parallel()
 	server := start(t, pg.Options{})
-	require.NoError(t, syscall.Kill(pid(t, server), syscall.SIGKILL))
-	select {
-	case err := <-server.Died():
-		require.ErrorContains(t, err, "PostgreSQL ended by itself")
-	case <-time.After(30 * time.Second):
-		require.Fail(t, "the end was not reported")
+	for signal, how := range map[syscall.Signal]string{syscall.SIGKILL: "signal: killed", syscall.SIGINT: "exit status 0"} {
+		require.NoError(t, syscall.Kill(pid(t, server), signal))
+		select {
+		case err := <-server.Died():
+			require.ErrorContains(t, err, "PostgreSQL ended by itself ("+how+")")
+		case <-time.After(30 * time.Second):
+			require.Fail(t, "the end was not reported")
+		}
+		require.NoError(t, server.Start(t.Context()), "it can be started again")
 	}
-	require.NoError(t, server.Start(t.Context()), "it can be started again")
 }
 
 func TestPidFileOfAnotherProgramIsNoObstacle(t *testing.T) {
