@@ -2,7 +2,9 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -106,29 +108,36 @@ type Swept struct {
 	Closed int `json:"closed"`
 }
 
+// maxSwept bounds the sessions that one sweep looks at.
+const maxSwept = 10_000
+
 // tokensKept is how long after its end a used token is known: clocks may differ by as much.
 const tokensKept = time.Hour
 
 // Sweep closes the sessions whose workflow was terminated or timed out from outside, with their approvals, and forgets the tokens
-// that nobody could use any more.
+// that nobody could use any more. What fails of it keeps nothing else from being done, and is told of at the end.
 func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
-	if _, err := a.store.ForgetTokens(ctx, tokensKept); err != nil {
-		return Swept{}, temporalError(err)
-	}
-	if a.runs == nil {
-		return Swept{}, nil
-	}
-	live, err := a.store.LiveSessions(ctx, 10_000)
-	if err != nil {
-		return Swept{}, temporalError(err)
-	}
 	stop := heartbeat(ctx)
 	defer stop()
-	var swept Swept
+	swept, unclosed := a.closeEnded(ctx)
+	_, kept := a.store.ForgetTokens(ctx, tokensKept)
+	return swept, temporalError(errors.Join(unclosed, kept))
+}
+
+// closeEnded closes the sessions whose workflow ended without a word to the store. One that cannot be closed does not keep others open.
+func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
+	if a.runs == nil {
+		return swept, nil
+	}
+	live, err := a.store.LiveSessions(ctx, maxSwept)
+	if err != nil {
+		return swept, err
+	}
+	var failed error
 	for _, s := range live {
 		open, err := a.runs.Open(ctx, s.ID)
 		if err != nil {
-			return swept, temporalError(err)
+			return swept, errors.Join(failed, err)
 		}
 		if open {
 			continue
@@ -138,10 +147,16 @@ func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 			Error: jig.Errorf(jig.CodeCanceled, "the workflow was ended from outside").WithReason(jig.ReasonTerminated).
 				WithHint("a message continues the session"),
 		})
-		if err != nil {
-			return swept, temporalError(err)
+		switch {
+		case err == nil:
+			swept.Closed++
+		case jig.CodeOf(err) == jig.CodeUnavailable || ctx.Err() != nil: // so it is for the others
+			return swept, errors.Join(failed, err)
+		default:
+			failed = err
+			a.logger.ErrorContext(ctx, "a session that was ended from outside cannot be closed",
+				slog.String("tenant", s.Tenant), slog.String("session_id", s.ID), slog.String("error", err.Error()))
 		}
-		swept.Closed++
 	}
-	return swept, nil
+	return swept, failed
 }

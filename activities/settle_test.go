@@ -1,6 +1,8 @@
 package activities_test
 
 import (
+	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -53,5 +55,47 @@ func TestNext(t *testing.T) {
 			require.Equal(t, row.code, end.Error.Code)
 			require.NotEmpty(t, end.Error.Hint)
 		})
+	}
+}
+
+// ended is a store of sessions whose workflows are gone, some of which it cannot close.
+type ended struct {
+	activities.Store
+	broken map[string]*jig.Error
+	closed []string
+	forgot int
+}
+
+func (e *ended) LiveSessions(context.Context, int) ([]jig.Session, error) {
+	return []jig.Session{{Tenant: "t", ID: "ses_1"}, {Tenant: "t", ID: "ses_2"}, {Tenant: "t", ID: "ses_3"}}, nil
+}
+
+func (e *ended) CancelSession(_ context.Context, end jig.End) error {
+	if err := e.broken[end.SessionID]; err != nil {
+		return err
+	}
+	e.closed = append(e.closed, end.SessionID)
+	return nil
+}
+
+func (e *ended) ForgetTokens(context.Context, time.Duration) (int64, error) {
+	e.forgot++
+	return 0, nil
+}
+
+func (e *ended) Open(context.Context, string) (bool, error) { return false, nil }
+
+func TestWhatCannotBeSweptKeepsNothingElse(t *testing.T) {
+	t.Parallel()
+	for code, closed := range map[jig.Code][]string{
+		jig.CodeInternal:    {"ses_1", "ses_3"},
+		jig.CodeUnavailable: {"ses_1"}, // the database is away: the next sweep goes on
+	} {
+		e := &ended{broken: map[string]*jig.Error{"ses_2": jig.Errorf(code, "broken")}}
+		a := activities.New(activities.Deps{Store: e, Runs: e, Logger: slog.New(slog.DiscardHandler)})
+		_, err := a.Sweep(t.Context())
+		require.Equal(t, code, activities.ErrorFrom(err).Code)
+		require.Equal(t, closed, e.closed)
+		require.Equal(t, 1, e.forgot)
 	}
 }
