@@ -1,72 +1,20 @@
 package activities
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jig-run/jig"
 )
 
-// Letter is a signal or update as it arrived, with the key under which it takes effect once.
-type Letter struct {
-	SessionRef
-	Name    string          `json:"name"`
-	Key     string          `json:"key"`
-	Payload json.RawMessage `json:"payload"`
-	// Pass is the pass under way.
-	Pass int `json:"pass,omitempty"`
-	// Composing says that a composition of the session is under way: then an event may be awaited.
-	Composing bool `json:"composing,omitempty"`
-}
-
-// Heard is what became of a letter.
-type Heard struct {
-	Decisions []jig.Ruled `json:"decisions,omitempty"`
-	// Calls are those that a decision concerned and that are still open: an approved one may run now.
-	Calls []CallRef `json:"calls,omitempty"`
-	// Frames are the compositions that the decided calls belong to.
-	Frames []string `json:"frames,omitempty"`
-	// Message says that a user message was added, Event that an event came that a composition may wait for.
-	Message bool `json:"message,omitempty"`
-	Event   bool `json:"event,omitempty"`
-	// Ending says that the session ends, because an approval expired that says so: cancel or fail.
-	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
-}
-
-// Hear takes a signal or update: a decision, an answer, a reconciliation, a message. What cannot be read, or is not known, is
-// refused with an event, never dropped. It is idempotent by the letter's key.
-func (a *Activities) Hear(ctx context.Context, in Letter) (Heard, error) {
-	heard, err := a.hear(ctx, in)
-	return heard, temporalError(err)
-}
-
-func (a *Activities) hear(ctx context.Context, in Letter) (Heard, error) {
-	switch in.Name {
-	case "approve", "deny", "delegate", "decide":
-		return a.decide(ctx, in)
-	case "answer":
-		return a.reply(ctx, in)
-	case "reconcile":
-		return a.reconcile(ctx, in)
-	case "message":
-		return a.message(ctx, in)
-	case "event":
-		return a.event(ctx, in)
-	}
-	return a.refuseLetter(ctx, in, fmt.Sprintf("there is no signal %q; use approve, deny, delegate, answer, reconcile, message or event", in.Name))
-}
-
 func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 	var payload Decisions
 	if err := strictJSON(in.Payload, &payload); err != nil {
-		return a.refuseLetter(ctx, in, "the payload could not be read: "+err.Error())
+		return a.unreadable(ctx, in, err)
 	}
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
 	if err != nil {
@@ -227,83 +175,6 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session j
 	return nil
 }
 
-// reply takes a person's answer to a question.
-func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
-	var r jig.Reply
-	if err := strictJSON(in.Payload, &r); err != nil {
-		return a.refuseLetter(ctx, in, "the payload could not be read: "+err.Error())
-	}
-	settings, err := a.tenants.Settings(ctx, in.Tenant)
-	if err != nil {
-		return Heard{}, err
-	}
-	request := jig.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now(), ProofWanted: settings.ProofWanted()}
-	switch {
-	case r.Call == "":
-		request.Refusal = "`call` is missing: name the call of the question, e.g. 3.2"
-	case len(r.Value) == 0:
-		request.Refusal = "`value` is missing: give the answer"
-	case len(r.Value) > jig.InlineBytes:
-		request.Refusal = fmt.Sprintf("`value` has %d bytes, at most %d are taken", len(r.Value), jig.InlineBytes)
-	}
-	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
-	err = a.identify(ctx, &s, func(digest string) (string, jig.Evidence, error) {
-		return a.proofs.Reply(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
-	})
-	if err != nil {
-		return Heard{}, err
-	}
-	request.Principal, request.Evidence, request.Reply.Token = s.principal, s.evidence, ""
-	if request.Refusal = firstOf(request.Refusal, s.refusal); request.Refusal == "" && s.pending != nil && s.pending.Question != nil {
-		request.Digest = s.pending.Digest
-		if err := a.fits(*s.pending.Question, r.Value); err != nil {
-			request.Refusal = "the answer does not fit the question: " + explain(err)
-		}
-	}
-	ruled, err := a.store.Reply(ctx, request)
-	if err != nil {
-		return Heard{}, err
-	}
-	heard := Heard{Decisions: []jig.Ruled{ruled}}
-	return heard, a.follow(ctx, in.SessionRef, ruled, &heard)
-}
-
-func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
-	var r jig.Reconciliation
-	if err := strictJSON(in.Payload, &r); err != nil {
-		return a.refuseLetter(ctx, in, "the payload could not be read: "+err.Error())
-	}
-	settings, err := a.tenants.Settings(ctx, in.Tenant)
-	if err != nil {
-		return Heard{}, err
-	}
-	request := jig.ReconcileRequest{
-		Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
-		ProofWanted: settings.ProofWanted(),
-	}
-	switch {
-	case r.Call == "":
-		request.Refusal = "`call` is missing: name the call, e.g. 3.2"
-	case r.Outcome != jig.OutcomeHappened && r.Outcome != jig.OutcomeNotHappened && r.Outcome != jig.OutcomeGiveUp:
-		request.Refusal = fmt.Sprintf("%q is not an outcome; use happened, not_happened or give_up", r.Outcome)
-	}
-	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
-	err = a.identify(ctx, &s, func(digest string) (string, jig.Evidence, error) {
-		return a.proofs.Reconciliation(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
-	})
-	if err != nil {
-		return Heard{}, err
-	}
-	request.Principal, request.Evidence, request.Reconciliation.Token = s.principal, s.evidence, ""
-	request.Refusal = firstOf(request.Refusal, s.refusal)
-	ruled, err := a.store.Reconcile(ctx, request)
-	if err != nil {
-		return Heard{}, err
-	}
-	heard := Heard{Decisions: []jig.Ruled{ruled}}
-	return heard, a.follow(ctx, in.SessionRef, ruled, &heard)
-}
-
 // follow adds the composition that a decided call belongs to, and the reference of a call that may run now, or that waits on.
 func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled, heard *Heard) error {
 	inFrame := strings.Contains(ruled.Call, "/")
@@ -337,122 +208,4 @@ func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled,
 	}
 	heard.Calls = append(heard.Calls, ref)
 	return nil
-}
-
-// event takes an event that a composition may wait for.
-func (a *Activities) event(ctx context.Context, in Letter) (Heard, error) {
-	var e jig.ReceivedEvent
-	if err := strictJSON(in.Payload, &e); err != nil {
-		return a.refuseLetter(ctx, in, "the payload could not be read: "+err.Error())
-	}
-	switch {
-	case e.Name == "":
-		return a.refuseLetter(ctx, in, "`name` is missing: name the event")
-	case e.ID != 0:
-		return a.refuseLetter(ctx, in, "`id` is given by jig: leave it out")
-	case len(e.Data) > jig.InlineBytes:
-		return a.refuseLetter(ctx, in, fmt.Sprintf("`data` has %d bytes, at most %d are taken", len(e.Data), jig.InlineBytes))
-	case !in.Composing:
-		return a.refuseLetter(ctx, in, "nothing in this session waits for an event")
-	}
-	_, err := a.store.Receive(ctx, in.Tenant, in.SessionID, in.Key, e)
-	return Heard{Event: true}, err
-}
-
-// maxMessageID bounds the ids of messages, in bytes.
-const maxMessageID = 256
-
-func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
-	var m Message
-	if err := strictJSON(in.Payload, &m); err != nil {
-		return a.refuseLetter(ctx, in, "the payload could not be read: "+err.Error())
-	}
-	if strings.TrimSpace(m.Text) == "" {
-		return a.refuseLetter(ctx, in, "`text` is missing: say something")
-	}
-	if len(m.ID) > maxMessageID {
-		return a.refuseLetter(ctx, in, fmt.Sprintf("`id` has %d bytes, at most %d are taken", len(m.ID), maxMessageID))
-	}
-	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
-	if err != nil {
-		return Heard{}, err
-	}
-	if session.Agent.Name == jig.CallAgent {
-		return a.refuseLetter(ctx, in, "this session is a single call: nobody in it reads messages")
-	}
-	key := in.Key
-	if m.ID != "" {
-		key = jig.MessageKey(m.ID)
-	}
-	_, err = a.store.AddMessage(ctx, in.Tenant, in.SessionID, key, jig.Message{Role: jig.RoleUser, Text: m.Text, By: m.By, Pass: in.Pass})
-	return Heard{Message: true}, err
-}
-
-func (a *Activities) refuseLetter(ctx context.Context, in Letter, reason string) (Heard, error) {
-	data, err := json.Marshal(map[string]any{"name": in.Name, "payload": jig.Cut(string(in.Payload), 1000), "reason": reason})
-	if err != nil {
-		return Heard{}, jig.Errorf(jig.CodeInternal, "encoding a refusal: %w", err)
-	}
-	ruled := jig.Ruled{Outcome: jig.DecisionRefused, Reason: reason}
-	return Heard{Decisions: []jig.Ruled{ruled}}, a.store.Refuse(ctx, in.Tenant, in.SessionID, in.Key, reason, data)
-}
-
-// ExpireInput names calls on whose approvals time may act.
-type ExpireInput struct {
-	SessionRef
-	Calls []string `json:"calls"`
-	// Now is the workflow's time.
-	Now time.Time `json:"now"`
-}
-
-// Expire lets time act on approvals: those whose time has come expire, reminders and escalations that are due are sent. It says
-// where each call stands.
-func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Heard, error) {
-	var heard Heard
-	for _, id := range in.Calls {
-		lapse, err := a.store.Lapse(ctx, in.Tenant, in.SessionID, id, in.Now)
-		if err != nil {
-			return heard, temporalError(err)
-		}
-		ruled := jig.Ruled{Call: id, Outcome: jig.DecisionAccepted, Status: lapse.Status}
-		heard.Decisions = append(heard.Decisions, ruled)
-		if lapse.Status == jig.CallExpired && lapse.OnExpiry.Strictness() > heard.Ending.Strictness() {
-			heard.Ending = lapse.OnExpiry
-		}
-		if err := a.follow(ctx, in.SessionRef, ruled, &heard); err != nil {
-			return heard, temporalError(err)
-		}
-	}
-	return heard, nil
-}
-
-// strictJSON reads a document that may have known members alone.
-func strictJSON(raw []byte, v any) error {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return jig.Errorf(jig.CodeInvalidInput, "it is empty; give a JSON object")
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return jig.Errorf(jig.CodeInvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if d.More() {
-		return jig.Errorf(jig.CodeInvalidInput, "there is more than one JSON value")
-	}
-	return nil
-}
-
-// AsJSON returns a payload as it is when it is JSON, else as a JSON string; an empty one becomes null.
-func AsJSON(payload []byte) json.RawMessage {
-	if len(payload) == 0 {
-		return json.RawMessage("null")
-	}
-	if json.Valid(payload) {
-		return payload
-	}
-	b, err := json.Marshal(string(payload))
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return b
 }

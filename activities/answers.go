@@ -1,0 +1,85 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jig-run/jig"
+)
+
+// reply takes a person's answer to a question.
+func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
+	var r jig.Reply
+	if err := strictJSON(in.Payload, &r); err != nil {
+		return a.unreadable(ctx, in, err)
+	}
+	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return Heard{}, err
+	}
+	request := jig.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now(), ProofWanted: settings.ProofWanted()}
+	switch {
+	case r.Call == "":
+		request.Refusal = "`call` is missing: name the call of the question, e.g. 3.2"
+	case len(r.Value) == 0:
+		request.Refusal = "`value` is missing: give the answer"
+	case len(r.Value) > jig.InlineBytes:
+		request.Refusal = fmt.Sprintf("`value` has %d bytes, at most %d are taken", len(r.Value), jig.InlineBytes)
+	}
+	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
+	err = a.identify(ctx, &s, func(digest string) (string, jig.Evidence, error) {
+		return a.proofs.Reply(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
+	})
+	if err != nil {
+		return Heard{}, err
+	}
+	request.Principal, request.Evidence, request.Reply.Token = s.principal, s.evidence, ""
+	if request.Refusal = firstOf(request.Refusal, s.refusal); request.Refusal == "" && s.pending != nil && s.pending.Question != nil {
+		request.Digest = s.pending.Digest
+		if err := a.fits(*s.pending.Question, r.Value); err != nil {
+			request.Refusal = "the answer does not fit the question: " + explain(err)
+		}
+	}
+	ruled, err := a.store.Reply(ctx, request)
+	if err != nil {
+		return Heard{}, err
+	}
+	heard := Heard{Decisions: []jig.Ruled{ruled}}
+	return heard, a.follow(ctx, in.SessionRef, ruled, &heard)
+}
+
+func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
+	var r jig.Reconciliation
+	if err := strictJSON(in.Payload, &r); err != nil {
+		return a.unreadable(ctx, in, err)
+	}
+	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return Heard{}, err
+	}
+	request := jig.ReconcileRequest{
+		Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
+		ProofWanted: settings.ProofWanted(),
+	}
+	switch {
+	case r.Call == "":
+		request.Refusal = "`call` is missing: name the call, e.g. 3.2"
+	case r.Outcome != jig.OutcomeHappened && r.Outcome != jig.OutcomeNotHappened && r.Outcome != jig.OutcomeGiveUp:
+		request.Refusal = fmt.Sprintf("%q is not an outcome; use happened, not_happened or give_up", r.Outcome)
+	}
+	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
+	err = a.identify(ctx, &s, func(digest string) (string, jig.Evidence, error) {
+		return a.proofs.Reconciliation(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
+	})
+	if err != nil {
+		return Heard{}, err
+	}
+	request.Principal, request.Evidence, request.Reconciliation.Token = s.principal, s.evidence, ""
+	request.Refusal = firstOf(request.Refusal, s.refusal)
+	ruled, err := a.store.Reconcile(ctx, request)
+	if err != nil {
+		return Heard{}, err
+	}
+	heard := Heard{Decisions: []jig.Ruled{ruled}}
+	return heard, a.follow(ctx, in.SessionRef, ruled, &heard)
+}

@@ -1,0 +1,155 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// Letter is a signal or update as it arrived, with the key under which it takes effect once.
+type Letter struct {
+	SessionRef
+	Name    string          `json:"name"`
+	Key     string          `json:"key"`
+	Payload json.RawMessage `json:"payload"`
+	// Pass is the pass under way.
+	Pass int `json:"pass,omitempty"`
+	// Composing says that a composition of the session is under way: then an event may be awaited.
+	Composing bool `json:"composing,omitempty"`
+}
+
+// Heard is what became of a letter.
+type Heard struct {
+	Decisions []jig.Ruled `json:"decisions,omitempty"`
+	// Calls are those that a decision concerned and that are still open: an approved one may run now.
+	Calls []CallRef `json:"calls,omitempty"`
+	// Frames are the compositions that the decided calls belong to.
+	Frames []string `json:"frames,omitempty"`
+	// Message says that a user message was added, Event that an event came that a composition may wait for.
+	Message bool `json:"message,omitempty"`
+	Event   bool `json:"event,omitempty"`
+	// Ending says that the session ends, because an approval expired that says so: cancel or fail.
+	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
+}
+
+// Hear takes a signal or update: a decision, an answer, a reconciliation, a message. What cannot be read, or is not known, is
+// refused with an event, never dropped. It is idempotent by the letter's key.
+func (a *Activities) Hear(ctx context.Context, in Letter) (Heard, error) {
+	heard, err := a.hear(ctx, in)
+	return heard, temporalError(err)
+}
+
+func (a *Activities) hear(ctx context.Context, in Letter) (Heard, error) {
+	switch in.Name {
+	case "approve", "deny", "delegate", "decide":
+		return a.decide(ctx, in)
+	case "answer":
+		return a.reply(ctx, in)
+	case "reconcile":
+		return a.reconcile(ctx, in)
+	case "message":
+		return a.message(ctx, in)
+	case "event":
+		return a.event(ctx, in)
+	}
+	return a.refuseLetter(ctx, in, fmt.Sprintf("there is no signal %q; use approve, deny, delegate, answer, reconcile, message or event", in.Name))
+}
+
+// event takes an event that a composition may wait for.
+func (a *Activities) event(ctx context.Context, in Letter) (Heard, error) {
+	var e jig.ReceivedEvent
+	if err := strictJSON(in.Payload, &e); err != nil {
+		return a.unreadable(ctx, in, err)
+	}
+	switch {
+	case e.Name == "":
+		return a.refuseLetter(ctx, in, "`name` is missing: name the event")
+	case e.ID != 0:
+		return a.refuseLetter(ctx, in, "`id` is given by jig: leave it out")
+	case len(e.Data) > jig.InlineBytes:
+		return a.refuseLetter(ctx, in, fmt.Sprintf("`data` has %d bytes, at most %d are taken", len(e.Data), jig.InlineBytes))
+	case !in.Composing:
+		return a.refuseLetter(ctx, in, "nothing in this session waits for an event")
+	}
+	_, err := a.store.Receive(ctx, in.Tenant, in.SessionID, in.Key, e)
+	return Heard{Event: true}, err
+}
+
+// maxMessageID bounds the ids of messages, in bytes.
+const maxMessageID = 256
+
+func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
+	var m Message
+	if err := strictJSON(in.Payload, &m); err != nil {
+		return a.unreadable(ctx, in, err)
+	}
+	if strings.TrimSpace(m.Text) == "" {
+		return a.refuseLetter(ctx, in, "`text` is missing: say something")
+	}
+	if len(m.ID) > maxMessageID {
+		return a.refuseLetter(ctx, in, fmt.Sprintf("`id` has %d bytes, at most %d are taken", len(m.ID), maxMessageID))
+	}
+	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
+	if err != nil {
+		return Heard{}, err
+	}
+	if session.Agent.Name == jig.CallAgent {
+		return a.refuseLetter(ctx, in, "this session is a single call: nobody in it reads messages")
+	}
+	key := in.Key
+	if m.ID != "" {
+		key = jig.MessageKey(m.ID)
+	}
+	_, err = a.store.AddMessage(ctx, in.Tenant, in.SessionID, key, jig.Message{Role: jig.RoleUser, Text: m.Text, By: m.By, Pass: in.Pass})
+	return Heard{Message: true}, err
+}
+
+// unreadable refuses a letter whose payload is not what its name asks for.
+func (a *Activities) unreadable(ctx context.Context, in Letter, err error) (Heard, error) {
+	return a.refuseLetter(ctx, in, "the payload could not be read: "+explain(err))
+}
+
+// refuseLetter refuses a letter that names no call to speak of, with an event that says why.
+func (a *Activities) refuseLetter(ctx context.Context, in Letter, reason string) (Heard, error) {
+	data, err := json.Marshal(map[string]any{"name": in.Name, "payload": jig.Cut(string(in.Payload), 1000), "reason": reason})
+	if err != nil {
+		return Heard{}, jig.Errorf(jig.CodeInternal, "encoding a refusal: %w", err)
+	}
+	ruled := jig.Ruled{Outcome: jig.DecisionRefused, Reason: reason}
+	return Heard{Decisions: []jig.Ruled{ruled}}, a.store.Refuse(ctx, in.Tenant, in.SessionID, in.Key, reason, data)
+}
+
+// strictJSON reads a document that may have known members alone.
+func strictJSON(raw []byte, v any) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return jig.Errorf(jig.CodeInvalidInput, "it is empty; give a JSON object")
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if d.More() {
+		return jig.Errorf(jig.CodeInvalidInput, "there is more than one JSON value")
+	}
+	return nil
+}
+
+// AsJSON returns a payload as it is when it is JSON, else as a JSON string; an empty one becomes null.
+func AsJSON(payload []byte) json.RawMessage {
+	if len(payload) == 0 {
+		return json.RawMessage("null")
+	}
+	if json.Valid(payload) {
+		return payload
+	}
+	b, err := json.Marshal(string(payload))
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return b
+}
