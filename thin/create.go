@@ -165,6 +165,24 @@ func (r *run) document(ctx context.Context, d *expr.Document, at string, v any) 
 	return nil
 }
 
+// foresee works out what comes after the creation, so that what cannot be worked out fails while there is nothing yet.
+func (r *run) foresee(ctx context.Context) error {
+	if r.plan.input != nil {
+		var given map[string]json.RawMessage
+		if err := r.document(ctx, r.plan.input, "starts.input", &given); err != nil {
+			return err
+		}
+		if err := write(given, &r.given); err != nil {
+			return err
+		}
+	}
+	if r.plan.thin.Creates == nil {
+		return nil
+	}
+	_, err := r.link(ctx, jig.ThinResult{EntityID: jig.NewEntityID(), SessionID: r.session()})
+	return err
+}
+
 // start starts the extraction of what the call created, or says which one an earlier call started. What that one was to start and did
 // not, because it failed before, this one starts.
 func (r *run) start(ctx context.Context, m made) (jig.ThinResult, error) {
@@ -182,16 +200,7 @@ func (r *run) start(ctx context.Context, m made) (jig.ThinResult, error) {
 		ID     string          `json:"id"`
 		Fields []string        `json:"fields,omitempty"`
 		Input  json.RawMessage `json:"input,omitempty"`
-	}{ID: m.ID, Fields: starts.Fields}
-	if r.plan.input != nil {
-		var given map[string]json.RawMessage
-		if err := r.document(ctx, r.plan.input, "starts.input", &given); err != nil {
-			return out, err
-		}
-		if err := write(given, &input.Input); err != nil {
-			return out, err
-		}
-	}
+	}{m.ID, starts.Fields, r.given}
 	var raw json.RawMessage
 	if err := write(input, &raw); err != nil {
 		return out, err

@@ -372,6 +372,25 @@ func TestRunStartsWhatAnotherCouldNot(t *testing.T) {
 	require.Equal(t, 2, w.starts, "it is there now")
 }
 
+// What is worked out after the creation is tried before it: a call that fails has created nothing.
+func TestRunCreatesNothingItCannotStart(t *testing.T) {
+	t.Parallel()
+	for at, body := range map[string]string{
+		"starts.input": strings.Replace(document, `by: "${principal.id}"`, `by: "${input.other}"`, 1),
+		"url":          document + "url: \"https://x/${entity.id}/${input.other}\"\n",
+	} {
+		w := newWorld()
+		result, _ := w.run(t, body, invocation(1), engaged())
+		require.False(t, result.Success, at)
+		require.Equal(t, jig.CodeInvalidInput, result.Error.Code, at)
+		require.Contains(t, result.Error.Field, at)
+		require.Empty(t, w.created, at)
+		require.Zero(t, w.starts, at)
+		result, _ = w.run(t, body, invocation(1), engaged("other", "ent_pilot"))
+		require.True(t, result.Success, "%s: %+v", at, result.Error)
+	}
+}
+
 func TestRunBounds(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

@@ -16,6 +16,8 @@ type run struct {
 	plan  *plan
 	inv   jig.Invocation
 	input json.RawMessage
+	// given is what the extraction reads as its input; nil when the document gives none.
+	given json.RawMessage
 	// entities are those that were looked up, as expressions read them.
 	entities map[string]any
 	vars     map[string]any
@@ -41,6 +43,11 @@ func (r *run) do(ctx context.Context) (jig.ThinResult, error) {
 		if err := r.require(ctx); err != nil {
 			return jig.ThinResult{}, err
 		}
+	}
+	if err := r.foresee(ctx); err != nil {
+		return jig.ThinResult{}, err
+	}
+	if made == nil {
 		if made, err = r.create(ctx); err != nil {
 			return jig.ThinResult{}, err
 		}
