@@ -197,6 +197,15 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// A number is the tool's to judge, whatever its size.
+func TestInputKeepsNumbersAsTheyStand(t *testing.T) {
+	t.Parallel()
+	engine := &fake{trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true}}}
+	out := jigCLI(t, engine, nil, "trigger", "a.b", "--input", `{"n":1e400}`)
+	require.Equal(t, exitDone, out.code, out.stderr)
+	require.Equal(t, `{"n":1e400}`, string(engine.input.Input))
+}
+
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -228,7 +228,7 @@ func TestFilterRefuses(t *testing.T) {
 		{where("open", "gt", `true`), "/where/0/op", "open cannot be compared by gt"},
 		{where("open", "eq", `"true"`), "/where/0/value", "open eq: want true or false"},
 		{where("due", "lt", `"2026-02-30"`), "/where/0/value", "due lt: want a date"},
-		{where("due", "lt", `"tomorrow"`), "/where/0/value", "due lt: want a date"},
+		{where("due", "lt", `"tomorrow"`), "/where/0/value", `(RFC 3339), not "tomorrow"`},
 		{where("stage", "eq", `"gone"`), "/where/0/value", "not one of the options draft, review, done"},
 		{where("parent", "gt", `"ent_a"`), "/where/0/op", "parent cannot be compared by gt"},
 		{where("friends", "eq", `["ent_a"]`), "/where/0/op", "friends cannot be compared by eq"},

@@ -48,7 +48,11 @@ func (c filterColumn) operand(raw json.RawMessage) (v any, why string) {
 		s, why := textOperand(raw)
 		at, ok := momentOf(s)
 		if why != "" || !ok {
-			return nil, "want a date such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z (RFC 3339), not " + jsonKind(raw)
+			given := jsonKind(raw)
+			if why == "" {
+				given = fmt.Sprintf("%q", cut(s, 100))
+			}
+			return nil, "want a date such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z (RFC 3339), not " + given
 		}
 		return at, ""
 	case kindList, kindObject:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/jig-run/jig"
 )
@@ -148,13 +149,15 @@ func (o Options) relations(
 	if err != nil {
 		return nil, err
 	}
-	for name, ends := range found.ends {
-		for _, id := range ends {
+	for _, name := range slices.Sorted(maps.Keys(found.ends)) {
+		field := at + "/" + strings.ReplaceAll(name, ".", "/")
+		for _, id := range found.ends[name] {
 			switch kind, ok := kinds[id]; {
 			case !ok:
-				return nil, notFound(at, id)
+				return nil, notFound(field, id)
 			case found.target[name] != "" && kind != found.target[name]:
-				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, and %q is one of type %s", name, found.target[name], id, kind).WithField(at)
+				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, and %q is one of type %s", name, found.target[name], id, kind).
+					WithField(field).WithHint("give the id of a " + found.target[name])
 			}
 		}
 	}

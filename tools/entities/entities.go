@@ -179,5 +179,6 @@ func (o Options) entity(ctx context.Context, inv jig.Invocation, at, id, action 
 }
 
 func notFound(at, id string) *jig.Error {
-	return jig.Errorf(jig.CodeNotFound, "there is no entity %q", id).WithField(at)
+	return jig.Errorf(jig.CodeNotFound, "there is no entity %q", id).WithField(at).
+		WithHint(FilterTool + " and " + SearchTool + " find those that you may read")
 }

@@ -187,6 +187,13 @@ func TestCreateChecks(t *testing.T) {
 	report := b.create("report", object{"subject": "x"}) // a task gives the summary
 	b.refused(jig.CodeInvalidInput, entities.CreateTool, object{"type": "team", "content": object{"name": "x", "parent": report}})
 	b.refused(jig.CodeNotFound, entities.CreateTool, object{"type": "nope", "content": object{}})
+	for field, content := range map[string]object{
+		"/content/parent": {"name": "x", "parent": "ent_none"}, "/content/office/owner": {"name": "x", "office": object{"city": "Bonn", "owner": "ent_none"}},
+	} {
+		nobody := b.refusal(jig.CodeNotFound, entities.CreateTool, object{"type": "team", "content": content})
+		require.Equal(t, field, nobody.Field)
+		require.Contains(t, nobody.Hint, entities.FilterTool)
+	}
 }
 
 func TestFindEntities(t *testing.T) {
