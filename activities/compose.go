@@ -301,7 +301,7 @@ func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pe
 // conclude sets the result of a composition that is over: checked against what the spec promises, cut down when it is large.
 func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
 	if r.Success && len(c.spec.tool.OutputSchema) > 0 {
-		if err := c.schemas.Validate(c.spec.tool.OutputSchema, r.Data); err != nil {
+		if err := c.schemas.ValidateOutput(c.spec.tool.OutputSchema, r.Data); err != nil {
 			e := *jig.AsError(err)
 			e.Code, e.Message = jig.CodeInvalidOutput, "the output does not fit the output schema: "+e.Message
 			r = jig.Failure(&e)

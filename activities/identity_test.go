@@ -37,7 +37,7 @@ type office struct {
 	settings        jig.TenantSettings
 	rules           policy.Set
 	signers         map[string]token.Signer
-	schemas         *schema.Compiler
+	schemas         schema.Checker
 	clock           time.Duration // how far the engine's clock is ahead
 
 	mu  sync.Mutex
@@ -105,12 +105,12 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 	}
 	expressions, err := expr.NewEngine()
 	require.NoError(t, err)
-	o.schemas = schema.NewCompiler(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
+	o.schemas = schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 	for _, c := range change {
 		c(o)
 	}
 	o.Activities = activities.New(activities.Deps{
-		Store: o.db, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: o, GrantRules: granting{}, Schemas: checking{o.schemas},
+		Store: o.db, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: o, GrantRules: granting{}, Schemas: o.schemas,
 		Expressions: expressions, Composer: compose.NewEngine(), Now: o.now,
 	})
 	o.session = o.open(t)
@@ -272,26 +272,6 @@ func (granting) Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig
 		return false, err
 	}
 	return rule.Covers(ctx, tool, call, session, now)
-}
-
-// checking checks against JSON Schemas.
-type checking struct{ compiler *schema.Compiler }
-
-func (c checking) Validate(raw json.RawMessage, document []byte) error {
-	compiled, err := c.compiler.Compile(raw)
-	if err != nil {
-		return err
-	}
-	return compiled.Validate(document)
-}
-
-func (c checking) Check(raw json.RawMessage) error {
-	_, err := c.compiler.Compile(raw)
-	return err
-}
-
-func (checking) FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
-	return schema.FromPairs(raw, pairs)
 }
 
 const small = `{"order":"a","amount":10}`

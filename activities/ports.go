@@ -236,8 +236,10 @@ type Model interface {
 
 // Schemas checks inputs that no tool owns.
 type Schemas interface {
-	// Validate checks a document against a JSON Schema; every violation in one Error, nil when it fits.
+	// Validate checks an input against a JSON Schema; every violation in one Error, nil when it fits.
 	Validate(schema json.RawMessage, document []byte) error
+	// ValidateOutput is Validate for what somebody else made: its numbers may be larger than inputs may have them.
+	ValidateOutput(schema json.RawMessage, document []byte) error
 	// Check refuses a JSON Schema that is none.
 	Check(schema json.RawMessage) error
 	// FromPairs converts key=value pairs to a document by a schema; errors name the field.

@@ -82,7 +82,7 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 	}
 	e.activities = activities.New(activities.Deps{
 		Store: e.store, Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
-		Composer: e.contracts, Thin: e.contracts.thin, Extractor: extraction.New(own, newSchemas().Validate),
+		Composer: e.contracts, Thin: e.contracts.thin, Extractor: extraction.New(own, newSchemas().ValidateOutput),
 		Agents: plain{}, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})
 	return nil

@@ -149,6 +149,24 @@ func TestExtractionComputesAnEntity(t *testing.T) {
 	require.Equal(t, jig.CodeNotFound, done.Result.Error.Code, "nor to another tenant")
 }
 
+// One number that no double keeps does not spoil what the other tasks found.
+func TestExtractionOfLargeNumbers(t *testing.T) {
+	t.Parallel()
+	g := newRegistry(t, `fields:
+  - {name: name, type: text, required: true}
+  - {name: most, type: number, task: most}
+  - {name: size, type: number, task: size}
+tasks:
+  - {id: most, compute: "9223372036854775807", output_schema: {type: integer}}
+  - {id: size, compute: "size(entity.content.name)"}
+`)
+	e := g.entity(map[string]any{"name": "four"})
+	out, now := g.filled(g.extract(map[string]any{"id": e.ID}), e)
+	require.Equal(t, extract.Counts{Total: 2, Completed: 2}, out.Counts)
+	require.Equal(t, "9223372036854775807", string(out.Values["most"]))
+	require.Contains(t, strings.ReplaceAll(string(now.Content), " ", ""), `"most":9223372036854775807`)
+}
+
 const graphTasks = `fields:
   - {name: url, type: text, required: true}
   - {name: name, type: text, required: true}

@@ -3,14 +3,28 @@ package schema
 import "encoding/json"
 
 // Checker checks documents against schemas that come along with them, each compiled once.
-type Checker struct{ compiler *Compiler }
+type Checker struct{ inputs, outputs *Compiler }
 
-// NewChecker makes a Checker; see NewCompiler for the options.
-func NewChecker(o Options) Checker { return Checker{compiler: NewCompiler(o)} }
+// NewChecker makes a Checker; see NewCompiler for the options. Numbers of outputs are as their makers wrote them: ExactNumbers is about
+// inputs alone.
+func NewChecker(o Options) Checker {
+	outputs := o
+	outputs.ExactNumbers = false
+	return Checker{inputs: NewCompiler(o), outputs: NewCompiler(outputs)}
+}
 
-// Validate checks a document against a schema, any object when that is left out. The error has every violation.
+// Validate checks an input against a schema, any object when that is left out. The error has every violation.
 func (c Checker) Validate(raw json.RawMessage, document []byte) error {
-	compiled, err := c.compiler.Compile(orObject(raw))
+	return validate(c.inputs, raw, document)
+}
+
+// ValidateOutput is Validate for an output.
+func (c Checker) ValidateOutput(raw json.RawMessage, document []byte) error {
+	return validate(c.outputs, raw, document)
+}
+
+func validate(compiler *Compiler, raw json.RawMessage, document []byte) error {
+	compiled, err := compiler.Compile(orObject(raw))
 	if err != nil {
 		return err
 	}
@@ -19,7 +33,7 @@ func (c Checker) Validate(raw json.RawMessage, document []byte) error {
 
 // Check refuses a schema that is none.
 func (c Checker) Check(raw json.RawMessage) error {
-	_, err := c.compiler.Compile(raw)
+	_, err := c.inputs.Compile(raw)
 	return err
 }
 

@@ -197,6 +197,18 @@ func TestExactNumbers(t *testing.T) {
 	}
 }
 
+// What a tool gave is not refused for numbers that only inputs may not have.
+func TestCheckerOfOutputs(t *testing.T) {
+	t.Parallel()
+	c := schema.NewChecker(schema.Options{ExactNumbers: true})
+	whole := []byte(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
+	large := []byte(`{"n":9223372036854775807}`)
+	require.Error(t, c.Validate(whole, large))
+	require.NoError(t, c.ValidateOutput(whole, large))
+	require.Error(t, c.ValidateOutput(whole, []byte(`{"n":"1"}`)))
+	require.Error(t, c.ValidateOutput(nil, []byte(`[]`)))
+}
+
 func FuzzValidate(f *testing.F) {
 	s := compile(f, person, schema.Options{ExactNumbers: true})
 	f.Add(`{"name":"a","age":1}`)

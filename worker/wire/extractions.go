@@ -12,5 +12,5 @@ func entityOptions(db *store.DB) entities.Options {
 }
 
 func newExtractor(db *store.DB) extraction.Extractor {
-	return extraction.New(entityOptions(db), newSchemas().Validate)
+	return extraction.New(entityOptions(db), newSchemas().ValidateOutput)
 }
