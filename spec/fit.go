@@ -1,0 +1,382 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of one comparison: what lies deeper, or comes later, is believed to fit.
+const (
+	maxFitDepth = 64
+	maxFitSteps = 20_000
+)
+
+// misfit is a place that cannot fit.
+type misfit struct {
+	at            *place
+	code          ProblemCode
+	message, hint string
+}
+
+// fitter holds a literal with templates against a schema. It knows the words of JSON Schema that can be decided without the
+// templates' values, and takes everything else to fit: it reports only what cannot be.
+type fitter struct {
+	root    any
+	of      string
+	misfits []misfit
+	steps   int
+}
+
+func (f *fitter) misfit(at *place, code ProblemCode, hint, format string, args ...any) {
+	f.misfits = append(f.misfits, misfit{at: at, code: code, message: f.of + " " + fmt.Sprintf(format, args...), hint: hint})
+}
+
+// value checks v, and what is in it.
+func (f *fitter) value(schema, v any, at *place, depth int) {
+	f.steps++
+	if depth > maxFitDepth || f.steps > maxFitSteps {
+		return
+	}
+	if schema == false {
+		f.misfit(at, ProblemBadValue, "take it out", "takes nothing here")
+		return
+	}
+	s, ok := schema.(map[string]any)
+	if !ok || s["$id"] != nil && depth > 0 { // true, or a schema whose references mean another document
+		return
+	}
+	if ref, given := s["$ref"].(string); given {
+		f.value(f.resolve(ref), v, at, depth+1)
+	}
+	for _, all := range list(s["allOf"]) {
+		f.value(all, v, at, depth+1)
+	}
+	f.alternatives(s, v, at, depth)
+	mixed := false
+	if text, isText := v.(string); isText {
+		literal, form := readTemplate(text)
+		if form == wholeTemplate {
+			return
+		}
+		mixed = form == mixedTemplate
+		v = literal
+	}
+	if !f.typed(s, v, at) || !f.oneOfValues(s, v, mixed, at) {
+		return
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		f.object(s, x, at, depth)
+	case []any:
+		f.array(s, x, at, depth)
+	case string:
+		if !mixed {
+			f.text(s, x, at)
+		}
+	case json.Number:
+		f.number(s, x, at)
+	}
+}
+
+// alternatives reports a value that fits none of the branches of anyOf or oneOf.
+func (f *fitter) alternatives(s map[string]any, v any, at *place, depth int) {
+	for _, word := range []string{"anyOf", "oneOf"} {
+		branches := list(s[word])
+		var closest []misfit
+		for i, branch := range branches {
+			inner := fitter{root: f.root, of: f.of, steps: f.steps}
+			inner.value(branch, v, at, depth+1)
+			f.steps = inner.steps
+			if len(inner.misfits) == 0 {
+				closest = nil
+				break
+			}
+			// The branch that misses deepest is the one that was meant.
+			if i == 0 || inner.misfits[0].at.depth() > closest[0].at.depth() {
+				closest = inner.misfits
+			}
+		}
+		f.misfits = append(f.misfits, closest...)
+	}
+}
+
+func (p *place) depth() int {
+	n := 0
+	for ; p != nil; p = p.up {
+		n++
+	}
+	return n
+}
+
+// resolve finds what a reference within the schema leads to; true, which all fits, for any other.
+func (f *fitter) resolve(ref string) any {
+	pointer, ok := strings.CutPrefix(ref, "#")
+	if !ok || pointer != "" && pointer[0] != '/' || strings.Contains(pointer, "%") {
+		return true
+	}
+	at := f.root
+	for _, word := range strings.Split(pointer, "/")[1:] {
+		word = strings.NewReplacer("~1", "/", "~0", "~").Replace(word)
+		switch x := at.(type) {
+		case map[string]any:
+			if at, ok = x[word]; !ok {
+				return true
+			}
+		case []any:
+			i, err := strconv.Atoi(word)
+			if err != nil || i < 0 || i >= len(x) {
+				return true
+			}
+			at = x[i]
+		default:
+			return true
+		}
+	}
+	return at
+}
+
+// typed reports a value of a type that the schema does not take.
+func (f *fitter) typed(s map[string]any, v any, at *place) bool {
+	types := list(s["type"])
+	if one, ok := s["type"].(string); ok {
+		types = []any{one}
+	}
+	if len(types) == 0 {
+		return true
+	}
+	is, name := typeOf(v)
+	var want []string
+	for _, t := range types {
+		word, ok := t.(string)
+		if !ok || word == is || word == "number" && is == "integer" {
+			return true
+		}
+		want = append(want, string(typeNames[word]))
+	}
+	hint := ""
+	if text, ok := v.(string); ok && slices.Contains(types, any("array")) {
+		hint = "write [" + clip(text) + "]"
+	}
+	f.misfit(at, ProblemWrongType, hint, "takes %s here, not %s", strings.Join(want, " or "), name)
+	return false
+}
+
+var typeNames = map[string]kind{
+	"null": kindNull, "boolean": kindBool, "integer": kindInt, "number": kindFloat, "string": kindString, "array": kindList, "object": kindMap,
+}
+
+// typeOf gives the JSON Schema type of a value, integer for whole numbers, and how people call it.
+func typeOf(v any) (string, kind) {
+	word := "null"
+	switch x := v.(type) {
+	case bool:
+		word = "boolean"
+	case string:
+		word = "string"
+	case []any:
+		word = "array"
+	case map[string]any:
+		word = "object"
+	case json.Number:
+		word = "number"
+		if n, err := x.Float64(); err != nil || n == math.Trunc(n) {
+			word = "integer" // also of what is too large to tell
+		}
+	}
+	return word, typeNames[word]
+}
+
+// oneOfValues reports a value that enum and const exclude. Of a text with templates only its type is known.
+func (f *fitter) oneOfValues(s map[string]any, v any, mixed bool, at *place) bool {
+	allowed := list(s["enum"])
+	if only, given := s["const"]; given {
+		allowed = []any{only}
+	} else if allowed == nil {
+		return true
+	}
+	for _, a := range allowed {
+		if _, text := a.(string); text && mixed || !mixed && same(a, v) {
+			return true
+		}
+	}
+	shown := make([]string, 0, len(allowed))
+	names := make([]string, 0, len(allowed))
+	for _, a := range allowed {
+		shown = append(shown, show(a))
+		if text, ok := a.(string); ok {
+			names = append(names, text)
+		}
+	}
+	hint := ""
+	if text, ok := v.(string); ok && !mixed {
+		if near := NearestNames(text, names); len(near) > 0 {
+			hint = "did you mean " + quotedList(near, " or ") + "?"
+		}
+	}
+	const few = 8
+	if len(shown) > few {
+		shown = append(shown[:few], fmt.Sprintf("%d others", len(allowed)-few))
+	}
+	f.misfit(at, ProblemBadValue, hint, "takes %s here, not %s", strings.Join(shown, " or "), show(v))
+	return false
+}
+
+func (f *fitter) object(s, v map[string]any, at *place, depth int) {
+	properties, _ := s["properties"].(map[string]any)      //nolint:errcheck // nil when there are none
+	patterns, _ := s["patternProperties"].(map[string]any) //nolint:errcheck // as above
+	for _, word := range list(s["required"]) {
+		name, ok := word.(string)
+		if _, given := v[name]; !ok || given || hasDefault(properties[name]) {
+			continue
+		}
+		f.misfit(at.key(name), ProblemMissingKey, missingHint(name, properties[name]), "wants %q", name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		if property, known := properties[name]; known {
+			f.value(property, v[name], at.key(name), depth+1)
+			continue
+		}
+		rest, given := s["additionalProperties"]
+		if !given || len(patterns) > 0 {
+			continue
+		}
+		if rest == false {
+			f.misfit(at.key(name), ProblemUnknownKey, Suggest(name, slices.Collect(maps.Keys(properties))), "takes no %q here", name)
+			continue
+		}
+		f.value(rest, v[name], at.key(name), depth+1)
+	}
+	f.count(s, "Properties", len(v), "keys", at)
+}
+
+// hasDefault reports whether a member that is left out gets a value.
+func hasDefault(property any) bool {
+	p, ok := property.(map[string]any)
+	return ok && p["default"] != nil
+}
+
+// missingHint says what to add.
+func missingHint(name string, property any) string {
+	p, _ := property.(map[string]any) //nolint:errcheck // nil says nothing
+	word, ok := p["type"].(string)
+	if !ok || typeNames[word] == "" {
+		return "add " + name
+	}
+	return fmt.Sprintf("add %s: %s", name, typeNames[word])
+}
+
+func (f *fitter) array(s map[string]any, v []any, at *place, depth int) {
+	prefix := list(s["prefixItems"])
+	for i, item := range v {
+		if i < len(prefix) {
+			f.value(prefix[i], item, at.item(i), depth+1)
+		} else if items, given := s["items"]; given {
+			f.value(items, item, at.item(i), depth+1)
+		}
+	}
+	f.count(s, "Items", len(v), "entries", at)
+}
+
+func (f *fitter) text(s map[string]any, v string, at *place) {
+	f.count(s, "Length", utf8.RuneCountInString(v), "characters", at)
+	source, given := s["pattern"].(string)
+	if !given {
+		return
+	}
+	// Inputs are checked by RE2 too when they are there; a pattern that it does not know was refused with the tool.
+	if pattern, err := regexp.Compile(source); err == nil && !pattern.MatchString(v) {
+		f.misfit(at, ProblemBadValue, "", "takes text that matches %s here, not %s", clip(source), show(v))
+	}
+}
+
+// count holds a number of things against the bounds that end in a word: minItems, maxItems.
+func (f *fitter) count(s map[string]any, word string, n int, things string, at *place) {
+	if bound, ok := numberOf(s["min"+word]); ok && float64(n) < bound {
+		f.misfit(at, ProblemOutOfRange, "", "takes at least %s %s here, not %d", s["min"+word], things, n)
+	}
+	if bound, ok := numberOf(s["max"+word]); ok && float64(n) > bound {
+		f.misfit(at, ProblemOutOfRange, "", "takes at most %s %s here, not %d", s["max"+word], things, n)
+	}
+}
+
+// number holds a number against its bounds. Rounding keeps the order, so a strict difference between floats is certain.
+func (f *fitter) number(s map[string]any, v json.Number, at *place) {
+	n, err := v.Float64()
+	if err != nil {
+		return
+	}
+	exact := math.Abs(n) <= 1<<53
+	if bound, ok := numberOf(s["minimum"]); ok && n < bound {
+		f.misfit(at, ProblemOutOfRange, "", "takes at least %s here, not %s", s["minimum"], v)
+	}
+	if bound, ok := numberOf(s["maximum"]); ok && n > bound {
+		f.misfit(at, ProblemOutOfRange, "", "takes at most %s here, not %s", s["maximum"], v)
+	}
+	if bound, ok := numberOf(s["exclusiveMinimum"]); ok && (n < bound || exact && n == bound && v.String() == show(s["exclusiveMinimum"])) {
+		f.misfit(at, ProblemOutOfRange, "", "takes more than %s here, not %s", s["exclusiveMinimum"], v)
+	}
+	if bound, ok := numberOf(s["exclusiveMaximum"]); ok && (n > bound || exact && n == bound && v.String() == show(s["exclusiveMaximum"])) {
+		f.misfit(at, ProblemOutOfRange, "", "takes less than %s here, not %s", s["exclusiveMaximum"], v)
+	}
+}
+
+func numberOf(v any) (float64, bool) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	f, err := n.Float64()
+	return f, err == nil
+}
+
+func list(v any) []any {
+	l, _ := v.([]any) //nolint:errcheck // nil when it is none
+	return l
+}
+
+// same reports whether two values may be equal: numbers as floats, and a text with templates anywhere in v as anything.
+func same(a, v any) bool {
+	switch x := v.(type) {
+	case string:
+		literal, form := readTemplate(x)
+		return form != noTemplate || a == any(literal)
+	case json.Number:
+		n, isNumber := numberOf(x)
+		m, ok := numberOf(a)
+		return ok == isNumber && n == m
+	case []any:
+		b, ok := a.([]any)
+		return ok && slices.EqualFunc(b, x, same)
+	case map[string]any:
+		b, ok := a.(map[string]any)
+		return ok && maps.EqualFunc(b, x, same)
+	}
+	return a == v
+}
+
+// show writes a value as JSON, cut short.
+func show(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "a value"
+	}
+	return clip(strings.TrimSuffix(b.String(), "\n"))
+}
+
+func clip(text string) string {
+	const shown = 60
+	if utf8.RuneCountInString(text) <= shown {
+		return text
+	}
+	return string([]rune(text)[:shown]) + "…"
+}
