@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -130,7 +131,13 @@ func strictJSON(raw []byte, v any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
+	var unfit *json.UnmarshalTypeError
+	switch err := d.Decode(v); {
+	case errors.As(err, &unfit) && unfit.Field == "":
+		return jig.Errorf(jig.CodeInvalidInput, "it is of type %s; give a JSON object", unfit.Value)
+	case errors.As(err, &unfit):
+		return jig.Errorf(jig.CodeInvalidInput, "`%s` takes no value of type %s", unfit.Field[strings.LastIndex(unfit.Field, ".")+1:], unfit.Value)
+	case err != nil:
 		return jig.Errorf(jig.CodeInvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if d.More() {

@@ -27,6 +27,8 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, payload, reason string }{
 		{"approve", `{"cal":"1.1"}`, `the payload could not be read: unknown field "cal"`},
+		{"approve", `"1.1"`, "the payload could not be read: it is of type string; give a JSON object"},
+		{"approve", `{"call":1.1}`, "the payload could not be read: `call` takes no value of type number"},
 		{"answer", ``, "the payload could not be read: it is empty; give a JSON object"},
 		{"reconcile", `{"call":"1.1"} {}`, "the payload could not be read: there is more than one JSON value"},
 		{"message", `{"body":"hello"}`, `the payload could not be read: unknown field "body"`},
