@@ -45,15 +45,23 @@ func (a *app) askOnTerminal(ctx context.Context, p jig.Pending) (reply, error) {
 	form := huh.NewForm(
 		huh.NewGroup(question),
 		huh.NewGroup(why).WithHideFunc(func() bool { return choice != string(jig.AnswerDeny) }),
-	).WithInput(a.stdin).WithOutput(a.stderr).WithAccessible(a.env["ACCESSIBLE"] != "" || a.env["TERM"] == "dumb")
-	err := form.RunWithContext(ctx)
-	switch {
-	case errors.Is(err, huh.ErrUserAborted), ctx.Err() != nil:
-		return reply{}, errAborted
-	case err != nil:
-		return reply{}, fmt.Errorf("ask on the terminal: %w", err)
+	)
+	if err := a.runForm(ctx, form); err != nil {
+		return reply{}, err
 	}
 	return reply{answer: jig.Answer(choice), reason: strings.TrimSpace(reason)}, nil
+}
+
+// runForm asks a person on the terminal. Ctrl-C is errAborted.
+func (a *app) runForm(ctx context.Context, form *huh.Form) error {
+	err := form.WithInput(a.stdin).WithOutput(a.stderr).WithAccessible(a.env["ACCESSIBLE"] != "" || a.env["TERM"] == "dumb").RunWithContext(ctx)
+	switch {
+	case errors.Is(err, huh.ErrUserAborted), ctx.Err() != nil:
+		return errAborted
+	case err != nil:
+		return fmt.Errorf("ask on the terminal: %w", err)
+	}
+	return nil
 }
 
 // pendingInWords is the body of the question.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,16 +131,8 @@ func (a *app) showBulk(list []jig.Pending) {
 // confirm asks a person whether to go on; no is the answer that is offered.
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	going := false
-	form := huh.NewForm(huh.NewGroup(huh.NewConfirm().Title(question).Value(&going))).
-		WithInput(a.stdin).WithOutput(a.stderr).WithAccessible(a.env["ACCESSIBLE"] != "" || a.env["TERM"] == "dumb")
-	err := form.RunWithContext(ctx)
-	switch {
-	case errors.Is(err, huh.ErrUserAborted), ctx.Err() != nil:
-		return false, errAborted
-	case err != nil:
-		return false, fmt.Errorf("ask on the terminal: %w", err)
-	}
-	return going, nil
+	err := a.runForm(ctx, huh.NewForm(huh.NewGroup(huh.NewConfirm().Title(question).Value(&going))))
+	return going && err == nil, err
 }
 
 // decideEach sends the decisions, some of a session at a time, and gives one result for each approval. A session that cannot

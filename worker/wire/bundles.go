@@ -30,9 +30,6 @@ type bundleNames struct {
 	changes int
 }
 
-// maxBundleTenants bounds the tenants whose bundles are kept in memory.
-const maxBundleTenants = 10_000
-
 // tenantBundles are a tenant's bundles as they were read.
 type tenantBundles struct {
 	read  time.Time
@@ -59,11 +56,8 @@ func (b *bundleNames) BundleNames(ctx context.Context, tenant string) ([]string,
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.known) >= maxBundleTenants {
-		clear(b.known)
-	}
 	if b.changes == changes {
-		b.known[tenant] = tenantBundles{read: read, names: names}
+		remember(b.known, tenant, tenantBundles{read: read, names: names})
 	}
 	return names, nil
 }

@@ -51,7 +51,9 @@ func serveMetrics(ctx context.Context, address string, db *store.DB, logger *slo
 		ErrorLog: scrapeLog{ctx: ctx, logger: logger}, ErrorHandling: promhttp.ContinueOnError, Registry: registry,
 	}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: metricsTimeout}
+	served := make(chan struct{})
 	go func() {
+		defer close(served)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			logger.ErrorContext(ctx, "metrics are served no more", slog.Any("error", err))
 		}
@@ -60,6 +62,7 @@ func serveMetrics(ctx context.Context, address string, db *store.DB, logger *slo
 	return func() {
 		cancel()
 		_ = server.Close()
+		<-served
 	}, nil
 }
 

@@ -17,6 +17,17 @@ import (
 // policyAge is how long a worker goes on with the policies that it has read: a change holds everywhere after this.
 const policyAge = time.Second
 
+// maxKnownTenants bounds the tenants of which a worker remembers what it has read.
+const maxKnownTenants = 10_000
+
+// remember keeps what was read of a tenant, and forgets all others when they become too many: whoever starts a session names its tenant.
+func remember[T any](known map[string]T, tenant string, of T) {
+	if _, there := known[tenant]; !there && len(known) >= maxKnownTenants {
+		clear(known)
+	}
+	known[tenant] = of
+}
+
 // policies rules by the policy documents that a tenant has now.
 type policies struct {
 	documents policyDocuments
@@ -88,7 +99,7 @@ func (p *policies) of(ctx context.Context, tenant string) (tenantPolicies, error
 	known.read = time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known[tenant] = known
+	remember(p.known, tenant, known)
 	return known, nil
 }
 

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"context"
+	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -45,6 +47,25 @@ func TestPolicyRules(t *testing.T) {
 	read := jig.Tool{Name: "a.read", Permission: jig.PermissionRead}
 	require.Equal(t, jig.VerdictRun, ruled(t, papers{}, read).Verdict)
 	require.Equal(t, jig.VerdictDeny, ruled(t, papers{"closed": denyAll}, read).Verdict)
+}
+
+// Tenants are whatever sessions name: a worker does not remember all that were ever named.
+func TestWhatIsKnownOfTenantsIsBounded(t *testing.T) {
+	t.Parallel()
+	p := newPolicies(papers{})
+	s := newTenants(papers{}, jig.SignalsSigned, func(string) string { return "" }, slog.New(slog.DiscardHandler))
+	for i := range maxKnownTenants + 5 {
+		tenant := "t" + strconv.Itoa(i)
+		_, err := p.of(t.Context(), tenant)
+		require.NoError(t, err)
+		_, err = s.Settings(t.Context(), tenant)
+		require.NoError(t, err)
+	}
+	require.Less(t, len(p.known), maxKnownTenants)
+	require.Less(t, len(s.known), maxKnownTenants)
+	kept := len(p.known)
+	remember(p.known, "t"+strconv.Itoa(maxKnownTenants+4), tenantPolicies{})
+	require.Equal(t, kept, len(p.known), "what is there is replaced") //nolint:testifylint // a failure would print thousands
 }
 
 func TestNobodyIsLockedOutOfThePolicies(t *testing.T) {

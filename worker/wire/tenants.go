@@ -83,7 +83,7 @@ func (t *tenants) Settings(ctx context.Context, tenant string) (jig.TenantSettin
 func (t *tenants) keep(ctx context.Context, tenant string, of tenantSettings) {
 	t.mu.Lock()
 	before, ok := t.known[tenant]
-	t.known[tenant] = of
+	remember(t.known, tenant, of)
 	t.mu.Unlock()
 	if ok && before.version == of.version {
 		return
