@@ -1,6 +1,7 @@
 package jig
 
 import (
+	"encoding/json"
 	"regexp"
 	"time"
 )
@@ -56,6 +57,8 @@ type TypeBasis struct {
 	Type string
 	// Version is the one that the tenant's entities fit; empty when there were none.
 	Version string
+	// Defaults are the values of required fields that the new version adds: entities get them with it.
+	Defaults map[string]json.RawMessage
 }
 
 // StoredDocument is a document with its body, under the kind by which it is stored.

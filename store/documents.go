@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,7 +54,7 @@ func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.Sto
 }
 
 // holdTypes refuses when what new versions of entity types were checked against does not hold, and lets it hold until the transaction
-// ends: nobody creates an entity meanwhile.
+// ends: nobody creates an entity meanwhile. Entities that are there get what the new versions add.
 func (t *tx) holdTypes(ctx context.Context, types []jig.TypeBasis) error {
 	if len(types) == 0 {
 		return nil
@@ -71,6 +72,16 @@ func (t *tx) holdTypes(ctx context.Context, types []jig.TypeBasis) error {
 	if len(changed) > 0 {
 		return jig.Errorf(jig.CodeConflict, "entities of the type %s were created, or the type was changed, at the same time", strings.Join(changed, ", ")).
 			WithReason(jig.ReasonTypeChanged).WithHint("try again")
+	}
+	for _, b := range types {
+		if len(b.Defaults) == 0 {
+			continue
+		}
+		defaults, err := encode(b.Defaults)
+		if err != nil {
+			return err
+		}
+		t.queue("EntitiesDefault", t.tenant, b.Type, defaults, slices.Sorted(maps.Keys(b.Defaults)))
 	}
 	return nil
 }

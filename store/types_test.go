@@ -3,6 +3,7 @@ package store_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -73,6 +74,45 @@ func TestAnEntityIsOfTheCurrentVersion(t *testing.T) {
 	_, created, err = w.CreateEntity(t.Context(), w.noteOf("v2", "second"))
 	require.NoError(t, err)
 	require.True(t, created)
+}
+
+// What a new version adds to every entity is there with it, or not at all.
+func TestEntitiesGetWhatAVersionAdds(t *testing.T) {
+	t.Parallel()
+	w := newTenant(t)
+	w.put(t, "entity_type/note@v1")
+	n := w.noteOf("v1", "")
+	lacks, _, err := w.CreateEntity(t.Context(), n)
+	require.NoError(t, err)
+	n.Content = json.RawMessage(`{"mood":"loud"}`)
+	has, _, err := w.CreateEntity(t.Context(), n)
+	require.NoError(t, err)
+	n.Type = "memo"
+	other, _, err := w.CreateEntity(t.Context(), n)
+	require.NoError(t, err)
+	gone, _, err := w.CreateEntity(t.Context(), w.noteOf("v1", ""))
+	require.NoError(t, err)
+	require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, gone.ID, 0))
+	content := func(e jig.Entity) string {
+		t.Helper()
+		now, err := w.Entity(t.Context(), w.tenant, e.ID)
+		require.NoError(t, err)
+		return fmt.Sprintf("revision %d: %s", now.Revision, strings.ReplaceAll(string(now.Content), " ", ""))
+	}
+	adds := jig.TypeBasis{Type: "note", Version: "v1", Defaults: map[string]json.RawMessage{"mood": json.RawMessage(`"calm"`)}}
+	stale := adds
+	stale.Version = "v0"
+	requireChanged(t, w.RegisterDocument(t.Context(), w.operator(), typeDocument("v2"), stale))
+	require.Equal(t, `revision 1: {}`, content(lacks))
+	require.NoError(t, w.RegisterDocument(t.Context(), w.operator(), typeDocument("v2"), adds))
+	require.Equal(t, `revision 2: {"mood":"calm"}`, content(lacks))
+	require.Equal(t, `revision 1: {"mood":"loud"}`, content(has))
+	require.Equal(t, `revision 1: {"mood":"loud"}`, content(other))
+
+	b := bundleOf("notes", "1.0.0", nil, "entity_type/memo@v3")
+	b.Types = []jig.TypeBasis{{Type: "memo", Version: "v1", Defaults: map[string]json.RawMessage{"size": json.RawMessage(`3`)}}}
+	w.install(t, b)
+	require.Equal(t, `revision 2: {"mood":"loud","size":3}`, content(other))
 }
 
 // Whoever is first, a type that changes because nobody uses it and an entity under its old version never come together.

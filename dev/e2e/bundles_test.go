@@ -344,10 +344,12 @@ func TestBundleUpgradeKeepsEntities(t *testing.T) {
 	require.Equal(t, "fields_changed", refused.Result.Error.Reason)
 	require.Contains(t, refused.Result.Error.Message, "uqbook.uqmark")
 
-	wider := upgrade("1.1.0", "fields:", "fields:\n  - {name: uqshade, type: text}")
+	wider := upgrade("1.1.0", "fields:", "fields:\n  - {name: uqshade, type: text, required: true, default: crimson}")
 	require.Equal(t, jig.CallSucceeded, wider.Status, "%+v", wider.Result)
 	require.Contains(t, string(wider.Result.Data), `"before":"1.0.0"`)
-	require.Contains(t, string(o.trigger("entities.get", map[string]any{"id": theirs["entity"]}).Result.Data), "Momo")
+	kept := string(o.trigger("entities.get", map[string]any{"id": theirs["entity"]}).Result.Data)
+	require.Contains(t, kept, "Momo")
+	require.Contains(t, kept, "crimson", "what is required from now on is there")
 	lower := upgrade("1.0.1", "fields:", "fields:\n  - {name: uqshade, type: text}")
 	require.Equal(t, "bundle_downgrade", lower.Result.Error.Reason)
 

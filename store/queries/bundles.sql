@@ -46,6 +46,11 @@ update documents d set current = true, bundle = q.bundle
 from unnest($2::text[], $3::text[], $4::text[], $5::text[]) as q(kind, name, version, bundle)
 where d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q.version
 
+-- name: EntitiesDefault
+-- Gives the entities of a type the values of fields that they lack.
+update entities e set content = $3::jsonb || e.content, revision = e.revision + 1, updated_at = clock_timestamp()
+where e.tenant_id = $1 and e.type = $2 and e.deleted_at is null and not e.content ?& $4::text[]
+
 -- name: TypesChanged
 -- Of some entity types, those of which there are entities though there were none (no version), or whose current version is another.
 select q.name from unnest($2::text[], $3::text[]) as q(name, version)

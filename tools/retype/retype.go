@@ -4,6 +4,7 @@ package retype
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -52,7 +53,7 @@ func (c Checker) Check(ctx context.Context, tenant, field string, latest []jig.E
 			if !known { // whatever the entities were checked against, nobody has it any more
 				continue
 			}
-			b.Version = old.Version
+			b.Version, b.Defaults = old.Version, added(old, t)
 			found = append(found, breaking(old, t)...)
 		}
 		basis = append(basis, b)
@@ -81,6 +82,21 @@ func breaking(old, latest jig.EntityType) []jig.Violation {
 		}
 	}
 	return found
+}
+
+// added are the defaults of required fields that a type has from now on.
+func added(old, latest jig.EntityType) map[string]json.RawMessage {
+	var defaults map[string]json.RawMessage
+	for _, f := range latest.Fields {
+		if !f.Required || len(f.Default) == 0 || slices.ContainsFunc(old.Fields, func(was jig.Field) bool { return was.Name == f.Name }) {
+			continue
+		}
+		if defaults == nil {
+			defaults = map[string]json.RawMessage{}
+		}
+		defaults[f.Name] = f.Default
+	}
+	return defaults
 }
 
 // refusal lists all changes of fields; nil when there are none.

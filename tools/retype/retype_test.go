@@ -2,6 +2,7 @@ package retype_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,7 +37,15 @@ func TestCheck(t *testing.T) {
 		basis  []jig.TypeBasis
 		says   string
 	}{
-		"fits":           {songs: 2, latest: song("v2", jig.FieldNumber), basis: []jig.TypeBasis{{Type: "song", Version: "v1"}}},
+		"fits": {songs: 2, latest: song("v2", jig.FieldNumber), basis: []jig.TypeBasis{{Type: "song", Version: "v1"}}},
+		"adds": {
+			songs: 2, latest: jig.EntityType{Name: "song", Version: "v2", Fields: []jig.Field{
+				{Name: "seconds", Type: jig.FieldNumber},
+				{Name: "mood", Type: jig.FieldText, Required: true, Default: []byte(`"calm"`)},
+				{Name: "key", Type: jig.FieldText, Default: []byte(`"C"`)},
+			}},
+			basis: []jig.TypeBasis{{Type: "song", Version: "v1", Defaults: map[string]json.RawMessage{"mood": []byte(`"calm"`)}}},
+		},
 		"breaks":         {songs: 2, latest: song("v2", jig.FieldText), says: "song.seconds: its type is text, it was number"},
 		"nobody uses it": {latest: song("v2", jig.FieldText), basis: []jig.TypeBasis{{Type: "song"}}},
 		"new":            {latest: jig.EntityType{Name: "album"}, gone: []string{"song"}, basis: []jig.TypeBasis{{Type: "album"}, {Type: "song"}}},
