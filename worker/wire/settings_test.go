@@ -3,7 +3,9 @@ package wire_test
 import (
 	"bytes"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -91,4 +93,16 @@ func TestStartSaysWhatIsMissing(t *testing.T) {
 	_, err = wire.Start(t.Context(), s, slog.New(slog.DiscardHandler))
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "hidden", "the password")
+}
+
+// What the help of the worker lists, the page of operations does, too.
+func TestEverySettingIsOnThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	require.NoError(t, err)
+	names := regexp.MustCompile(`(?m)^ *([A-Z]+_[A-Z_]+) `).FindAllStringSubmatch(wire.Describe(), -1)
+	require.Greater(t, len(names), 20)
+	for _, name := range names {
+		require.Contains(t, string(page), "`"+name[1]+"`")
+	}
 }
