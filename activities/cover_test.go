@@ -168,3 +168,15 @@ func TestRevokingAGrant(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "it holds at once, also for what was let through and has not begun")
 	require.Equal(t, []string{"1.1 a 10"}, o.ran)
 }
+
+// The last of two approvals brings a grant along: it is not the word of the first, and later calls need two again.
+func TestAGrantIsNotTheWordOfThoseWhoApprovedBefore(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, signed)
+	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
+	c := o.asks(t, 1, refundTool, small)
+	require.Equal(t, jig.CallWaiting, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+	last := o.vouched(t, "flo", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 100}})
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", last).Status)
+	require.Equal(t, jig.CallWaiting, o.asks(t, 2, refundTool, `{"order":"b","amount":10000}`).Status)
+}

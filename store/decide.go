@@ -262,17 +262,14 @@ func (t *tx) decided(d decision, l *log, ruled jig.Ruled) {
 	l.notices = append(l.notices, n)
 }
 
-// grant keeps the standing approval that comes with an approval.
+// grant keeps the standing approval that comes with an approval. It is the word of the one who gives it: those who approved before
+// allowed the call that they saw, and nothing beyond it.
 func (t *tx) grant(d decision, l *log, ruled *jig.Ruled) {
 	if d.Grant == nil {
 		return
 	}
 	g := *d.Grant
-	g.By = nil
-	for _, v := range d.consent.Votes {
-		g.By = append(g.By, v.By)
-		g.Claimed = g.Claimed || v.Claimed
-	}
+	g.By, g.Claimed = []string{d.Principal.ID}, d.Principal.Claimed
 	g.SessionID, g.Call = d.subject.session, d.subject.call.CallID
 	t.queue("GrantInsert", grantColumns(t.tenant, g)...)
 	l.of(d.subject.call, jig.EventGrantCreated, details{

@@ -58,7 +58,6 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 			text(d.Decision.Note), "", d.Key, e.Digest, before, after, optional(d.Patch), votes)
 		l.of(s.call, jig.EventToolApproved, what)
 		t.decided(d, l, ruled)
-		d.consent = consent
 		t.grant(d, l, &ruled)
 		return ruled, nil
 	}

@@ -168,8 +168,8 @@ func TestAGrantComesWithAnApproval(t *testing.T) {
 	live, err := w.LiveGrants(t.Context(), w.tenant, []string{"file.write", "x.y"}, time.Now())
 	require.NoError(t, err)
 	require.Len(t, live, 1)
-	require.Equal(t, []string{"fay", "flo"}, live[0].By, "it is the word of all who approved")
-	require.True(t, live[0].Claimed, "one of them was not proved")
+	require.Equal(t, []string{"flo"}, live[0].By, "fay approved one call: she was not asked about others")
+	require.False(t, live[0].Claimed, "flo was proved")
 	require.Equal(t, []string{"refused fay", "voted fay", "approved flo", "granted flo"}, w.audit(t))
 }
 
