@@ -102,7 +102,10 @@ func TestStrictJSON(t *testing.T) {
 		require.ErrorContains(t, activities.StrictJSON([]byte(in), &d), message, in)
 	}
 	var d activities.Decisions
-	require.NoError(t, activities.StrictJSON([]byte(`{"by":"ana","decisions":[{"call":"1.1"},{"call":"1.2","by":"bo"}]}`), &d))
-	all := d.All()
-	require.Equal(t, []string{"ana", "bo"}, []string{all[0].By, all[1].By})
+	payload := `{"by":"ana","reason":"not now","note":"n","answer":"deny","decisions":[{"call":"1.1"},{"call":"1.2","by":"bo","reason":"never","answer":"approve"}]}`
+	require.NoError(t, activities.StrictJSON([]byte(payload), &d))
+	require.Equal(t, []jig.Decision{
+		{Call: "1.1", By: "ana", Answer: jig.AnswerDeny, Reason: "not now", Note: "n"},
+		{Call: "1.2", By: "bo", Answer: jig.AnswerApprove, Reason: "never", Note: "n"},
+	}, d.All())
 }

@@ -16,21 +16,27 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 	if err := strictJSON(in.Payload, &payload); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
+	if name := payload.misplaced(); name != "" {
+		return a.refuseLetter(ctx, in, fmt.Sprintf("`%s` stands beside `decisions`: put it into the decision that it is for", name))
+	}
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
 	if err != nil {
 		return Heard{}, err
 	}
 	var heard Heard
 	for i, d := range payload.All() {
-		if in.Name != "decide" {
-			d.Answer = jig.Answer(in.Name)
-		}
-		if d.Answer == "" {
-			d.Answer = jig.AnswerApprove
+		var contradiction string
+		switch named := jig.Answer(in.Name); {
+		case in.Name == "decide":
+			d.Answer = jig.Answer(firstOf(string(d.Answer), string(jig.AnswerApprove)))
+		case d.Answer != "" && d.Answer != named:
+			contradiction = fmt.Sprintf("the signal is %s, and `answer` is %s: leave `answer` out", in.Name, d.Answer)
+		default:
+			d.Answer = named
 		}
 		request := jig.DecisionRequest{
 			Tenant: in.Tenant, SessionID: in.SessionID, Key: fmt.Sprintf("%s#%d", in.Key, i), Decision: d, Now: a.now(),
-			ProofWanted: settings.ProofWanted(),
+			ProofWanted: settings.ProofWanted(), Refusal: contradiction,
 		}
 		if err := a.prepare(ctx, in, settings, &request); err != nil {
 			return heard, err
@@ -52,6 +58,7 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 func (a *Activities) prepare(ctx context.Context, in Letter, settings jig.TenantSettings, r *jig.DecisionRequest) error {
 	d := &r.Decision
 	switch {
+	case r.Refusal != "":
 	case d.Call == "":
 		r.Refusal = "`call` is missing: name the call to decide, e.g. 3.2"
 	case d.Answer != jig.AnswerApprove && d.Answer != jig.AnswerDeny && d.Answer != jig.AnswerDelegate:

@@ -44,3 +44,29 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 		require.Equal(t, []string{row.reason}, store.reasons)
 	}
 }
+
+// What a sender meant is never dropped in silence: a payload that says two things decides nothing.
+func TestALetterThatContradictsItselfDecidesNothing(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.asks(t, 1, refundTool, small)
+	for payload, row := range map[string]struct{ name, why string }{
+		`{"call":"1.1","by":"ana","answer":"deny"}`:                                         {"approve", "the signal is approve, and `answer` is deny"},
+		`{"by":"ana","answer":"deny","decisions":[{"call":"1.1"}]}`:                         {"approve", "the signal is approve, and `answer` is deny"},
+		`{"call":"1.1","by":"ana","answer":"approve","to":"ben"}`:                           {"delegate", "the signal is delegate, and `answer` is approve"},
+		`{"by":"ana","input":{"order":"a","amount":1},"decisions":[{"call":"1.1"}]}`:        {"decide", "`input` stands beside `decisions`"},
+		`{"by":"ana","digest":"0000","decisions":[{"call":"1.1"}]}`:                         {"decide", "`digest` stands beside `decisions`"},
+		`{"by":"ana","call":"1.2","decisions":[{"call":"1.1"}]}`:                            {"approve", "`call` stands beside `decisions`"},
+		`{"by":"ana","to":"ben","answer":"delegate","decisions":[{"call":"1.1","to":"x"}]}`: {"decide", "`to` stands beside `decisions`"},
+		`{"by":"ana","grant":{"max_uses":2},"decisions":[{"call":"1.1"}]}`:                  {"decide", "`grant` stands beside `decisions`"},
+		`{"by":"ana","token":"t","decisions":[{"call":"1.1"}]}`:                             {"decide", "`token` stands beside `decisions`"},
+	} {
+		got := o.sent(t, row.name, "signal:"+payload, json.RawMessage(payload))
+		require.Equal(t, jig.DecisionRefused, got.Outcome, payload)
+		require.Contains(t, got.Reason, row.why, payload)
+		require.Equal(t, jig.CallWaiting, o.call(t, c.ID).Status, payload)
+	}
+	reason := json.RawMessage(`{"by":"ana","answer":"deny","reason":"not now","decisions":[{"call":"1.1"}]}`)
+	require.Equal(t, jig.CallDenied, o.hear(t, "decide", reason).Status)
+	require.Equal(t, "not now", o.call(t, c.ID).Result.Error.Message)
+}

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -34,22 +35,41 @@ type Decisions struct {
 	Decisions []jig.Decision `json:"decisions,omitempty"`
 }
 
-// All returns the decisions as a list.
+// All returns the decisions as a list. Of several, each has the by, answer, note and reason that stand beside them, unless it has
+// its own.
 func (d Decisions) All() []jig.Decision {
 	if len(d.Decisions) == 0 {
 		return []jig.Decision{d.Decision}
 	}
 	list := make([]jig.Decision, len(d.Decisions))
 	for i, one := range d.Decisions {
-		if one.By == "" {
-			one.By = d.By
-		}
-		if one.Answer == "" {
-			one.Answer = d.Answer
-		}
+		one.By, one.Answer = cmp.Or(one.By, d.By), cmp.Or(one.Answer, d.Answer)
+		one.Note, one.Reason = cmp.Or(one.Note, d.Note), cmp.Or(one.Reason, d.Reason)
 		list[i] = one
 	}
 	return list
+}
+
+// misplaced names a member that stands beside several decisions and can only be meant for one of them; "" when there is none.
+func (d Decisions) misplaced() string {
+	if len(d.Decisions) == 0 {
+		return ""
+	}
+	switch {
+	case d.Call != "":
+		return "call"
+	case d.Digest != "":
+		return "digest"
+	case len(d.Input) > 0:
+		return "input"
+	case d.To != "":
+		return "to"
+	case d.Grant != nil:
+		return "grant"
+	case d.Token != "":
+		return "token"
+	}
+	return ""
 }
 
 // DecideResult is the answer of the updates decide, answer and reconcile.
