@@ -38,8 +38,6 @@ type bench struct {
 	// entries are the moments at which bench.write and bench.mark were entered, in this process and in workers of their own.
 	entries  *entries
 	profiles int
-	// tenants counts those that were made for a figure.
-	tenants int
 }
 
 // environment is where PostgreSQL and Temporal are.
@@ -174,16 +172,13 @@ func (b *bench) measure(ctx context.Context) ([]row, error) {
 	return rows, errors.Join(errs...)
 }
 
-// place is where a figure stands in the table: P1 to P11, then C1 and C2.
+// place is where a figure stands in the table: P1 to P11, then A1, then C1 and C2.
 func place(id string) int {
 	n, err := strconv.Atoi(id[1:])
 	if err != nil {
 		return 0
 	}
-	if strings.HasPrefix(id, "C") {
-		n += 100
-	}
-	return n
+	return 100*strings.IndexByte("PAC", id[0]) + n
 }
 
 // profiled runs work under the CPU profiler when profiles were asked for: one file for each piece of work, which

@@ -89,9 +89,9 @@ func TestPlannerAsksAndThenAnswers(t *testing.T) {
 
 func TestFiguresHaveTheirPlace(t *testing.T) {
 	t.Parallel()
-	ids := []string{"C2", "P11", "P10", "C1", "P2"}
+	ids := []string{"C2", "A1", "P11", "P10", "C1", "P2"}
 	slices.SortFunc(ids, func(x, y string) int { return place(x) - place(y) })
-	require.Equal(t, []string{"P2", "P10", "P11", "C1", "C2"}, ids)
+	require.Equal(t, []string{"P2", "P10", "P11", "A1", "C1", "C2"}, ids)
 }
 
 func TestCompositionsOfTheBenchAreFreeOfProblems(t *testing.T) {

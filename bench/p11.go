@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	sdk "go.temporal.io/sdk/client"
@@ -58,7 +59,7 @@ func compareFill(what string, values [][]float64) []row {
 
 // tasksASecond fills entities that are new, in a tenant of their own, and returns how fast their tasks went.
 func (b *bench) tasksASecond(ctx context.Context, s side, n int) (float64, error) {
-	tenant, session := b.newTenant("fill"), jig.NewSessionID()
+	tenant, session := newTenant("fill"), jig.NewSessionID()
 	ids, err := b.fillTenant(ctx, tenant, sevenTasks, n)
 	if err != nil {
 		return 0, err
@@ -79,10 +80,9 @@ func (b *bench) tasksASecond(ctx context.Context, s side, n int) (float64, error
 	return float64(n*len(fillSteps())) / took.Seconds(), err
 }
 
-// newTenant is a tenant that nobody has used.
-func (b *bench) newTenant(what string) string {
-	b.tenants++
-	return fmt.Sprintf("bench-%s-%d", what, b.tenants)
+// newTenant is a tenant that nobody has used, not even an earlier run against the same database.
+func newTenant(what string) string {
+	return "bench-" + what + "-" + strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix)
 }
 
 // fillAll fills all entities of a tenant by one call.
@@ -153,7 +153,7 @@ func (b *bench) requireFilled(ctx context.Context, tenant string, ids []string) 
 
 // manyEntities fills very many entities of one task.
 func (b *bench) manyEntities(ctx context.Context) ([]row, error) {
-	tenant, session, n := b.newTenant("many"), jig.NewSessionID(), b.size.manyEntities
+	tenant, session, n := newTenant("many"), jig.NewSessionID(), b.size.manyEntities
 	if _, err := b.fillTenant(ctx, tenant, oneTask, n); err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (b *bench) manyEntities(ctx context.Context) ([]row, error) {
 
 // largeGraph fills one entity by a graph of very many tasks.
 func (b *bench) largeGraph(ctx context.Context) ([]row, error) {
-	tenant, session, n := b.newTenant("graph"), jig.NewSessionID(), b.size.graphTasks
+	tenant, session, n := newTenant("graph"), jig.NewSessionID(), b.size.graphTasks
 	ids, err := b.fillTenant(ctx, tenant, graphDocument(n), 1)
 	if err != nil {
 		return nil, err

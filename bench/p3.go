@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ const thinEvery = 100 * time.Millisecond
 // thinTools is P3: how soon a thin tool answers while the extractions that it starts go on beside it. Calls come at their moments,
 // whether those before them were answered or not, and each is measured from its moment.
 func thinTools(ctx context.Context, b *bench) ([]row, error) {
-	tenant := b.newTenant("thin")
+	tenant := newTenant("thin")
 	if err := b.registerThin(ctx, tenant); err != nil {
 		return nil, err
 	}
@@ -137,7 +138,11 @@ func (b *bench) thinCall(ctx context.Context, tenant string, n int, due time.Tim
 	if answer.Result == nil || !answer.Result.Success {
 		return thinCall{}, fmt.Errorf("session %s is %s: %+v", answer.SessionID, answer.Status, answer.Result)
 	}
-	if err := json.Unmarshal(answer.Result.Data, &made); err != nil || made.SessionID == "" {
+	err = json.Unmarshal(answer.Result.Data, &made)
+	if err == nil && made.SessionID == "" {
+		err = errors.New("it names no session")
+	}
+	if err != nil {
 		return thinCall{}, fmt.Errorf("session %s gave %s: %w", answer.SessionID, answer.Result.Data, err)
 	}
 	return thinCall{session: made.SessionID, took: took}, nil
