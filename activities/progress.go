@@ -10,8 +10,11 @@ import (
 	"github.com/jig-run/jig"
 )
 
+// progressTime bounds the writing of one report.
+const progressTime = 5 * time.Second
+
 // progress returns the function that a tool reports with. Reports are joined, so that a talkative tool writes an event
-// at most four times a second.
+// at most four times a second. What a tool says is written also when it is being cancelled: its last words tell how far it came.
 func (a *Activities) progress(ctx context.Context, call jig.Call) (report func(string), flush func()) {
 	const every = 250 * time.Millisecond
 	var (
@@ -20,6 +23,8 @@ func (a *Activities) progress(ctx context.Context, call jig.Call) (report func(s
 		last time.Time
 	)
 	write := func(s string) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), progressTime)
+		defer cancel()
 		data, err := json.Marshal(map[string]string{"text": jig.Cut(s, 4096)})
 		if err == nil {
 			err = a.store.AppendEvents(ctx, call.Tenant, call.SessionID, jig.Event{
