@@ -358,3 +358,19 @@ func TestEntityCounts(t *testing.T) {
 	}, counts)
 	require.WithinDuration(t, time.Now(), last.CreatedAt, time.Minute)
 }
+
+// A name with what PostgreSQL refuses is stored as text is, and so are the relations under it.
+func TestRelationsOfOddNamesAreKept(t *testing.T) {
+	t.Parallel()
+	w := newTenant(t)
+	to := w.record(t, `{}`, nil)
+	from := w.record(t, `{}`, func(n *jig.NewEntity) {
+		n.Relations = map[string][]string{"a\x00b": {to.ID, to.ID}}
+	})
+	ids, err := w.Connected(t.Context(), w.tenant, from.ID, 1, "")
+	require.NoError(t, err)
+	require.Equal(t, []string{to.ID}, ids)
+	gone, err := w.Unrelate(t.Context(), w.tenant, jig.Relation{From: from.ID, Name: "a\x00b", To: to.ID})
+	require.NoError(t, err)
+	require.True(t, gone)
+}

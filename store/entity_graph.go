@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/jig-run/jig"
@@ -10,12 +11,13 @@ import (
 // relationColumns are relations by name as two columns, each pair once.
 func relationColumns(relations map[string][]string) (names, ends []string) {
 	names, ends = []string{}, []string{}
-	for _, name := range relationNames(relations) {
-		seen := map[string]bool{}
+	type end struct{ name, id string }
+	seen := map[end]bool{}
+	for _, name := range slices.Sorted(maps.Keys(relations)) {
 		for _, id := range texts(relations[name]) {
-			if !seen[id] {
-				seen[id] = true
-				names, ends = append(names, name), append(ends, id)
+			if e := (end{text(name), id}); !seen[e] { // two names may be one as they are stored
+				seen[e] = true
+				names, ends = append(names, e.name), append(ends, id)
 			}
 		}
 	}
