@@ -47,7 +47,7 @@ func compileWhen(source string) (*expr.Program, error) {
 	}
 	when, err := env.CompileAs(source, expr.Bool)
 	if err != nil {
-		return nil, badGrant("when", jig.AsError(err).Hint, "the condition: %w", err)
+		return nil, badGrant("when", jig.AsError(err).Hint, "the condition: %s", jig.AsError(err).Message)
 	}
 	return when, nil
 }
@@ -151,7 +151,7 @@ func checkWhen(source string, tool jig.Tool) error {
 		shapes["input"], shapes["call.input"] = tool.InputSchema, tool.InputSchema
 	}
 	if err := when.Check(shapes); err != nil {
-		return badGrant("when", jig.AsError(err).Hint, "the condition: %w", err)
+		return badGrant("when", jig.AsError(err).Hint, "the condition: %s", jig.AsError(err).Message)
 	}
 	return nil
 }

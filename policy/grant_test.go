@@ -84,6 +84,7 @@ func TestNewGrantRefuses(t *testing.T) {
 		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput}, name)
 		require.Equal(t, c.field, jig.AsError(err).Field, name)
 		require.Contains(t, err.Error()+jig.AsError(err).Hint, c.says, name)
+		require.NotContains(t, jig.AsError(err).Message, string(jig.CodeInvalidInput), name)
 		require.Empty(t, got, name)
 	}
 	_, err := policy.CompileGrant(jig.Grant{When: ""})
