@@ -80,16 +80,25 @@ func oneLine(s string, limit int) string {
 	return s
 }
 
-// printable replaces control characters by spaces. Those that turn the direction of writing become a sign that shows that there is
-// one: a text is to be read in the order in which it runs.
+// printable replaces control characters by spaces. Those that turn the direction of writing, or that nobody sees, become a sign that
+// shows that there is one: a text is to be read in the order in which it runs, and two that look alike are to be alike.
 func printable(r rune) rune {
 	switch {
 	case r < ' ' || r >= 0x7f && r < 0xa0:
 		return ' '
-	case unicode.Is(unicode.Bidi_Control, r):
+	case unicode.Is(unicode.Bidi_Control, r), unseen(r):
 		return unicode.ReplacementChar
 	}
 	return r
+}
+
+// unseen reports whether a character leaves no mark on a screen. Not the two joiners, and what chooses a variant: letters and
+// emoji are made with them.
+func unseen(r rune) bool {
+	const nonJoiner, joiner = '\u200c', '\u200d'
+	return r != nonJoiner && r != joiner &&
+		(unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) ||
+			unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r))
 }
 
 // safeText keeps line breaks and tabs, and no other control characters; see printable.

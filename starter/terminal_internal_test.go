@@ -52,3 +52,17 @@ func TestNothingThatIsShownCommandsTheTerminal(t *testing.T) {
 		}
 	}
 }
+
+// Two texts that look alike on the screen are alike; what people write with is left as it is.
+func TestWhatNobodySeesIsShown(t *testing.T) {
+	t.Parallel()
+	for written, shown := range map[string]string{
+		"pay\u200broll/a": "pay\ufffdroll/a", "pay\u00adroll": "pay\ufffdroll", "\ufeffrm": "\ufffdrm", "a\u2060b": "a\ufffdb",
+		"a\u3164b": "a\ufffdb", "hi\U000e0061": "hi\ufffd",
+		"\U0001f469\u200d\U0001f52c": "\U0001f469\u200d\U0001f52c", "\u2764\ufe0f": "\u2764\ufe0f", "\u0645\u06cc\u200c\u062e": "\u0645\u06cc\u200c\u062e",
+		"\u0600\u0661": "\u0600\u0661", "naïve": "naïve",
+	} {
+		require.Equal(t, shown, oneLine(written, 0), "%q", written)
+		require.Equal(t, shown, safeText(written), "%q", written)
+	}
+}
