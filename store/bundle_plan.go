@@ -146,7 +146,7 @@ func (s *shelf) refuse(b jig.BundleInstall, replaced []string) error {
 			WithField("documents").WithReason("document_taken").WithHint("give the bundle's documents other names")
 	case len(replaced) > 0 && !b.Replace:
 		return jig.Errorf(jig.CodeConflict, "the tenant has its own versions of documents of the bundle %q: %s", b.Name, strings.Join(replaced, ", ")).
-			WithField("replace").WithReason("document_changed").WithHint("set replace: true to put the bundle's in their place")
+			WithField("replace").WithReason("document_changed").WithHint("set replace: true to put the bundle's in their place (jig bundle install --replace)")
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func (o Options) without(c spec.Catalogue, gone []jig.DocumentVersion) spec.Cata
 func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle, before jig.Bundle, replace bool) ([]jig.TypeBasis, error) {
 	if before.Version != "" && !replace && semver.Compare("v"+b.Manifest.Version, "v"+before.Version) < 0 {
 		return nil, jig.Errorf(jig.CodeConflict, "%s %s is installed, which is higher than %s", before.Name, before.Version, b.Manifest.Version).
-			WithField("version").WithReason(ReasonDowngrade).WithHint("raise the version in bundle.yaml, or install with replace: true to go back")
+			WithField("version").WithReason(ReasonDowngrade).WithHint("raise the version in bundle.yaml, or go back with replace: true (jig bundle install --replace)")
 	}
 	var types []jig.EntityType
 	kept := map[string]bool{}

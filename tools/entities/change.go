@@ -111,7 +111,7 @@ func (o Options) update(ctx context.Context, inv jig.Invocation, in updateIn) (C
 			kept[name] = v
 			continue
 		}
-		f, err := fieldAt(t, "/set", name)
+		f, err := fieldAt(t, "/set/"+name, name)
 		if err != nil {
 			return Changed{}, err
 		}

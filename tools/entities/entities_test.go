@@ -166,6 +166,7 @@ func TestEntityLifecycle(t *testing.T) {
 	b.refused(jig.CodeConflict, entities.UpdateTool, update)
 	require.Equal(t, "/set/name", b.refusal(jig.CodeInvalidInput, entities.UpdateTool, object{"id": id, "revision": 2, "set": object{"name": nil}}).Field)
 	require.Equal(t, "/set/nope", b.refusal(jig.CodeInvalidInput, entities.UpdateTool, object{"id": id, "revision": 2, "set": object{"nope": 1}}).Field)
+	require.Equal(t, "/set/nope", b.refusal(jig.CodeInvalidInput, entities.UpdateTool, object{"id": id, "revision": 2, "set": object{"nope": nil}}).Field)
 
 	b.call(entities.CreateRelationTool, object{"from": id, "name": "knows", "to": parent}, nil)
 	require.Equal(t, "/name", b.refusal(jig.CodeInvalidInput, entities.CreateRelationTool, object{"from": id, "name": "parent", "to": parent}).Field)

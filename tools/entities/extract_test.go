@@ -100,8 +100,8 @@ func TestExtractAllAsksWhetherThePrincipalMay(t *testing.T) {
 		{`{"type":"page"}`, "entities.page.write", "/type", jig.CodeNotFound},
 		{`{"type":"none"}`, "*", "/type", jig.CodeNotFound},
 		{`{"type":"bare"}`, "*", "/type", jig.CodeInvalidInput},
-		{`{"type":"page","fields":["url"]}`, "*", "/fields", jig.CodeInvalidInput},
-		{`{"type":"page","fields":["none"]}`, "*", "/fields", jig.CodeInvalidInput},
+		{`{"type":"page","fields":["url"]}`, "*", "/fields/0", jig.CodeInvalidInput},
+		{`{"type":"page","fields":["none"]}`, "*", "/fields/0", jig.CodeInvalidInput},
 		{`{"type":"page","input":{"text":"` + strings.Repeat("x", 17<<10) + `"}}`, "*", "/input", jig.CodeInvalidInput},
 		{`[`, "*", "", jig.CodeInvalidInput},
 	} {

@@ -3,6 +3,7 @@ package entities
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -81,13 +82,15 @@ func extractable(t jig.EntityType, at string, fields []string) error {
 	if len(t.Tasks) == 0 {
 		return jig.Errorf(jig.CodeInvalidInput, "the type %s has no tasks: there is nothing to extract", t.Name).WithField(at)
 	}
-	for _, name := range fields {
-		f, err := fieldAt(t, "/fields", name)
+	for i, name := range fields {
+		place := fmt.Sprintf("/fields/%d", i)
+		f, err := fieldAt(t, place, name)
 		if err != nil {
 			return err
 		}
 		if f.Task == "" {
-			return jig.Errorf(jig.CodeInvalidInput, "no task fills the field %q", name).WithField("/fields")
+			return jig.Errorf(jig.CodeInvalidInput, "no task fills the field %q", name).WithField(place).
+				WithHint("leave it out, or set it with " + UpdateTool)
 		}
 	}
 	return nil
