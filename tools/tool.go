@@ -3,8 +3,10 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -143,6 +145,14 @@ func decode[In any](input, defaults []byte) (In, error) {
 	}
 	if err != nil {
 		e := jig.Errorf(jig.CodeInvalidInput, "the input does not fit the tool: %w", err)
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) && wrong.Field != "" {
+			at := "/" + strings.ReplaceAll(wrong.Field, ".", "/")
+			e = jig.Errorf(jig.CodeInvalidInput, "%s does not take %s", at, wrong.Value).WithField(at)
+			if strings.HasPrefix(wrong.Value, "number") {
+				e = e.WithHint("give a smaller one")
+			}
+		}
 		e.NotExecuted = true
 		return in, e
 	}

@@ -362,3 +362,24 @@ func FuzzRunInput(f *testing.F) {
 		require.Equal(t, r.Validate("test.greet", input) == nil, got.Success)
 	})
 }
+
+// The schema takes numbers that a Go integer does not hold.
+func TestRunNamesWhatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	type counted struct {
+		N int64 `json:"n"`
+	}
+	ran := false
+	r := registry(t, tools.New(jig.Tool{Name: "test.count", Description: "Counts to a number that is given.", Permission: jig.PermissionRead},
+		func(context.Context, jig.Invocation, counted) (counted, error) {
+			ran = true
+			return counted{}, nil
+		}))
+	got := r.Run(t.Context(), "test.count", []byte(`{"n":1e20}`), jig.Invocation{})
+	require.False(t, ran)
+	require.Equal(t, jig.CodeInvalidInput, got.Error.Code)
+	require.Equal(t, "/n", got.Error.Field)
+	require.True(t, got.Error.NotExecuted)
+	require.Contains(t, got.Error.Message, "/n does not take number 1e20")
+	require.NotEmpty(t, got.Error.Hint)
+}

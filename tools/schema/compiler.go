@@ -21,7 +21,7 @@ type Options struct {
 	MaxSchemaBytes, MaxSchemaDepth int
 	// MaxInstanceBytes and MaxInstanceDepth cap a value that is checked; default 64 MiB and 128 levels.
 	MaxInstanceBytes, MaxInstanceDepth int
-	// ExactNumbers refuses integers beyond 2^53, and larger numbers with more than 15 digits: two of them can be the
+	// ExactNumbers refuses numbers beyond 2^53 with more than 15 digits, zeros at the end aside: two of them can be the
 	// same double, so two inputs would share a digest. Default: any number is accepted.
 	ExactNumbers bool
 	// AssertFormats checks `format` (date-time, email, uri …). Default: an annotation, as draft 2020-12 has it.

@@ -77,18 +77,19 @@ func (d *decoder) checkNumber(literal, exponent string) error {
 	return nil
 }
 
-// exactNumber reports whether no other literal of the same kind shares the double that the literal stands for: integers
-// up to 2^53, and larger values written with a fraction or an exponent in no more digits than a double keeps apart.
+// exactNumber reports whether no other value shares the double that the literal stands for: integers up to 2^53, and larger values
+// in no more digits than a double keeps apart, however they are written: 1.5e20 comes back from its double as 150000000000000000000.
 func exactNumber(literal string) bool {
 	f, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
 		return false
 	}
 	if !strings.ContainsAny(literal, ".eE") {
-		n, err := strconv.ParseInt(literal, 10, 64)
-		return err == nil && n <= maxExactInteger && n >= -maxExactInteger
+		if n, err := strconv.ParseInt(literal, 10, 64); err == nil && n <= maxExactInteger && n >= -maxExactInteger {
+			return true
+		}
 	}
-	if math.Abs(f) < maxExactInteger {
+	if math.Abs(f) < maxExactInteger && strings.ContainsAny(literal, ".eE") {
 		return true
 	}
 	mantissa, _, _ := strings.Cut(strings.ToLower(literal), "e")
