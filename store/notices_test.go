@@ -404,15 +404,24 @@ func TestApprovalsLeaveNotices(t *testing.T) {
 	w := world{DB: b.DB, tenant: "one", session: b.sessions["one"]}
 	w.begin(t, 1)
 	c := w.asking(t)
-	list, err := b.TakeNotices(t.Context(), 10, time.Minute)
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	require.Equal(t, jig.NoticeRequested, list[0].Kind)
-	require.Equal(t, c.ID, list[0].Approval.Call)
-	require.Equal(t, w.session, list[0].Approval.SessionID)
+	next := func(kind jig.NoticeKind) jig.Notice {
+		list, err := b.TakeNotices(t.Context(), 10, time.Minute)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.Equal(t, kind, list[0].Kind)
+		return list[0]
+	}
+	requested := next(jig.NoticeRequested)
+	require.Equal(t, c.ID, requested.Approval.Call)
+	require.Equal(t, w.session, requested.Approval.SessionID)
 	w.decide(t, "k", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
-	list, err = b.TakeNotices(t.Context(), 10, time.Minute)
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	require.Equal(t, jig.NoticeDecided, list[0].Kind)
+	require.Equal(t, jig.CallReserved, next(jig.NoticeDecided).Status)
+
+	w.reserve(t, c)
+	require.Equal(t, jig.ReserveUnknown, w.reserve(t, c).Outcome)
+	require.Equal(t, jig.PendingReconcile, next(jig.NoticeRequested).Approval.Kind)
+	w.reconcile(t, "r", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeHappened, By: "ben"})
+	known := next(jig.NoticeDecided)
+	require.Equal(t, jig.PendingReconcile, known.Approval.Kind)
+	require.Equal(t, []string{"succeeded", "ben", "happened"}, []string{string(known.Status), known.By, known.Reason})
 }

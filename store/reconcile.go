@@ -89,6 +89,13 @@ func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l
 	entry := s.entry(jig.AuditReconciled, r.Principal, r.Evidence)
 	entry.Reason, entry.Note, entry.Status = string(w.Outcome), w.Note, ruled.Status
 	l.audits = append(l.audits, entry)
+	pending, err := s.approval.pending()
+	if err != nil {
+		return jig.Ruled{}, err
+	}
+	n := s.notice(jig.NoticeDecided, pending, r.Key)
+	n.Status, n.By, n.Reason = ruled.Status, r.Principal.ID, string(w.Outcome)
+	l.notices = append(l.notices, n)
 	if ruled.Status == jig.CallReserved {
 		t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallReserved, nil, "", nil, "")
 		return ruled, nil
