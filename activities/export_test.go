@@ -20,12 +20,9 @@ var (
 	FitView      = fitView
 	Shorten      = shorten
 	Patched      = patched
+	// Progress is what a tool reports with, and what writes the rest. It is no method: those that are exported are activities.
+	Progress = (*Activities).progress
 )
-
-// Progress is what a tool reports with, and what writes the rest.
-func (a *Activities) Progress(ctx context.Context, call jig.Call) (report func(string), flush func()) {
-	return a.progress(ctx, call)
-}
 
 // Prompt is what the model is asked in a pass.
 func (a *Activities) Prompt(ctx context.Context, session jig.Session, pass int) (jig.ModelRequest, error) {

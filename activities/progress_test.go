@@ -34,7 +34,7 @@ func TestReportsAreJoinedAndTheLastIsKept(t *testing.T) {
 	store := &said{}
 	a := activities.New(activities.Deps{Store: store, Now: func() time.Time { return now }})
 	ctx, cancel := context.WithCancel(t.Context())
-	report, flush := a.Progress(ctx, jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "a.b"})
+	report, flush := activities.Progress(a, ctx, jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "a.b"})
 	report("one ")
 	report("two ")
 	report("three ")
