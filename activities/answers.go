@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -34,7 +35,7 @@ func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
 		return Heard{}, err
 	}
 	request.Principal, request.Evidence, request.Reply.Token = s.principal, s.evidence, ""
-	if request.Refusal = firstOf(request.Refusal, s.refusal); request.Refusal == "" && s.pending != nil && s.pending.Question != nil {
+	if request.Refusal = cmp.Or(request.Refusal, s.refusal); request.Refusal == "" && s.pending != nil && s.pending.Question != nil {
 		request.Digest = s.pending.Digest
 		if err := a.fits(*s.pending.Question, r.Value); err != nil {
 			request.Refusal = "the answer does not fit the question: " + explain(err)
@@ -75,7 +76,7 @@ func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
 		return Heard{}, err
 	}
 	request.Principal, request.Evidence, request.Reconciliation.Token = s.principal, s.evidence, ""
-	request.Refusal = firstOf(request.Refusal, s.refusal)
+	request.Refusal = cmp.Or(request.Refusal, s.refusal)
 	ruled, err := a.store.Reconcile(ctx, request)
 	if err != nil {
 		return Heard{}, err

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,7 +29,7 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 		var contradiction string
 		switch named := jig.Answer(in.Name); {
 		case in.Name == "decide":
-			d.Answer = jig.Answer(firstOf(string(d.Answer), string(jig.AnswerApprove)))
+			d.Answer = cmp.Or(d.Answer, jig.AnswerApprove)
 		case d.Answer != "" && d.Answer != named:
 			contradiction = fmt.Sprintf("the signal is %s, and `answer` is %s: leave `answer` out", in.Name, d.Answer)
 		default:
@@ -72,12 +73,12 @@ func (a *Activities) prepare(ctx context.Context, in Letter, settings jig.Tenant
 	}
 	s := sender{letter: in, settings: settings, by: d.By, token: d.Token, call: d.Call}
 	err := a.identify(ctx, &s, func(digest string) (string, jig.Evidence, error) {
-		d.Digest = firstOf(d.Digest, digest)
+		d.Digest = cmp.Or(d.Digest, digest)
 		return a.proofs.Decision(settings.Keys, in.Tenant, in.SessionID, *d, digest, r.Now)
 	})
 	r.Principal, r.Evidence = s.principal, s.evidence
 	d.By, d.Token = s.principal.ID, ""
-	r.Refusal = firstOf(r.Refusal, s.refusal)
+	r.Refusal = cmp.Or(r.Refusal, s.refusal)
 	if err != nil || r.Refusal != "" || (len(d.Input) == 0 && d.Grant == nil) {
 		return err
 	}
@@ -144,15 +145,6 @@ func explain(err error) string {
 		return e.Message
 	}
 	return e.Message + " (" + e.Hint + ")"
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // edit validates changed input, puts it through policy again and gives it its own digest.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -170,9 +171,9 @@ func (a *app) begin() error {
 	if a.flags.output != outputText && a.flags.output != outputJSON {
 		return usagef("--output is %q; it can be text or json", a.flags.output)
 	}
-	a.flags.tenant = firstOf(a.flags.tenant, a.env["JIG_TENANT"], jig.DefaultTenant)
-	as := firstOf(a.flags.as, a.env["JIG_PRINCIPAL"])
-	a.flags.as, a.named = firstOf(as, a.systemUser()), as != ""
+	a.flags.tenant = cmp.Or(a.flags.tenant, a.env["JIG_TENANT"], jig.DefaultTenant)
+	as := cmp.Or(a.flags.as, a.env["JIG_PRINCIPAL"])
+	a.flags.as, a.named = cmp.Or(as, a.systemUser()), as != ""
 	if err := jig.CheckTenant(a.flags.tenant); err != nil {
 		return usage(err)
 	}
@@ -206,13 +207,4 @@ func (a *app) with(ctx context.Context, do func(engine) error) error {
 	}
 	defer e.Close()
 	return do(e)
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,7 +133,7 @@ func (a *app) auditLine(c palette, row jig.AuditRow) string {
 	if e.Status != "" {
 		columns = append(columns, a.statusWord(c, oneLine(string(e.Status), 20)))
 	}
-	if words := oneLine(firstOf(e.Reason, e.Note), 160); words != "" {
+	if words := oneLine(cmp.Or(e.Reason, e.Note), 160); words != "" {
 		columns = append(columns, "· "+words)
 	}
 	return strings.Join(columns, " ")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path"
@@ -199,7 +200,7 @@ tasks are of kind spec, for they share one space of names. For programs: one of 
 					names[i] = b.Name
 				}
 				return jig.Errorf(jig.CodeNotFound, "the bundle %q is not installed", oneLine(args[0], 80)).WithField("name").
-					WithHint(firstOf(spec.Suggest(args[0], names), "see "+a.command("bundle", "list")))
+					WithHint(cmp.Or(spec.Suggest(args[0], names), "see "+a.command("bundle", "list")))
 			})
 		},
 	}

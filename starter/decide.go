@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/spf13/cobra"
@@ -200,7 +201,7 @@ const ruledReconciled = jig.Answer(token.ActionReconcile)
 
 // printRuled prints what became of decisions; a refused one is a failure.
 func (a *app) printRuled(session string, result client.DecideResult, answer jig.Answer) error {
-	result.SessionID = firstOf(result.SessionID, session)
+	result.SessionID = cmp.Or(result.SessionID, session)
 	if result.Decisions == nil {
 		result.Decisions = []jig.Ruled{}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -93,7 +94,7 @@ func (d eventData) words(e jig.Event) string {
 	if d.Error != nil {
 		failure = string(d.Error.Code) + ": " + d.Error.Message
 	}
-	text := firstOf(approvalWords(e), taskWords(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent)
+	text := cmp.Or(approvalWords(e), taskWords(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent)
 	if len(d.By) == 0 {
 		return text
 	}
@@ -119,7 +120,7 @@ func approvalWords(e jig.Event) string {
 	}
 	switch e.Type { //nolint:exhaustive // the others say it with a summary, a text or a reason
 	case jig.EventApprovalVoted, jig.EventApprovalReminded:
-		return "missing: " + firstOf(d.Missing, "nothing")
+		return "missing: " + cmp.Or(d.Missing, "nothing")
 	case jig.EventApprovalDelegated:
 		return strings.TrimSuffix("to "+d.To+": "+d.Note, ": ")
 	case jig.EventApprovalEscalated:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -223,7 +224,7 @@ func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name
 			WithHint(fmt.Sprintf("`%s` shows its contract", a.command("catalog", "--output", outputJSON)))
 	}
 	return nil, jig.Errorf(jig.CodeNotFound, "there is no file %s, and nothing is registered under that name", name).WithField("name").
-		WithHint(firstOf(spec.Suggest(name, all), fmt.Sprintf("`%s` shows what there is", a.command("catalog"))))
+		WithHint(cmp.Or(spec.Suggest(name, all), fmt.Sprintf("`%s` shows what there is", a.command("catalog"))))
 }
 
 // toolsFor are the contracts of the catalogue and of the documents themselves; none when there is no catalogue, for then most

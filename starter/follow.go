@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -94,7 +95,7 @@ func (f *follower) trouble(err error) error {
 	}
 	if f.worried != e.Message {
 		f.worried = e.Message
-		f.say("%s %s; %s", f.err.yellow("waiting:"), safeText(e.Message), safeText(firstOf(e.Hint, "trying again")))
+		f.say("%s %s; %s", f.err.yellow("waiting:"), safeText(e.Message), safeText(cmp.Or(e.Hint, "trying again")))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -161,7 +162,7 @@ func (a *app) grantText(g jig.Grant, now time.Time) string {
 	state := a.out.green("live")
 	switch {
 	case g.RevokedAt != nil:
-		state = a.out.red(oneLine(fmt.Sprintf("revoked by %s at %s", firstOf(g.RevokedBy, "somebody"), moment(*g.RevokedAt)), 0))
+		state = a.out.red(oneLine(fmt.Sprintf("revoked by %s at %s", cmp.Or(g.RevokedBy, "somebody"), moment(*g.RevokedAt)), 0))
 	case g.Used >= g.MaxUses:
 		state = a.out.yellow("used up")
 	case !g.Live(now):

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -156,7 +157,7 @@ func (a *app) warnUnknownTool(ctx context.Context, e engine, name string) {
 		return
 	}
 	a.say("%s there is no tool %s now: it is held back when it comes", a.err.yellow("warning:"), name)
-	a.say("%s %s", a.err.dim("hint:"), firstOf(spec.Suggest(name, names), "`"+a.command("catalog")+"` shows what there is"))
+	a.say("%s %s", a.err.dim("hint:"), cmp.Or(spec.Suggest(name, names), "`"+a.command("catalog")+"` shows what there is"))
 }
 
 func (a *app) printPausing(request client.PauseRequest, action string, result client.PauseResult) error {

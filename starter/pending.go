@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -143,7 +144,7 @@ func shellLine(words ...string) string {
 // ruledLine says what became of a decision.
 func (a *app) ruledLine(c palette, r jig.Ruled, answer jig.Answer, tool string, unasked bool) string {
 	if r.Outcome != jig.DecisionAccepted {
-		return fmt.Sprintf("%s %s: %s", c.yellow(oneLine(r.Call, 0)), "the decision was refused", oneLine(firstOf(r.Reason, "no reason was given"), 0))
+		return fmt.Sprintf("%s %s: %s", c.yellow(oneLine(r.Call, 0)), "the decision was refused", oneLine(cmp.Or(r.Reason, "no reason was given"), 0))
 	}
 	word := c.green("approved")
 	switch answer {

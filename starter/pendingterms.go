@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -38,7 +39,7 @@ func pendingFacts(p jig.Pending) []string {
 		for i, v := range p.Votes {
 			names[i] = claimedName(v.By, v.Claimed)
 		}
-		add("approved so far by %s; missing: %s", strings.Join(names, ", "), firstOf(consent.Missing(), "nothing"))
+		add("approved so far by %s; missing: %s", strings.Join(names, ", "), cmp.Or(consent.Missing(), "nothing"))
 	}
 	for _, d := range p.Delegations {
 		add("%s delegated to %s", d.From, d.To)
@@ -72,7 +73,7 @@ func termFacts(p jig.Pending, t jig.Terms) []string {
 		lines = append(lines, "anybody may decide")
 	}
 	if t.NotRequester {
-		lines = append(lines, "not "+firstOf(p.RequestedBy, "whoever requested it")+": nobody decides what they requested")
+		lines = append(lines, "not "+cmp.Or(p.RequestedBy, "whoever requested it")+": nobody decides what they requested")
 	}
 	return lines
 }

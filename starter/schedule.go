@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -97,7 +98,7 @@ func (a *app) schedulePauseCommand() *cobra.Command {
 		Args:    a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
-				paused, err := e.PauseSchedule(cmd.Context(), a.flags.tenant, args[0], firstOf(note, "paused by "+a.flags.as))
+				paused, err := e.PauseSchedule(cmd.Context(), a.flags.tenant, args[0], cmp.Or(note, "paused by "+a.flags.as))
 				return a.changed(paused, "paused", err)
 			})
 		},
@@ -116,7 +117,7 @@ func (a *app) scheduleResumeCommand() *cobra.Command {
 		Args:    a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
-				resumed, err := e.ResumeSchedule(cmd.Context(), a.flags.tenant, args[0], firstOf(note, "resumed by "+a.flags.as))
+				resumed, err := e.ResumeSchedule(cmd.Context(), a.flags.tenant, args[0], cmp.Or(note, "resumed by "+a.flags.as))
 				return a.changed(resumed, "resumed", err)
 			})
 		},
@@ -235,7 +236,7 @@ func (a *app) onSchedule(ctx context.Context, name string, do func(engine) error
 			names = append(names, one.Name)
 		}
 		names = slices.DeleteFunc(names, func(known string) bool { return known == name }) // lists lag behind
-		hint := firstOf(spec.Suggest(name, names), fmt.Sprintf("`%s` shows what there is", a.command("schedule", "list")))
+		hint := cmp.Or(spec.Suggest(name, names), fmt.Sprintf("`%s` shows what there is", a.command("schedule", "list")))
 		return missing.WithHint(hint)
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -204,7 +205,7 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 	catalogued := "`" + a.command("catalog") + "` shows what there is"
 	if o.Call != nil {
 		if name := o.Call.Tool; !slices.Contains(tools, name) {
-			return jig.Errorf(jig.CodeToolNotFound, "there is no tool or composition %s", name).WithHint(firstOf(spec.Suggest(name, tools), catalogued))
+			return jig.Errorf(jig.CodeToolNotFound, "there is no tool or composition %s", name).WithHint(cmp.Or(spec.Suggest(name, tools), catalogued))
 		}
 		return nil
 	}
@@ -215,6 +216,6 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 	case slices.Contains(tools, name):
 		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint("it is run with --tool " + name)
 	default:
-		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint(firstOf(spec.Suggest(name, catalog.Agents), catalogued))
+		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint(cmp.Or(spec.Suggest(name, catalog.Agents), catalogued))
 	}
 }

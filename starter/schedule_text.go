@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -107,7 +108,7 @@ func (a *app) printScheduled(title string, sessions []client.ScheduledSession) e
 		if !s.DueAt.IsZero() {
 			due = moment(s.DueAt)
 		}
-		rows = append(rows, []string{"  " + s.SessionID, a.statusWord(a.out, firstOf(string(s.Status), "forgotten")), due})
+		rows = append(rows, []string{"  " + s.SessionID, a.statusWord(a.out, cmp.Or(string(s.Status), "forgotten")), due})
 	}
 	if err := a.print("\n%s", title); err != nil {
 		return err

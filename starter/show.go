@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ For programs: {"pending": …, "input": …}.`,
 				if err != nil {
 					return err
 				}
-				pending.SessionID = firstOf(pending.SessionID, args[0])
+				pending.SessionID = cmp.Or(pending.SessionID, args[0])
 				if a.json() {
 					return a.printJSON(shownCall{Pending: pending, Input: input})
 				}

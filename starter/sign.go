@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -74,7 +75,7 @@ func (a *app) signDecisions(ctx context.Context, e engine, session string, decis
 		if d.Token != "" {
 			continue
 		}
-		claim, err := token.ForDecision(a.flags.tenant, session, *d, firstOf(d.Digest, digestOf(waiting, session, d.Call)))
+		claim, err := token.ForDecision(a.flags.tenant, session, *d, cmp.Or(d.Digest, digestOf(waiting, session, d.Call)))
 		if err != nil {
 			return usage(err)
 		}
@@ -141,5 +142,5 @@ func findWaiting(waiting []jig.Pending, session, call string) (jig.Pending, bool
 
 // systemUser is who the operating system says is at work.
 func (a *app) systemUser() string {
-	return firstOf(a.env["USER"], a.env["LOGNAME"], a.env["USERNAME"], "cli")
+	return cmp.Or(a.env["USER"], a.env["LOGNAME"], a.env["USERNAME"], "cli")
 }

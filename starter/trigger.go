@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -135,7 +136,7 @@ func (a *app) printCall(r client.CallResult) error {
 		a.say("%s", oneLine(r.Result.Summary, 200))
 	}
 	a.sayEntity(r.Result.Data)
-	text := firstOf(r.Result.Markdown, prettyJSON(r.Result.Data))
+	text := cmp.Or(r.Result.Markdown, prettyJSON(r.Result.Data))
 	if text == "" {
 		return silent(callExit(r.Status))
 	}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/jig-run/jig"
 )
 
@@ -190,14 +192,19 @@ func (db *DB) DeliveriesOf(ctx context.Context, tenant, notice string) ([]Delive
 	return rows, err
 }
 
-// forgetAtOnce bounds the rows that one statement deletes.
-const forgetAtOnce = 1000
-
 // ForgetNotices deletes notices of all tenants that are older than age and whose deliveries all ended before it. It deletes at most
 // 1,000 and returns how many.
 func (db *DB) ForgetNotices(ctx context.Context, age time.Duration) (int64, error) {
+	return db.forget(ctx, func(t *tx) *pgx.QueuedQuery { return t.queue("NoticesForget", age, forgetAtOnce) })
+}
+
+// forgetAtOnce bounds the rows that one statement deletes.
+const forgetAtOnce = 1000
+
+// forget runs a query that deletes rows of all tenants, and returns how many those were.
+func (db *DB) forget(ctx context.Context, query func(t *tx) *pgx.QueuedQuery) (int64, error) {
 	var gone *int64
-	err := db.once(ctx, "", func(t *tx) { value(t.queue("NoticesForget", age, forgetAtOnce), &gone) })
+	err := db.once(ctx, "", func(t *tx) { value(query(t), &gone) })
 	if err != nil || gone == nil {
 		return 0, err
 	}

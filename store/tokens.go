@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/jig-run/jig"
 )
 
@@ -57,10 +59,5 @@ func (t *tx) reused(ctx context.Context, e jig.AuditEntry) error {
 // ForgetTokens forgets the tokens of all tenants that were used and that expired longer than age ago. It forgets at most 1,000 and
 // returns how many.
 func (db *DB) ForgetTokens(ctx context.Context, age time.Duration) (int64, error) {
-	var gone *int64
-	err := db.once(ctx, "", func(t *tx) { value(t.queue("TokensForget", age, forgetAtOnce), &gone) })
-	if err != nil || gone == nil {
-		return 0, err
-	}
-	return *gone, nil
+	return db.forget(ctx, func(t *tx) *pgx.QueuedQuery { return t.queue("TokensForget", age, forgetAtOnce) })
 }
