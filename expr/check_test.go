@@ -91,7 +91,8 @@ func TestCheckFinds(t *testing.T) {
 		{"[input.title, input.titel]", "titel", "input has no 'titel'; did you mean 'title'?"},
 
 		{"input.count + input.title", "+", "'+' cannot be applied to (int, string); make a text with string(…)"},
-		{"input.count + 0.5", "+", "'+' cannot be applied to (int, double); make both the same with int(…) or double(…)"},
+		{"input.count % 0.5", "%", "'%' cannot be applied to (dyn, double); the rest of a division is for whole numbers: int(…)"},
+		{"input.count + 1u", "+", "'+' cannot be applied to (int, uint); make both the same with int(…), uint(…) or double(…)"},
 		{"input.price + input.title", "+", "'+' cannot be applied to (int or double, string); make a text with string(…)"},
 		{"input.note * 2", "*", "'*' cannot be applied to (null or string, int)"},
 		{"input.tags + input.title", "+", "'+' cannot be applied to (list, string)"},

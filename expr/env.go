@@ -49,6 +49,7 @@ func NewEnv(use Use) (*Env, error) {
 		orderedFunction(),
 		cel.Variable(unknownName, cel.DynType),
 	}
+	options = append(options, mixedArithmetic()...)
 	for _, v := range use.Variables {
 		options = append(options, cel.Variable(v.Name, v.Type.cel()))
 	}

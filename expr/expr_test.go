@@ -178,7 +178,7 @@ func TestErrors(t *testing.T) {
 		{"now", "undeclared reference to 'now' (column 1)\n  now\n  ^"},
 		{"1 +", "syntax error: unexpected end (column 4)\n  1 +\n     ^"},
 		{"task +\n  'é' + 1", "'+' cannot be applied to (string, int); make a text with string(…) (line 2, column 7)\n    'é' + 1\n        ^"},
-		{"input.a + 0.5", "'+' cannot be applied to (int, double); make both the same with int(…) or double(…) (column 9)\n  input.a + 0.5\n          ^"},
+		{"input.a % 0.5", "'%' cannot be applied to (dyn, double); the rest of a division is for whole numbers: int(…) (column 9)\n  input.a % 0.5\n          ^"},
 		{"input.b.c", "no such key: 'b'; has(…) or .?b asks whether it is there (column 6)\n  input.b.c\n       ^"},
 		{"1 / 0", "division by zero (column 3)\n  1 / 0\n    ^"},
 		{"last", "'last' has no value here (column 1)\n  last\n  ^"},

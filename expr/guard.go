@@ -33,6 +33,10 @@ func (e *Env) guardCall(call interpreter.InterpretableCall) interpreter.Interpre
 		return &guardedCall{InterpretableCall: call, before: rule, args: call.Args(), apply: notEqual}
 	case operators.Add:
 		return &guardedCall{InterpretableCall: call, before: rule, args: call.Args(), apply: add, binary: addTwo}
+	case operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo:
+		binary := func(a, b ref.Val) ref.Val { return arithmetic(call.Function(), a, b) }
+		apply := func(_ *meter, args []ref.Val) ref.Val { return binary(args[0], args[1]) }
+		return &guardedCall{InterpretableCall: call, before: rule, args: call.Args(), apply: apply, binary: binary}
 	}
 	if call.Function() == overloads.Matches {
 		return guardMatches(call)
@@ -49,6 +53,8 @@ func (e *Env) guardCall(call interpreter.InterpretableCall) interpreter.Interpre
 	}
 	guarded := &guardedCall{InterpretableCall: call, before: rule, args: call.Args(), apply: applyOverload(call, overload)}
 	switch {
+	case call.Function() == "sort", call.Function() == "@sortByAssociatedKeys":
+		guarded.apply = e.sorted(guarded.apply)
 	case truth(call.Function()) && len(guarded.args) == 2 && overload.Binary != nil:
 		guarded.binary = binaryOf(call, overload)
 	case call.Function() == operators.In && overload.Binary != nil:
@@ -209,15 +215,7 @@ func addTwo(a, b ref.Val) ref.Val {
 		}
 		return types.NewRefValList(types.DefaultTypeAdapter, all)
 	}
-	adder, ok := a.(traits.Adder)
-	if !ok {
-		return noOverload(operators.Add, []ref.Val{a, b})
-	}
-	sum := adder.Add(b)
-	if types.IsError(sum) && a.Type() != b.Type() {
-		return noOverload(operators.Add, []ref.Val{a, b})
-	}
-	return sum
+	return arithmetic(operators.Add, a, b)
 }
 
 // truth reports whether a function takes two values and gives a truth, so that its result needs no charge.

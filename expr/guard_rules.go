@@ -26,7 +26,7 @@ type rule struct {
 // free reports whether a function does the same little work whatever its arguments are.
 func free(function string) bool {
 	switch function {
-	case operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo, operators.Negate, operators.LogicalNot,
+	case operators.Negate, operators.LogicalNot,
 		operators.NotStrictlyFalse, operators.OldNotStrictlyFalse, //nolint:staticcheck // cel-go still declares the old one
 		overloads.TypeConvertType, overloads.TypeConvertDyn,
 		operators.OptSelect, operators.OptIndex:

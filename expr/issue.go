@@ -152,8 +152,10 @@ func cannotApply(function, args string) string {
 		case strings.Contains(args, "list") || strings.Contains(args, "map"):
 		case shown == "+" && strings.Contains(args, "string"):
 			hint = "; make a text with string(…)"
-		case strings.Contains(args, "int") && strings.Contains(args, "double"):
-			hint = "; make both the same with int(…) or double(…)"
+		case shown == "%" && strings.Contains(args, "double"):
+			hint = "; the rest of a division is for whole numbers: int(…)"
+		case strings.Contains(args, "uint"):
+			hint = "; make both the same with int(…), uint(…) or double(…)"
 		}
 	}
 	return fmt.Sprintf("'%s' cannot be applied to (%s)%s", function, args, hint)
@@ -191,7 +193,7 @@ func atKey(source, key string, offset int) int {
 func (e *Env) plainEval(message string) string {
 	if name, ok := strings.CutPrefix(message, "no such overload: "); ok {
 		if shown, found := operators.FindReverse(name); found && shown != "" {
-			return fmt.Sprintf("'%s' cannot be applied to these values; mixed numbers need int(…) or double(…)", shown)
+			return fmt.Sprintf("'%s' cannot be applied to these values", shown)
 		}
 	}
 	if name, ok := strings.CutPrefix(message, "no such attribute(s): "); ok {

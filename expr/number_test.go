@@ -65,8 +65,7 @@ func TestNumbersGoThrough(t *testing.T) {
 		})
 	}
 	for in, source := range map[string]string{
-		"9007199254740992":    "input + 1",
-		"1.5":                 "input + 1",
+		"1.5":                 "input % 1",
 		"9007199254740991":    "input * 2000",
 		"1e300":               "int(input)",
 		"1e308":               "input * 10.0",
