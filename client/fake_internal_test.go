@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// fake is a Temporal of functions; what is not set fails.
+// fake is a Temporal of functions; a request whose function is not set fails with errNotSet.
 type fake struct {
 	start    func(o sdk.StartWorkflowOptions, in workflows.PassInput) error
 	signal   func(o sdk.StartWorkflowOptions, name string, arg any) error
@@ -32,10 +33,15 @@ type fake struct {
 	looks []error
 }
 
+var errNotSet = errors.New("the test has not set up this request")
+
 func (f *fake) ExecuteWorkflow(_ context.Context, o sdk.StartWorkflowOptions, _ any, args ...any) (sdk.WorkflowRun, error) {
 	in, ok := args[0].(workflows.PassInput)
 	if !ok {
 		return nil, fmt.Errorf("started with %T", args[0])
+	}
+	if f.start == nil {
+		return nil, errNotSet
 	}
 	return nil, f.start(o, in)
 }
@@ -43,12 +49,23 @@ func (f *fake) ExecuteWorkflow(_ context.Context, o sdk.StartWorkflowOptions, _ 
 func (f *fake) GetWorkflow(context.Context, string, string) sdk.WorkflowRun { return fakeRun{f: f} }
 
 func (f *fake) SignalWithStartWorkflow(_ context.Context, _, name string, arg any, o sdk.StartWorkflowOptions, _ any, _ ...any) (sdk.WorkflowRun, error) {
+	if f.signal == nil {
+		return nil, errNotSet
+	}
 	return nil, f.signal(o, name, arg)
 }
 
-func (f *fake) CancelWorkflow(context.Context, string, string) error { return f.cancel() }
+func (f *fake) CancelWorkflow(context.Context, string, string) error {
+	if f.cancel == nil {
+		return errNotSet
+	}
+	return f.cancel()
+}
 
 func (f *fake) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservicepb.DescribeWorkflowExecutionResponse, error) {
+	if f.describe == nil {
+		return nil, errNotSet
+	}
 	kind, tenant, status, err := f.describe(id)
 	if err != nil {
 		return nil, err
@@ -64,6 +81,9 @@ func (f *fake) DescribeWorkflowExecution(_ context.Context, id, _ string) (*work
 }
 
 func (f *fake) UpdateWorkflow(_ context.Context, o sdk.UpdateWorkflowOptions) (sdk.WorkflowUpdateHandle, error) {
+	if f.update == nil {
+		return nil, errNotSet
+	}
 	v, err := f.update(o)
 	if err != nil {
 		return nil, err
@@ -80,6 +100,9 @@ func (f *fake) UpdateWithStartWorkflow(ctx context.Context, o sdk.UpdateWithStar
 }
 
 func (f *fake) ExecuteActivity(_ context.Context, o sdk.StartActivityOptions, activity any, args ...any) (sdk.ActivityHandle, error) {
+	if f.activity == nil {
+		return nil, errNotSet
+	}
 	v, err := f.activity(o, fmt.Sprint(activity), args[0])
 	if busy(err) {
 		return nil, err
@@ -110,6 +133,9 @@ type fakeRun struct {
 }
 
 func (r fakeRun) Get(_ context.Context, ptr any) error {
+	if r.f.result == nil {
+		return errNotSet
+	}
 	v, err := r.f.result()
 	if err != nil {
 		return err
@@ -168,6 +194,9 @@ func as[T any](t *testing.T, v any) T {
 	return typed
 }
 
+// testTimeout is longer than any test takes, however busy the machine is: a request that the test has not set up is never sent.
+const testTimeout = time.Hour
+
 func newTestClient(f *fake) *Client {
-	return newClient(f, Options{WorkerTimeout: time.Second, RetryFor: 5 * time.Second})
+	return newClient(f, Options{WorkerTimeout: testTimeout, RetryFor: testTimeout})
 }

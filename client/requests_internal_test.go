@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,7 @@ func TestErrorsComeBackAsTheyWere(t *testing.T) {
 	f := &fake{activity: func(o sdk.StartActivityOptions, name string, request any) (any, error) {
 		require.Equal(t, workflows.ReadStatus, name)
 		require.Equal(t, workflows.StatusRequest{Tenant: "default", SessionID: "ses_a"}, request)
-		require.Equal(t, time.Second, o.ScheduleToStartTimeout)
+		require.Equal(t, testTimeout, o.ScheduleToStartTimeout)
 		require.NotZero(t, o.StartToCloseTimeout)
 		return nil, applicationError(jig.CodeNotFound, "there is no session ses_a")
 	}}
@@ -102,6 +103,32 @@ func TestDecideIsOneUpdateHoweverOftenItIsSent(t *testing.T) {
 	_, err = c.Decide(t.Context(), "ses_a", []jig.Decision{{Call: "3.1"}})
 	require.NoError(t, err)
 	require.Len(t, ids, 2, "the same words said again are another update")
+}
+
+// A decision may wait for long, and asks meanwhile whether there is a worker. The client does not go on asking once it has
+// returned.
+func TestDecide_LeavesNoPingBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pings, running := 0, 0
+		f := &fake{
+			update: func(sdk.UpdateWorkflowOptions) (any, error) {
+				time.Sleep(testTimeout + time.Second) // a second after the first ping begins, in the bubble's time
+				return workflows.DecideResult{SessionID: "ses_a"}, nil
+			},
+			activity: func(sdk.StartActivityOptions, string, any) (any, error) {
+				pings++
+				running++
+				defer func() { running-- }()
+				time.Sleep(time.Minute)
+				return jig.SessionView{SessionID: "ses_a"}, nil
+			},
+		}
+		_, err := newTestClient(f).Decide(t.Context(), "ses_a", []jig.Decision{{Call: "3.1"}})
+		require.NoError(t, err)
+		require.Equal(t, 1, pings)
+		require.Zero(t, running)
+	})
 }
 
 func TestDecideSaysWhyItCannotBe(t *testing.T) {

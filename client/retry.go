@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -76,19 +77,21 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // watchWorker runs do and gives up when no worker answers: an update is not taken by anybody until a worker has seen it,
-// and would wait in silence.
+// and would wait in silence. Nothing that it starts is left running when it returns.
 func (c *Client) watchWorker(ctx context.Context, sessionID string, do func(context.Context) error) error {
 	watched, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
+	var pinging sync.WaitGroup
+	pinging.Go(func() {
 		for sleep(watched, c.workerTimeout) {
 			if c.ping(watched, sessionID) {
 				continue
 			}
 			cancel(c.noWorker())
 		}
-	}()
+	})
 	err := do(watched)
+	cancel(nil)
+	pinging.Wait()
 	if err != nil && ctx.Err() == nil && isNoWorker(context.Cause(watched)) {
 		return c.noWorker()
 	}

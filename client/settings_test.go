@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	sdk "go.temporal.io/sdk/client"
@@ -71,9 +70,7 @@ func TestReadEnvFile(t *testing.T) {
 
 func TestDialSaysThatNothingAnswers(t *testing.T) {
 	t.Parallel()
-	began := time.Now()
 	_, err := client.Dial(t.Context(), client.Options{Temporal: sdk.Options{HostPort: "127.0.0.1:1"}})
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeUnavailable})
 	require.ErrorContains(t, err, "no Temporal server answers at 127.0.0.1:1")
-	require.Less(t, time.Since(began), 5*time.Second)
 }
