@@ -130,7 +130,7 @@ func TestThinkHeartbeatsWhileItSummarises(t *testing.T) {
 	w := &writer{summary: "short", before: func() {
 		select {
 		case <-beats:
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Error("the summary was written without a heartbeat")
 		}
 	}}
@@ -139,6 +139,7 @@ func TestThinkHeartbeatsWhileItSummarises(t *testing.T) {
 	a := activities.New(activities.Deps{Store: newLong(30), Catalogue: registry, Model: w})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(5 * time.Minute)
 	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) {
 		select {
 		case beats <- struct{}{}:

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/testsuite"
@@ -53,6 +54,7 @@ func TestATokenOfAPauseCountsOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetTestTimeout(5 * time.Minute)
 	env.RegisterActivity(o.Activities)
 	asks := func(do any, in activities.PauseRequest) (got activities.PauseResult, err error) {
 		value, err := env.ExecuteActivity(do, in)

@@ -37,7 +37,7 @@ func FuzzExpression(f *testing.F) {
 			require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 			return
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		vars := map[string]any{"input": json.RawMessage(input), "task": input, "pass": 1, "calls": []any{}, "last": []any{}, "messages": []any{}, "vars": map[string]any{}}
 		first, err := p.EvalJSON(ctx, vars)
@@ -87,7 +87,7 @@ func FuzzCheck(f *testing.F) {
 		if strings.Contains(err.Error(), " has no '") && !strings.Contains(schema, `"additionalProperties":false`) {
 			return // the members that a schema lists are taken for all
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		got, evalErr := p.Eval(ctx, map[string]any{"input": json.RawMessage(value)})
 		require.Error(t, evalErr, "it gives %v, but the check says %v", got, err)

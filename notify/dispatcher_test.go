@@ -254,7 +254,7 @@ func TestSlowWebhookHoldsUpNobody(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { d.dispatcher(time.Minute).Run(ctx) })
-	require.Eventually(t, func() bool { return len(quick.messages()) == 31 }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(quick.messages()) == 31 }, 2*time.Minute, 5*time.Millisecond)
 	require.Len(t, slow.messages(), 1, "one at a time for a webhook")
 	stop()
 	running.Wait()
@@ -316,12 +316,12 @@ func TestRunGoesOnWhenTheDatabaseIsBack(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { d.dispatcher(0).Run(ctx) })
-	require.Eventually(t, func() bool { return strings.Contains(d.log.String(), "cannot be sent for now") }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(d.log.String(), "cannot be sent for now") }, 2*time.Minute, time.Millisecond)
 	d.outbox.mu.Lock()
 	d.away = nil
 	d.outbox.mu.Unlock()
 	d.clock.add(2 * time.Minute)
-	require.Eventually(t, func() bool { return len(r.messages()) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(r.messages()) == 1 }, 2*time.Minute, time.Millisecond)
 	stop()
 	running.Wait()
 	require.Equal(t, 1, strings.Count(d.log.String(), "cannot be sent for now"))

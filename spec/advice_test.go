@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -193,8 +192,7 @@ func TestAdviseOnNames(t *testing.T) {
 	}
 }
 
-func TestAdviseOfManyTools(t *testing.T) {
-	t.Parallel()
+func TestAdviseOfManyTools(t *testing.T) { //nolint:paralleltest // what other tests allocate would count
 	var catalogue []jig.Tool
 	for i := range 5000 {
 		catalogue = append(catalogue, jig.Tool{
@@ -203,11 +201,10 @@ func TestAdviseOfManyTools(t *testing.T) {
 			InputSchema: json.RawMessage(`{"type":"object","required":["a"],"properties":{"a":{},"b":{}}}`),
 		})
 	}
-	within(t, 10*time.Second, func() { require.NotEmpty(t, spec.AdviseTools(catalogue[:20])) })
-	within(t, 5*time.Second, func() {
-		for i := range catalogue {
-			catalogue[i].Description = ""
-		}
-		require.GreaterOrEqual(t, len(spec.AdviseTools(catalogue)), len(catalogue))
-	})
+	cheap(t, func() { require.NotEmpty(t, spec.AdviseTools(catalogue[:20])) })
+	for i := range catalogue {
+		catalogue[i].Description = ""
+	}
+	_, objects := allocated(func() { require.GreaterOrEqual(t, len(spec.AdviseTools(catalogue)), len(catalogue)) })
+	require.Less(t, objects, uint64(slack*500_000), "every tool is compared with every other")
 }

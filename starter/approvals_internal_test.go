@@ -13,13 +13,13 @@ import (
 func TestApprovalsByFilter(t *testing.T) {
 	t.Parallel()
 	f := &fake{reviewFakes: reviewFakes{page: client.PendingPage{Approvals: []jig.Pending{{SessionID: "ses_1", Call: "1.1", Tool: "file.write"}}, Next: "c2"}}}
-	got := jigCLI(t, f, nil, "approvals", "--tool", "file.*", "--agent", "docs", "--requested-by", "bo", "--kind", "approval", "--older", "1d12h",
+	got, now := jigCLIAt(t, f, "approvals", "--tool", "file.*", "--agent", "docs", "--requested-by", "bo", "--kind", "approval", "--older", "1d12h",
 		"--newer", "3d", "--session", "ses_1", "--limit", "5", "--after", "c1")
 	require.Equal(t, exitDone, got.code, got.stderr)
 	require.Contains(t, got.stdout, "ses_1 1.1 file.write waits for approval")
 	require.Contains(t, got.stderr, "there is more: --after c2")
-	require.WithinDuration(t, time.Now().Add(-36*time.Hour), f.filter.Before, time.Minute)
-	require.WithinDuration(t, time.Now().Add(-72*time.Hour), f.filter.After, time.Minute)
+	require.WithinDuration(t, now.Add(-36*time.Hour), f.filter.Before, 0)
+	require.WithinDuration(t, now.Add(-72*time.Hour), f.filter.After, 0)
 	f.filter.Before, f.filter.After = time.Time{}, time.Time{}
 	require.Equal(t, jig.PendingFilter{Tool: "file.*", Kind: jig.PendingApproval, SessionID: "ses_1", Agent: "docs", RequestedBy: "bo"}, f.filter)
 	require.Equal(t, "c1", f.cursor)
@@ -64,7 +64,7 @@ func TestApprovalsFigures(t *testing.T) {
 		Reviewers: []jig.ReviewerFigures{{By: "ana", Approved: 2, Denied: 1, Votes: 4, Median: 60}},
 		Tools:     []jig.ToolFigures{{Tool: "file.write", Open: 1, Decided: 3, Expired: 1, ApprovedShare: 2.0 / 3, Median: 60}, {Tool: "a.b", Open: 2}},
 	}}}
-	got := jigCLI(t, f, nil, "approvals", "figures", "--since", "2d")
+	got, now := jigCLIAt(t, f, "approvals", "figures", "--since", "2d")
 	require.Equal(t, exitDone, got.code, got.stderr)
 	require.Equal(t, `waiting           3 (2 approval, 1 question); the oldest for 4d4h, half of them for 5m or more
 ended             4 since 2030-01-02 03:04:05: 2 approved, 1 denied, 1 expired
@@ -78,11 +78,11 @@ TOOL        WAITING  DECIDED  APPROVED  EXPIRED  MEDIAN
 file.write  1        3        66.7%     1        1m
 a.b         2        0        –         0        –
 `, got.stdout)
-	require.WithinDuration(t, time.Now().Add(-48*time.Hour), f.since, time.Minute)
+	require.WithinDuration(t, now.Add(-48*time.Hour), f.since, 0)
 
-	got = jigCLI(t, f, nil, "approvals", "figures", "--output", "json")
+	got, now = jigCLIAt(t, f, "approvals", "figures", "--output", "json")
 	require.Contains(t, got.stdout, `"expiry_rate":0.25`)
-	require.WithinDuration(t, time.Now().Add(-30*24*time.Hour), f.since, time.Minute)
+	require.WithinDuration(t, now.Add(-30*24*time.Hour), f.since, 0)
 
 	f.figures = jig.Figures{Since: since}
 	got = jigCLI(t, f, nil, "approvals", "figures")

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -231,6 +233,16 @@ type outcome struct {
 func jigCLI(t *testing.T, e engine, change func(*app), args ...string) outcome {
 	t.Helper()
 	return jigCLIWith(t, t.Context(), e, change, args...)
+}
+
+// jigCLIAt is jigCLI at a moment that it returns: time does not pass meanwhile.
+func jigCLIAt(t *testing.T, e engine, args ...string) (got outcome, at time.Time) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		at = time.Now()
+		got = jigCLI(t, e, nil, args...)
+	})
+	return got, at
 }
 
 func jigCLIWith(t *testing.T, ctx context.Context, e engine, change func(*app), args ...string) outcome { //nolint:revive // t leads in tests

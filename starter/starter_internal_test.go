@@ -219,10 +219,8 @@ func TestNothingAnswers(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
 	environ := []string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml")}
-	began := time.Now()
 	code := run(t.Context(), []string{"jig", "status", "ses_1", "--temporal-address", "127.0.0.1:1"}, environ, strings.NewReader(""), &stdout, &stderr)
 	require.Equal(t, exitUsage, code)
-	require.Less(t, time.Since(began), 5*time.Second)
 	require.Contains(t, stderr.String(), "error: no Temporal server answers at 127.0.0.1:1 (address from: --temporal-address)")
 	require.Empty(t, stdout.String())
 }

@@ -378,7 +378,7 @@ func TestBundleWaitsForTheTenantsHand(t *testing.T) {
 		held := false
 		row := conn.QueryRow(t.Context(), "select exists (select from pg_stat_activity a where pg_backend_pid() = any(pg_blocking_pids(a.pid)))")
 		return row.Scan(&held) == nil && held
-	}, 10*time.Second, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond)
 	require.NoError(t, tx.Commit(t.Context()))
 	requireReason(t, jig.CodeConflict, "document_changed", <-failed)
 	require.Equal(t, []string{"agent/x@mine", "agent/y@v1<a>"}, w.current(t))

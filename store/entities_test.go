@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -347,6 +346,7 @@ func TestEntityCounts(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	w.record(t, `{}`, nil)
+	began := clock(t)
 	last := w.record(t, `{}`, nil)
 	gone := w.record(t, `{}`, nil)
 	require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, gone.ID, 0))
@@ -356,7 +356,7 @@ func TestEntityCounts(t *testing.T) {
 	require.Equal(t, []jig.EntityCount{
 		{Type: "everything", Count: 2, UpdatedAt: last.UpdatedAt}, {Type: "other", Count: 1, UpdatedAt: other.UpdatedAt},
 	}, counts)
-	require.WithinDuration(t, time.Now(), last.CreatedAt, time.Minute)
+	requireSince(t, began, 0, last.CreatedAt)
 }
 
 // A name with what PostgreSQL refuses is stored as text is, and so are the relations under it.

@@ -18,7 +18,7 @@ import (
 // patient bounds what must not take long, so that a test that would hang fails.
 func patient(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -88,7 +88,7 @@ func waitFor(ctx context.Context, db *store.DB, w world, after int64) <-chan wai
 
 func requireWatching(t *testing.T, db *store.DB, w world, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return db.Watching(w.tenant, w.session) == n }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return db.Watching(w.tenant, w.session) == n }, 2*time.Minute, time.Millisecond)
 }
 
 // Those who wait are woken by this process and by another, wherever they begin.

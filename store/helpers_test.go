@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
@@ -168,4 +169,23 @@ func requireSame(t *testing.T, want, got string) {
 	if want != got {
 		require.Fail(t, "the texts differ", "%d and %d bytes", len(want), len(got))
 	}
+}
+
+// clock tells the database's time.
+func clock(t *testing.T) time.Time {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), storetest.OwnerURL(t))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	var now time.Time
+	require.NoError(t, conn.QueryRow(t.Context(), "select clock_timestamp()").Scan(&now))
+	return now
+}
+
+// requireSince checks that the database took a moment from its clock after began; offset is what it added.
+func requireSince(t *testing.T, began time.Time, offset time.Duration, at time.Time) {
+	t.Helper()
+	require.False(t, at.Before(began.Add(offset)), "%s is before %s", at, began.Add(offset))
+	latest := clock(t).Add(offset)
+	require.False(t, at.After(latest), "%s is after %s", at, latest)
 }

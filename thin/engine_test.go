@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -209,16 +210,18 @@ func TestRunCreatesAndStarts(t *testing.T) {
 // An answer that was held back until the time was over is no cancellation: the call may be tried again.
 func TestRunOutOfTimeBeforeAnIDIsAnswered(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	w := newWorld()
-	e := w.engine()
-	tool, _, err := e.Contract("tool.yaml", []byte(document))
-	require.NoError(t, err)
-	input, err := json.Marshal(engaged("engagement_id", "ent_none"))
-	require.NoError(t, err)
-	result := e.Run(ctx, tool.Version, []byte(document), invocation(1), input)
-	require.Equal(t, jig.CodeTimeout, result.Error.Code)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // in the bubble's time: less than an answer is held back
+		defer cancel()
+		w := newWorld()
+		e := w.engine()
+		tool, _, err := e.Contract("tool.yaml", []byte(document))
+		require.NoError(t, err)
+		input, err := json.Marshal(engaged("engagement_id", "ent_none"))
+		require.NoError(t, err)
+		result := e.Run(ctx, tool.Version, []byte(document), invocation(1), input)
+		require.Equal(t, jig.CodeTimeout, result.Error.Code)
+	})
 }
 
 func TestRunRejects(t *testing.T) {
@@ -279,25 +282,28 @@ func TestRunRejects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld()
-			if c.change != nil {
-				c.change(w)
-			}
-			began := time.Now()
-			result, _ := w.run(t, document, invocation(1), c.input)
-			if c.trespass != nil {
-				require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond, "the time does not tell whose an id is")
-			}
-			require.False(t, result.Success)
-			e := result.Error
-			require.Equal(t, []any{c.code, c.reason, c.at}, []any{e.Code, e.Reason, e.Field}, "%+v", e)
-			require.Contains(t, e.Message, c.message)
-			if c.code != jig.CodeUnavailable {
-				require.NotEmpty(t, e.Hint)
-			}
-			require.Equal(t, c.trespass, w.trespass)
-			require.Empty(t, w.created)
-			require.Empty(t, w.started)
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				if c.change != nil {
+					c.change(w)
+				}
+				began, least := time.Now(), time.Duration(0)
+				result, _ := w.run(t, document, invocation(1), c.input)
+				if c.trespass != nil {
+					least = 50 * time.Millisecond // the time does not tell whose an id is
+				}
+				require.Equal(t, least, time.Since(began), "the bubble's time passes only where an answer is held back")
+				require.False(t, result.Success)
+				e := result.Error
+				require.Equal(t, []any{c.code, c.reason, c.at}, []any{e.Code, e.Reason, e.Field}, "%+v", e)
+				require.Contains(t, e.Message, c.message)
+				if c.code != jig.CodeUnavailable {
+					require.NotEmpty(t, e.Hint)
+				}
+				require.Equal(t, c.trespass, w.trespass)
+				require.Empty(t, w.created)
+				require.Empty(t, w.started)
+			})
 		})
 	}
 }

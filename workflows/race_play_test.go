@@ -165,7 +165,7 @@ func (p *play) run(name string, in any) {
 			env.RegisterDelayedCallback(func() { p.postAll(env, at) }, max(0, p.began.Add(at).Sub(now)))
 		}
 		env.ExecuteWorkflow(name, in)
-		require.Eventually(p.t, func() bool { return p.flying.Load() == 0 }, 20*time.Second, 100*time.Microsecond)
+		require.Eventually(p.t, func() bool { return p.flying.Load() == 0 }, 2*time.Minute, 100*time.Microsecond)
 		now = env.Now()
 		p.longest = max(p.longest, p.length)
 		var next *workflow.ContinueAsNewError
@@ -219,7 +219,7 @@ func (p *play) environment(now time.Time) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(30 * time.Second)
+	env.SetTestTimeout(5 * time.Minute)
 	env.SetStartTime(now)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: p.id, TaskQueue: workflows.TaskQueue})
 	p.env.Store(env)

@@ -219,7 +219,7 @@ func (v *vault) attempt(t *testing.T, name string, in activities.RunInput) (acti
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.SetTestTimeout(20 * time.Second)
+	env.SetTestTimeout(5 * time.Minute)
 	env.RegisterActivityWithOptions(v.RunTool, activity.RegisterOptions{Name: name})
 	type answer struct {
 		ran activities.Ran
@@ -234,7 +234,7 @@ func (v *vault) attempt(t *testing.T, name string, in activities.RunInput) (acti
 		}
 		got <- a
 	}()
-	limit, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	limit, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	select {
 	case a := <-got:
