@@ -53,6 +53,10 @@ func (c Code) Retryable() bool {
 
 // Error is a failure with a code, for people and programs alike. It is what a ToolResult carries and what every package
 // of jig returns at its edge.
+//
+// What a tool that writes returns decides whether jig knows what happened. An error for which [Error.NoEffect] is true ends the call
+// as failed. After any other error (UNAVAILABLE, INTERNAL, TIMEOUT, a plain Go error, a panic) the effect may have happened: the
+// call becomes unknown, and a person has to say.
 type Error struct {
 	// Code is the class of the failure.
 	Code Code `json:"code"`
@@ -68,7 +72,8 @@ type Error struct {
 	Violations []Violation `json:"violations,omitempty"`
 	// RetryAfter is the shortest wait before a retry, as the other side asked; zero when it did not.
 	RetryAfter time.Duration `json:"-"`
-	// NotExecuted is set by a tool that knows that its effect did not happen, so that a retry is safe.
+	// NotExecuted says that the call had no effect, so that repeating it is safe. Jig sets it when it refuses a call before the tool
+	// is entered; a tool sets it when it knows, e.g. because it could not connect. See [Error.NoEffect].
 	NotExecuted bool `json:"-"`
 	// Cause is the underlying error; it is never serialised.
 	Cause error `json:"-"`
@@ -96,6 +101,23 @@ func (e *Error) WithHint(hint string) *Error { c := *e; c.Hint = hint; return &c
 
 // WithReason returns a copy with a finer code.
 func (e *Error) WithReason(reason string) *Error { c := *e; c.Reason = reason; return &c }
+
+// promises reports whether an error of a tool with this code promises that the call changed nothing.
+func (c Code) promises() bool {
+	switch c {
+	case CodeInvalidInput, CodeNotFound, CodeConflict, CodeNotPermitted, CodeRateLimited:
+		return true
+	case CodeToolNotFound, CodeMissingParam, CodeDenied, CodeExpired, CodeCanceled, CodeDuplicate, CodeTimeout, CodeOutcomeUnknown,
+		CodeInvalidOutput, CodeBudgetExhausted, CodeUnavailable, CodeInternal:
+		return false
+	}
+	return false
+}
+
+// NoEffect reports whether the error says that the call changed nothing: it is marked NotExecuted, or its code promises that. A tool
+// that returns INVALID_INPUT, NOT_FOUND, CONFLICT, NOT_PERMITTED or RATE_LIMITED promises that its effect did not happen. No other
+// code does.
+func (e *Error) NoEffect() bool { return e.NotExecuted || e.Code.promises() }
 
 func (e *Error) Error() string {
 	s := string(e.Code) + ": " + e.Message

@@ -27,7 +27,13 @@ type ExtractionFacts interface {
 type StepCall struct {
 	Status CallStatus
 	Result *ToolResult
+	// Writes and Idempotent are from the contract of the call's tool.
+	Writes, Idempotent bool
 }
+
+// MayRetry reports whether a call that failed may be repeated without asking a person; see [Tool.MayRetry]. A repetition keeps the
+// idempotency key and the input of the call.
+func (c StepCall) MayRetry() bool { return mayRetry(c.Writes, c.Idempotent, c.Outcome().Error) }
 
 // Outcome is the result of a call that is final: its own, or what its status says when it left none.
 func (c StepCall) Outcome() ToolResult {

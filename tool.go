@@ -20,6 +20,10 @@ const (
 	PermissionDestructive Permission = "destructive"
 )
 
+// Writes reports whether a tool with this permission changes data: all do but read and draft. A permission that is missing or
+// unknown counts as write.
+func (p Permission) Writes() bool { return p != PermissionRead && p != PermissionDraft }
+
 // Risk says how much harm a wrong call can do.
 type Risk string
 
@@ -93,6 +97,15 @@ type Tool struct {
 	Revision int `json:"revision,omitempty"`
 	// Implementation is "go" for a tool in code, "person" for one that a person answers, or the kind of its execution spec.
 	Implementation string `json:"implementation,omitempty"`
+}
+
+// MayRetry reports whether jig may repeat a call of the tool that failed with err, without asking a person. A call that writes may be
+// repeated when nothing happened (NotExecuted), or when the tool is idempotent and the repetition has the same idempotency key and
+// input; other calls always. Whether a repetition is worthwhile is another question: see [Code.Retryable].
+func (t Tool) MayRetry(err *Error) bool { return mayRetry(t.Permission.Writes(), t.Idempotent, err) }
+
+func mayRetry(writes, idempotent bool, err *Error) bool {
+	return !writes || idempotent || err != nil && err.NotExecuted
 }
 
 // ImplementationPerson is the implementation of a tool that a person answers: its calls wait for a reply and never run.

@@ -307,6 +307,11 @@ func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
 			r = jig.Failure(&e)
 		}
 	}
+	if r.Error != nil && r.Error.NotExecuted {
+		e := *r.Error
+		e.NotExecuted = false // the step that failed had no effect; those before it may have had theirs
+		r.Error = &e
+	}
 	completion := jig.Completion{CallID: c.root.ID, Result: r}
 	if err := cutDown(&completion); err != nil {
 		return err

@@ -44,12 +44,18 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepC
 				return nil, err
 			}
 			f.read += int64(len(whole))
+			short := call.Result
 			call.Result = &jig.ToolResult{}
 			if err := json.Unmarshal(whole, call.Result); err != nil {
 				return nil, jig.Errorf(jig.CodeInternal, "reading the result of call %s: %w", call.ID, err)
 			}
+			if call.Result.Error != nil && short != nil && short.Error != nil { // no JSON says so
+				call.Result.Error.NotExecuted = short.Error.NotExecuted
+			}
 		}
-		found[strings.TrimPrefix(call.ID, f.root+"/")] = jig.StepCall{Status: call.Status, Result: call.Result}
+		found[strings.TrimPrefix(call.ID, f.root+"/")] = jig.StepCall{
+			Status: call.Status, Result: call.Result, Writes: call.Write, Idempotent: call.Idempotent,
+		}
 	}
 	return found, nil
 }

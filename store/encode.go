@@ -218,7 +218,7 @@ type resultColumns struct {
 }
 
 func columnsOf(r jig.ToolResult) (resultColumns, error) {
-	body, err := encode(r)
+	body, err := encode(storedResult{ToolResult: r, NotExecuted: r.Error != nil && r.Error.NotExecuted})
 	if err != nil {
 		return resultColumns{}, err
 	}
@@ -227,4 +227,25 @@ func columnsOf(r jig.ToolResult) (resultColumns, error) {
 		c.err, err = encode(r.Error)
 	}
 	return c, err
+}
+
+// storedResult is a call's result as its column holds it: with what the JSON of an error leaves out.
+type storedResult struct {
+	jig.ToolResult
+	NotExecuted bool `json:"not_executed,omitempty"`
+}
+
+// result reads the result of a call; nil while it has none. A call that failed before its first attempt has had no effect.
+func (r *callRow) result() (*jig.ToolResult, error) {
+	if len(r.Result) == 0 {
+		return nil, nil //nolint:nilnil // the call is open
+	}
+	var stored storedResult
+	if err := decode(r.Result, &stored); err != nil {
+		return nil, err
+	}
+	if e := stored.Error; e != nil {
+		e.NotExecuted = stored.NotExecuted || r.Fence == 0
+	}
+	return &stored.ToolResult, nil
 }

@@ -96,10 +96,9 @@ func (r *callRow) call() (jig.Call, error) {
 	if err := decode(r.Reasons, &c.Reasons); err != nil {
 		return jig.Call{}, err
 	}
-	if err := decode(r.Result, &c.Result); err != nil {
-		return jig.Call{}, err
-	}
-	return c, nil
+	var err error
+	c.Result, err = r.result()
+	return c, err
 }
 
 func calls(rows []callRow) ([]jig.Call, error) {

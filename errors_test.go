@@ -1,0 +1,60 @@
+package jig_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+)
+
+// failuresOf returns one error for each code.
+func failuresOf() map[jig.Code]*jig.Error {
+	all := map[jig.Code]*jig.Error{}
+	for _, code := range jig.Codes() {
+		all[code] = jig.Errorf(code, "failed")
+	}
+	return all
+}
+
+func TestError_OnlyFiveCodesPromiseThatNothingHappened(t *testing.T) {
+	t.Parallel()
+	var promises []jig.Code
+	for _, code := range jig.Codes() {
+		if failuresOf()[code].NoEffect() {
+			promises = append(promises, code)
+		}
+	}
+	require.ElementsMatch(t, []jig.Code{
+		jig.CodeInvalidInput, jig.CodeNotFound, jig.CodeConflict, jig.CodeNotPermitted, jig.CodeRateLimited,
+	}, promises)
+	require.True(t, (&jig.Error{Code: jig.CodeUnavailable, NotExecuted: true}).NoEffect())
+	require.False(t, (&jig.Error{Code: "TEAPOT"}).NoEffect())
+}
+
+func TestTool_AWriteIsRepeatedOnlyWhenThatIsSafe(t *testing.T) {
+	t.Parallel()
+	for _, permission := range []jig.Permission{jig.PermissionWrite, jig.PermissionDestructive, "", "new"} {
+		tool := jig.Tool{Permission: permission}
+		for code, failure := range failuresOf() {
+			require.False(t, tool.MayRetry(failure), "%s of a %q tool", code, permission)
+		}
+		require.False(t, tool.MayRetry(nil))
+		require.True(t, tool.MayRetry(&jig.Error{Code: jig.CodeUnavailable, NotExecuted: true}))
+		tool.Idempotent = true
+		require.True(t, tool.MayRetry(jig.Errorf(jig.CodeTimeout, "too slow")))
+	}
+	for _, permission := range []jig.Permission{jig.PermissionRead, jig.PermissionDraft} {
+		require.True(t, jig.Tool{Permission: permission}.MayRetry(jig.Errorf(jig.CodeInternal, "failed")))
+	}
+}
+
+func TestStepCall_MayRetryFollowsTheContract(t *testing.T) {
+	t.Parallel()
+	failed := func(e *jig.Error) *jig.ToolResult { r := jig.Failure(e); return &r }
+	require.False(t, jig.StepCall{Writes: true, Status: jig.CallFailed}.MayRetry())
+	require.False(t, jig.StepCall{Writes: true, Result: failed(jig.Errorf(jig.CodeUnavailable, "gone"))}.MayRetry())
+	require.True(t, jig.StepCall{Writes: true, Idempotent: true, Result: failed(jig.Errorf(jig.CodeUnavailable, "gone"))}.MayRetry())
+	require.True(t, jig.StepCall{Writes: true, Result: failed(&jig.Error{Code: jig.CodeUnavailable, NotExecuted: true})}.MayRetry())
+	require.True(t, jig.StepCall{Result: failed(jig.Errorf(jig.CodeInternal, "failed"))}.MayRetry())
+}
