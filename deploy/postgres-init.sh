@@ -4,12 +4,15 @@
 set -eu
 psql -v ON_ERROR_STOP=1 --username "$POSTGRES_USER" \
   -v owner="$JIG_OWNER_PASSWORD" -v app="$JIG_APP_PASSWORD" -v temporal="$TEMPORAL_DB_PASSWORD" <<'SQL'
-create role jig_owner login nosuperuser nocreatedb createrole nobypassrls password :'owner';
+create role jig_owner login nosuperuser nocreatedb nocreaterole nobypassrls password :'owner';
 create role jig_app login nosuperuser nocreatedb nocreaterole nobypassrls password :'app';
 create role temporal login nosuperuser createdb nocreaterole nobypassrls password :'temporal';
 create database jig owner jig_owner;
 create database temporal owner temporal;
 create database temporal_visibility owner temporal;
-revoke connect on database jig, temporal, temporal_visibility from public;
+revoke connect, temporary on database jig, temporal, temporal_visibility from public;
 grant connect on database jig to jig_app;
+\connect jig
+revoke create on schema public from public;
+grant usage, create on schema public to jig_owner;
 SQL

@@ -121,6 +121,8 @@ type roleCheck struct {
 	Migrated bool
 	Owner    bool
 	Granted  bool
+	// Temporary and Creates say whether the role may make temporary tables, or objects in a schema of its search path.
+	Temporary, Creates bool
 }
 
 // check refuses a role that row-level security does not bind, and a schema of another version.
@@ -150,6 +152,12 @@ func (db *DB) check(ctx context.Context) error {
 	case !role.Granted:
 		return jig.Errorf(jig.CodeNotPermitted, "the database role %q has no rights on the schema", role.Name).
 			WithHint("run `worker migrate` with JIG_DATABASE_URL set, so that it knows the role")
+	case role.Temporary:
+		return jig.Errorf(jig.CodeNotPermitted, "the database role %q may create temporary tables, which jig never needs", role.Name).
+			WithHint("as the owner of the database: revoke temporary on database NAME from public")
+	case role.Creates:
+		return jig.Errorf(jig.CodeNotPermitted, "the database role %q may create tables and functions in a schema that jig uses", role.Name).
+			WithHint("as the owner of the schema: revoke create on schema public from public")
 	}
 	return db.checkVersion(ctx)
 }

@@ -47,7 +47,7 @@ func SchemaVersion() (int64, error) {
 // Migrate brings the schema of the database at ownerURL to the version of this program and gives appRole (none when "") the
 // rights that it needs. Several may run at once: one works, the others wait for it.
 func Migrate(ctx context.Context, ownerURL, appRole string) error {
-	config, db, err := openOwner(ownerURL)
+	config, db, err := openOwner(ctx, ownerURL)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func Migrate(ctx context.Context, ownerURL, appRole string) error {
 
 // MigrateDown takes the schema back to a version; 0 drops everything. For development and tests.
 func MigrateDown(ctx context.Context, ownerURL string, version int64) error {
-	config, db, err := openOwner(ownerURL)
+	config, db, err := openOwner(ctx, ownerURL)
 	if err != nil {
 		return err
 	}
@@ -91,13 +91,39 @@ func RoleOf(url string) (string, error) {
 	return config.User, nil
 }
 
-func openOwner(url string) (*pgx.ConnConfig, *sql.DB, error) {
+// openOwner connects as the owner of the tables. Its search path is the owner's schema and nothing else that anybody may write
+// to: `set search_path from current` of a security definer function captures it, so that no object of the caller's, not even
+// one of its temporary schema, can take the place of a table or a function that the function names.
+func openOwner(ctx context.Context, url string) (*pgx.ConnConfig, *sql.DB, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, nil, badURL("JIG_DATABASE_OWNER_URL")
 	}
 	config.RuntimeParams["application_name"] = "jig migrate"
+	schema, err := schemaOf(ctx, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	config.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize() + ", pg_temp"
 	return config, stdlib.OpenDB(*config), nil
+}
+
+// schemaOf returns the schema in which a role creates its tables.
+func schemaOf(ctx context.Context, config *pgx.ConnConfig) (string, error) {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return "", migrationError(err, config)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var schema *string
+	if err := conn.QueryRow(ctx, "select current_schema()").Scan(&schema); err != nil {
+		return "", migrationError(err, config)
+	}
+	if schema == nil {
+		return "", jig.Errorf(jig.CodeNotFound, "no schema on the search path of %q exists", config.User).
+			WithHint("create one, or name it in JIG_DATABASE_OWNER_URL and JIG_DATABASE_URL with ?search_path=")
+	}
+	return *schema, nil
 }
 
 func migrations(db *sql.DB) (*goose.Provider, error) {
@@ -133,10 +159,10 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 		return migrationError(err, config)
 	}
 	defer func() { _ = tx.Rollback() }() //nolint:errcheck // what was not committed is gone either way
-	var schema string
+	var schema, database string
 	var known bool
-	if err := tx.QueryRowContext(ctx, "select current_schema(), exists (select from pg_roles where rolname = $1)", role).
-		Scan(&schema, &known); err != nil {
+	if err := tx.QueryRowContext(ctx, "select current_schema(), current_database(), exists (select from pg_roles where rolname = $1)", role).
+		Scan(&schema, &database, &known); err != nil {
 		return migrationError(err, config)
 	}
 	if !known {
@@ -148,9 +174,11 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 			WithHint("use two roles: one in JIG_DATABASE_OWNER_URL, another in JIG_DATABASE_URL")
 	}
 	to := " to " + pgx.Identifier{role}.Sanitize()
+	in := pgx.Identifier{schema}.Sanitize()
 	for _, statement := range []string{
 		"select pg_advisory_xact_lock(" + strconv.Itoa(grantsLock) + ")",
-		"grant usage on schema " + pgx.Identifier{schema}.Sanitize() + to,
+		"revoke temporary on database " + pgx.Identifier{database}.Sanitize() + " from public", // whoever does not own it gets a warning
+		"grant usage on schema " + in + to,
 		"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, documents, " +
 			"frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries" + to,
 		"grant update on sessions, calls, approvals, frames, frame_values, grants, pauses, notices, notice_deliveries" + to,

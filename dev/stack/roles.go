@@ -34,12 +34,25 @@ func makeRoles(ctx context.Context, server *pg.Server) error {
 	if err != nil {
 		return fmt.Errorf("look for the database %s: %w", databaseName, err)
 	}
-	if exists {
-		return nil
+	if !exists {
+		statement := "create database " + quote(databaseName) + " owner " + quote(OwnerRole)
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("create the database %s: %w", databaseName, err)
+		}
 	}
-	statement := "create database " + quote(databaseName) + " owner " + quote(OwnerRole)
-	if _, err := conn.Exec(ctx, statement); err != nil {
-		return fmt.Errorf("create the database %s: %w", databaseName, err)
+	return closeSchema(ctx, server.URL(pg.Superuser, databaseName))
+}
+
+// closeSchema leaves the schema public to the owner: before PostgreSQL 15 every role may create objects in it.
+func closeSchema(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return fmt.Errorf("connect to the database %s: %w", databaseName, err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) // nothing is left to lose
+	_, err = conn.Exec(ctx, "revoke create on schema public from public; grant usage, create on schema public to "+quote(OwnerRole))
+	if err != nil {
+		return fmt.Errorf("close the schema public of %s: %w", databaseName, err)
 	}
 	return nil
 }

@@ -6,7 +6,9 @@ select set_config('jig.tenant', $1, true)
 select current_user::text as name, r.rolsuper as super, r.rolbypassrls as bypass,
     to_regclass('jig_schema_version') is not null as migrated,
     coalesce((select pg_has_role(c.relowner, 'usage') from pg_class c where c.oid = to_regclass('sessions')), false) as owner,
-    coalesce((select has_table_privilege(c.oid, 'select') from pg_class c where c.oid = to_regclass('jig_schema_version')), false) as granted
+    coalesce((select has_table_privilege(c.oid, 'select') from pg_class c where c.oid = to_regclass('jig_schema_version')), false) as granted,
+    has_database_privilege(current_database(), 'temporary') as temporary,
+    exists (select from unnest(current_schemas(false)) s where has_schema_privilege(s, 'create')) as creates
 from pg_roles r where r.rolname = current_user
 
 -- name: SchemaVersion
