@@ -1,6 +1,9 @@
 package deploy_test
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -9,14 +12,60 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// load reads docker-compose.yml as compose does, without the environment of whoever runs the test.
+// load reads docker-compose.yml as compose does, with the passwords that the script generates and nothing else of the environment.
 func load(t *testing.T) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{"../docker-compose.yml"}, cli.WithWorkingDirectory(".."), cli.WithInterpolation(true))
-	require.NoError(t, err)
-	project, err := options.LoadProject(t.Context())
+	file := filepath.Join(t.TempDir(), "env")
+	out, err := exec.CommandContext(t.Context(), "./generate-env.sh", file).CombinedOutput()
+	require.NoError(t, err, string(out))
+	project, err := project(t, cli.WithEnvFiles(file), cli.WithDotEnv)
 	require.NoError(t, err)
 	return project
+}
+
+func project(t *testing.T, more ...cli.ProjectOptionsFn) (*types.Project, error) {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{"../docker-compose.yml"},
+		append([]cli.ProjectOptionsFn{cli.WithWorkingDirectory(".."), cli.WithInterpolation(true)}, more...)...)
+	require.NoError(t, err)
+	return options.LoadProject(t.Context())
+}
+
+// Nothing outside development comes with a known password, lets everybody do everything, or believes who says that they decide.
+func TestComposeHasNoUnsafeDefaults(t *testing.T) {
+	t.Parallel()
+	_, err := project(t)
+	require.ErrorContains(t, err, "run deploy/generate-env.sh")
+
+	seen := map[string]bool{}
+	loaded := load(t)
+	for _, name := range []string{"POSTGRES_PASSWORD", "JIG_OWNER_PASSWORD", "JIG_APP_PASSWORD", "TEMPORAL_DB_PASSWORD"} {
+		password := loaded.Services["postgres"].Environment[name]
+		require.NotNil(t, password, name)
+		require.Regexp(t, "^[0-9a-f]{48}$", *password, name)
+		require.False(t, seen[*password], name)
+		seen[*password] = true
+	}
+	worker := loaded.Services["worker"].Environment
+	require.Equal(t, "signed", *worker["JIG_APPROVALS_SIGNALS"])
+	require.Empty(t, *worker["JIG_PERMISSIONS"])
+}
+
+func TestGeneratedPasswordsAreNotReplaced(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "env")
+	require.NoError(t, exec.CommandContext(t.Context(), "./generate-env.sh", file).Run())
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	out, err := exec.CommandContext(t.Context(), "./generate-env.sh", file).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "exists")
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }
 
 func TestComposeLoads(t *testing.T) {
