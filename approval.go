@@ -30,7 +30,7 @@ type Ruling struct {
 	Terms Terms `json:"terms,omitzero"`
 	// Base says that the tool's contract alone gave the verdict: no rule made it stricter.
 	Base bool `json:"base,omitempty"`
-	// Person says that no grant may answer: what policy asks for could not be worked out.
+	// Person says that no grant may answer: a rule that asks or denies cannot be evaluated.
 	Person bool `json:"person,omitempty"`
 }
 

@@ -139,3 +139,24 @@ func TestTheModelIsToldWhatWasChanged(t *testing.T) {
 	require.Contains(t, told, `"path":"/amount"`)
 	require.Contains(t, told, `"amount":5`)
 }
+
+// Somebody who may decide a small refund cannot change it into one on which the stricter rule fails.
+func TestNoEditTakesTheTeethOfARule(t *testing.T) {
+	t.Parallel()
+	const fails = "1000 / (input.amount - 7) > 100000" // for an amount of 7
+	o := newOffice(t)
+	o.govern(t, "  - {name: odd, when: '"+fails+"', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
+	c := o.asks(t, 1, refundTool, small)
+	got := o.hear(t, "approve", jig.Decision{Call: c.ID, By: "ana", Input: json.RawMessage(`{"order":"a","amount":7}`)})
+	require.Equal(t, jig.CallWaiting, got.Status, "two of finance must approve what it became")
+	require.Contains(t, got.Reason, "0 of 2 approvals by group finance")
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
+
+	o = newOffice(t)
+	o.govern(t, "  - {name: odd, when: '"+fails+"', verdict: deny}\n")
+	c = o.asks(t, 1, refundTool, small)
+	got = o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay", Input: json.RawMessage(`{"order":"a","amount":7}`)})
+	require.Equal(t, jig.DecisionRefused, got.Outcome)
+	require.Contains(t, got.Reason, "policy does not allow the changed input")
+	require.Contains(t, got.Reason, "rule odd: it failed, so it denies: division by zero")
+}

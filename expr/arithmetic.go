@@ -1,8 +1,6 @@
 package expr
 
 import (
-	"strings"
-
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -75,19 +73,9 @@ func widen(a, b ref.Val) (left, right ref.Val) {
 	return a, b
 }
 
-// arithmetic computes + - * / %. A value of another kind is an error that names both kinds.
-func arithmetic(operator string, a, b ref.Val) ref.Val {
-	result := compute(operator, a, b)
-	failed, isError := result.(*types.Err)
-	if result == nil || isError && strings.HasPrefix(failed.Error(), "no such overload") {
-		return noOverload(operator, []ref.Val{a, b})
-	}
-	return result
-}
-
-// compute is arithmetic; nil when the first value has no such operator.
-func compute(operator string, a, b ref.Val) ref.Val {
-	a, b = widen(a, b)
+// arithmetic computes + - * / %.
+func arithmetic(operator string, left, right ref.Val) ref.Val {
+	a, b := widen(left, right)
 	switch operator {
 	case operators.Add:
 		if x, ok := a.(traits.Adder); ok {
@@ -110,7 +98,7 @@ func compute(operator string, a, b ref.Val) ref.Val {
 			return x.Modulo(b)
 		}
 	}
-	return nil
+	return noOverload(operator, []ref.Val{left, right})
 }
 
 // sorted sorts by keys that may be ints and doubles: cel-go compares keys of one type alone. The keys of sort are its items.

@@ -117,7 +117,7 @@ func (g *guardedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	if heavy(left) || heavy(right) {
 		return g.call(frame, []ref.Val{left, right}, true)
 	}
-	return types.LabelErrNode(g.ID(), g.binary(left, right))
+	return types.LabelErrNode(g.ID(), named(g.Function(), g.binary(left, right), left, right))
 }
 
 func (g *guardedCall) execAll(frame *interpreter.ExecutionFrame) ref.Val {
@@ -139,7 +139,7 @@ func (g *guardedCall) call(frame *interpreter.ExecutionFrame, args []ref.Val, ch
 		m = meterOf(frame)
 		g.before.charge(m, args)
 	}
-	result := g.apply(m, args)
+	result := named(g.Function(), g.apply(m, args), args...)
 	if g.before.light {
 		return types.LabelErrNode(g.ID(), result)
 	}

@@ -36,11 +36,18 @@ func (e *Env) infer(source string, checked *ast.AST, shapes Shapes) (shape, []*I
 
 // ask notes the members whose presence an expression tests: has(a.b), a.?b, a[?"b"], "b" in a.
 func (in *inferrer) ask(e ast.Expr) {
+	if name, ok := asks(e); ok {
+		in.asked[name] = true
+	}
+}
+
+// asks is the member whose presence a part of an expression tests.
+func asks(e ast.Expr) (member string, ok bool) {
 	if e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
-		in.asked[chain(e)] = true
+		return chain(e), true
 	}
 	if e.Kind() != ast.CallKind {
-		return
+		return "", false
 	}
 	value, key := 0, 1
 	switch e.AsCall().FunctionName() {
@@ -48,12 +55,11 @@ func (in *inferrer) ask(e ast.Expr) {
 	case operators.In:
 		value, key = 1, 0
 	default:
-		return
+		return "", false
 	}
 	args := e.AsCall().Args()
-	if name, ok := text(args[key]); ok {
-		in.asked[chain(args[value])+"."+name] = true
-	}
+	name, ok := text(args[key])
+	return chain(args[value]) + "." + name, ok
 }
 
 // chain writes a value as people do: input.a.b, item, steps.x[…].

@@ -141,6 +141,14 @@ func noOverload(function string, args []ref.Val) ref.Val {
 	return types.NewErr("%s", cannotApply(function, strings.Join(names, ", ")))
 }
 
+// named gives the error of a function that does not take such arguments their kinds; cel-go leaves them out.
+func named(function string, result ref.Val, args ...ref.Val) ref.Val {
+	if failed, ok := result.(*types.Err); ok && strings.HasPrefix(failed.Error(), "no such overload") {
+		return noOverload(function, args)
+	}
+	return result
+}
+
 func cannotApply(function, args string) string {
 	hint := ""
 	if function == operators.Conditional {

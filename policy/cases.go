@@ -16,9 +16,10 @@ type CaseResult struct {
 	Expect jig.Verdict `json:"expect"`
 	// Got is the verdict; empty when the case could not be tried.
 	Got jig.Verdict `json:"got"`
-	// Rules are the names of the rules that spoke; never null.
-	Rules []string `json:"rules"`
-	OK    bool     `json:"ok"`
+	// Rules are the names of the rules that spoke; never null. Failed are those of them whose conditions cannot be evaluated.
+	Rules  []string `json:"rules"`
+	Failed []string `json:"failed,omitempty"`
+	OK     bool     `json:"ok"`
 	// Problem says why the case failed; empty when it did not.
 	Problem string `json:"problem,omitempty"`
 	// Reasons are those of the verdict.
@@ -57,6 +58,9 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 	result.Got, result.Reasons, result.Terms = x.Verdict, x.Reasons, x.Terms
 	for _, s := range x.Spoken {
 		result.Rules = append(result.Rules, s.Rule)
+		if s.Failed {
+			result.Failed = append(result.Failed, s.Rule)
+		}
 	}
 	var wrong []string
 	if result.Got != c.Expect {

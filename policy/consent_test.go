@@ -83,8 +83,9 @@ func termsRules(t *testing.T, names string) policy.Set {
 	finance, leads := &spec.Approvers{Groups: []string{"finance"}}, &spec.Approvers{Groups: []string{"leads"}}
 	known := map[string]spec.PolicyRule{
 		"run": {Verdict: jig.VerdictRun}, "ask": {Verdict: jig.VerdictAsk}, "deny": {Verdict: jig.VerdictDeny},
-		"fails":   {Verdict: jig.VerdictDeny, When: "input.missing == 1"},
-		"finance": {Verdict: jig.VerdictAsk, Approvers: finance}, "leads": {Verdict: jig.VerdictAsk, Approvers: leads},
+		"fails-run": {Verdict: jig.VerdictRun, When: "input.missing == 1"}, "fails-ask": {Verdict: jig.VerdictAsk, When: "input.missing == 1"},
+		"fails-deny": {Verdict: jig.VerdictDeny, When: "input.missing == 1"},
+		"finance":    {Verdict: jig.VerdictAsk, Approvers: finance}, "leads": {Verdict: jig.VerdictAsk, Approvers: leads},
 		"two": {Verdict: jig.VerdictAsk, Quorum: 2}, "two-finance": {Verdict: jig.VerdictAsk, Quorum: 2, Approvers: finance},
 		"other": {Verdict: jig.VerdictAsk, NotRequester: true},
 	}

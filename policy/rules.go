@@ -112,19 +112,30 @@ func (r *Rules) Version() string {
 	return r.name + "@" + r.version
 }
 
-// Spoken is a rule that spoke on a call: its condition held, or could not be worked out.
+// Spoken is a rule that spoke on a call: its condition holds, or cannot be evaluated.
 type Spoken struct {
 	// Policy is the name of the document that the rule stands in.
 	Policy string `json:"policy"`
 	Rule   string `json:"rule"`
-	// Verdict is the rule's; ask when it failed, whatever it says.
+	// Verdict is the rule's.
 	Verdict jig.Verdict `json:"verdict"`
 	// Reason is what people are told, on one line; never empty.
 	Reason string `json:"reason"`
-	// Failed says that the condition could not be worked out.
+	// Failed says that the condition cannot be evaluated. Such a rule counts as if its condition held, unless it says run.
 	Failed bool `json:"failed,omitempty"`
 
 	terms terms
+}
+
+// counts reports whether the rule takes part in the verdict. A rule that fails keeps its teeth and lifts nothing.
+func (s Spoken) counts() bool { return !s.Failed || s.Verdict != jig.VerdictRun }
+
+// strictness orders the rules that spoke; 0 for one that is ignored.
+func (s Spoken) strictness() int {
+	if !s.counts() {
+		return 0
+	}
+	return strictness(s.Verdict)
 }
 
 // Explanation is a ruling with what led to it.
@@ -146,9 +157,10 @@ func (x Explanation) Asked() jig.Ruling {
 
 // Rule gives the verdict on a call: the tool's base verdict, unless rules of the document say otherwise. Of those whose
 // condition holds the strictest wins: deny, then ask, then run. Ask and deny make any verdict stricter; run lifts the ask of
-// a tool that writes or is of high risk, never that of one that is destructive, always asks or is not known. A rule that
-// cannot be worked out asks. All that spoke are among the reasons. An approval takes what all rules together demand that ask;
-// where none of them spoke, and of one that could not be worked out, anybody's word. The call's input is the one that will run.
+// a tool that writes or is of high risk, never that of one that is destructive, always asks or is not known. A rule whose
+// condition cannot be evaluated counts as if it held, except that run is ignored. All that spoke are among the reasons. An
+// approval takes what all rules together demand that ask; where none asks, anybody's word. The call's input is the one that
+// will run.
 func (r *Rules) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) jig.Ruling {
 	return r.Explain(ctx, tool, call, session, now).Ruling
 }
@@ -165,7 +177,7 @@ func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 func decide(start base, spoken []Spoken) jig.Verdict {
 	strictest := jig.Verdict("")
 	for _, s := range spoken {
-		if strictness(s.Verdict) > strictness(strictest) {
+		if s.strictness() > strictness(strictest) {
 			strictest = s.Verdict
 		}
 	}
@@ -190,14 +202,25 @@ func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session
 		switch {
 		case err != nil:
 			all = append(all, Spoken{
-				Policy: r.name, Rule: one.name, Verdict: jig.VerdictAsk, Failed: true,
-				Reason: line("it could not be worked out, so a person is asked: " + why(err)),
+				Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: line(failed(one.verdict) + why(err)), Failed: true, terms: one.terms,
 			})
 		case holds:
 			all = append(all, Spoken{Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: one.because(ctx, vars), terms: one.terms})
 		}
 	}
 	return all
+}
+
+// failed begins the reason of a rule whose condition cannot be evaluated.
+func failed(v jig.Verdict) string {
+	switch v {
+	case jig.VerdictDeny:
+		return "it failed, so it denies: "
+	case jig.VerdictRun:
+		return "it failed, so it is ignored: "
+	case jig.VerdictAsk, jig.VerdictRefuse: // no rule says refuse
+	}
+	return "it failed, so it asks: "
 }
 
 // because is the rule's reason. One that cannot be worked out takes nothing from the verdict.

@@ -3,7 +3,6 @@ package policy_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -96,11 +95,11 @@ func TestVerdicts(t *testing.T) {
 			case "none":
 			case "other":
 				rules = append(rules, spec.PolicyRule{Name: word, When: "tool.name == 'other.tool'", Verdict: jig.VerdictDeny})
-			case "fails":
-				for _, verdict := range []jig.Verdict{jig.VerdictRun, jig.VerdictAsk, jig.VerdictDeny} {
-					rules = append(rules, spec.PolicyRule{Name: "fails-" + string(verdict), When: "call.input.missing == 1", Verdict: verdict})
-				}
 			default:
+				if verdict, fails := strings.CutPrefix(word, "fails-"); fails {
+					rules = append(rules, spec.PolicyRule{Name: word, When: "call.input.missing == 1", Verdict: jig.Verdict(verdict)})
+					continue
+				}
 				rules = append(rules, spec.PolicyRule{Name: word, When: "tool.name == 'file.act'", Verdict: jig.Verdict(word)})
 			}
 		}
@@ -185,13 +184,13 @@ func TestReasons(t *testing.T) {
 			night, tool, jig.VerdictAsk, 2 * time.Hour,
 			[]string{writes, "policy shop, rule night: it is 2 o'clock, bo"},
 		},
-		"a rule that fails": {
+		"a run rule that fails": {
 			"20",
 			jig.Session{Agent: jig.Agent{Name: "desk"}},
-			noon, tool, jig.VerdictAsk, 0,
+			noon, tool, jig.VerdictRun, 0,
 			[]string{
-				writes, "policy shop, rule broken: it could not be worked out, so a person is asked: no such key: 'flag'; has(…) or .?flag asks whether it is there",
-				"policy shop, rule small: 20 is little (says run, overruled)",
+				"policy shop, rule small: 20 is little",
+				"policy shop, rule broken: it failed, so it is ignored: no such key: 'flag'; has(…) or .?flag asks whether it is there",
 			},
 		},
 		"what cannot be lifted": {
@@ -209,7 +208,7 @@ func TestReasons(t *testing.T) {
 	} {
 		got := rules.Rule(t.Context(), c.tool, jig.Call{Input: []byte(`{"amount":` + c.amount + `}`)}, c.session, c.now)
 		base := name == "one that no rule speaks on" || name == "what cannot be lifted"
-		require.Equal(t, jig.Ruling{Verdict: c.verdict, Reasons: c.reasons, Expires: c.expires, PolicyVersion: rules.Version(), Base: base, Person: name == "a rule that fails"}, got, name)
+		require.Equal(t, jig.Ruling{Verdict: c.verdict, Reasons: c.reasons, Expires: c.expires, PolicyVersion: rules.Version(), Base: base}, got, name)
 	}
 	require.Regexp(t, `^shop@[0-9a-f]{16}$`, rules.Version())
 }
@@ -259,35 +258,101 @@ rules:
 	require.Equal(t, jig.VerdictDeny, rules.Rule(t.Context(), tool, call, full, noon).Verdict)
 }
 
-// What goes wrong while a rule is worked out never lets a call run.
-func TestFailingRulesAsk(t *testing.T) {
-	t.Parallel()
-	read := jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.Seal()
-	canceled, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("over"))
-	for name, c := range map[string]struct {
-		ctx   context.Context //nolint:containedctx // a row of a table
+// failures are conditions that cannot be evaluated over an input, with what the reason says of each.
+func failures() map[string]struct {
+	when  spec.Expression
+	input string
+	says  string
+} {
+	padding := strings.Repeat(`{"iban":"DE1"},`, 60_000)
+	return map[string]struct {
 		when  spec.Expression
 		input string
 		says  string
 	}{
-		"a key that is not there": {t.Context(), "call.input.x == 1", `{}`, "no such key: 'x'"},
-		"an input that is none":   {t.Context(), "call.input.x == 1", `{"x":`, "not JSON"},
-		"no condition":            {t.Context(), "call.input.x", `{"x":1}`, "true or false"},
-		"a division":              {t.Context(), "1 / call.input.x == 1", `{"x":0}`, "zero"},
-		"too much work":           {t.Context(), "call.input.x.all(a, call.input.x.all(b, call.input.x.all(c, a + b + c >= 0)))", `{"x":[` + strings.Repeat("1,", 500) + `1]}`, "more than 100000 steps"},
-		"the end of the context":  {canceled, "true", `{}`, "cancelled"},
-	} {
-		for _, verdict := range []jig.Verdict{jig.VerdictRun, jig.VerdictAsk, jig.VerdictDeny} {
+		"a member that is missing":       {"call.input.x == 1", `{}`, "no such key: 'x'"},
+		"a value of another type":        {"call.input.x > 1", `{"x":"1"}`, "'>' cannot be applied to (string, int)"},
+		"an input that is not JSON":      {"call.input.x == 1", `{"x":`, "not JSON"},
+		"a condition of another type":    {"call.input.x", `{"x":1}`, "true or false"},
+		"a division by zero":             {"1 / call.input.x == 1", `{"x":0}`, "zero"},
+		"padding before what is checked": {"call.input.items.exists(i, i.iban.startsWith('XX'))", `{"items":[` + padding + `{"iban":"XX1"}]}`, "more than 100000 steps"},
+	}
+}
+
+// A rule that cannot be evaluated keeps its teeth: deny denies and ask asks, for a tool that would run; run lifts nothing.
+func TestFailingRuleKeepsItsVerdict(t *testing.T) {
+	t.Parallel()
+	read := jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.Seal()
+	write := jig.Tool{Name: "file.write", Permission: jig.PermissionWrite}.Seal()
+	for name, c := range failures() {
+		for verdict, want := range map[jig.Verdict]struct {
+			read, write jig.Verdict
+			says        string
+			person      bool
+		}{
+			jig.VerdictRun:  {jig.VerdictRun, jig.VerdictAsk, "it failed, so it is ignored: ", false},
+			jig.VerdictAsk:  {jig.VerdictAsk, jig.VerdictAsk, "it failed, so it asks: ", true},
+			jig.VerdictDeny: {jig.VerdictDeny, jig.VerdictDeny, "it failed, so it denies: ", true},
+		} {
 			rules := compile(t, spec.PolicyRule{Name: "fails", When: c.when, Verdict: verdict})
-			x := rules.Explain(c.ctx, read, jig.Call{Input: []byte(c.input)}, jig.Session{}, noon)
-			require.Equal(t, jig.VerdictAsk, x.Verdict, name)
-			require.Len(t, x.Reasons, 1, name)
-			require.Contains(t, x.Reasons[0], "policy p, rule fails: it could not be worked out", name)
-			require.Contains(t, x.Reasons[0], c.says, name)
-			require.Equal(t, jig.VerdictRun, x.Base.Verdict)
+			x := rules.Explain(t.Context(), read, jig.Call{Input: []byte(c.input)}, jig.Session{}, noon)
+			require.Equal(t, want.read, x.Verdict, name)
+			require.Equal(t, want.person, x.Person, "%s: no grant stands in for a rule that is not evaluated", name)
+			require.Len(t, x.Spoken, 1)
 			require.True(t, x.Spoken[0].Failed)
+			require.Equal(t, verdict, x.Spoken[0].Verdict)
+			reason := x.Reasons[len(x.Reasons)-1]
+			require.Contains(t, reason, "policy p, rule fails: "+want.says, name)
+			require.Contains(t, reason, c.says, name)
+			require.NotContains(t, reason, "overruled")
+			got := rules.Rule(t.Context(), write, jig.Call{Input: []byte(c.input)}, jig.Session{}, noon)
+			require.Equal(t, want.write, got.Verdict, name)
 		}
+	}
+}
+
+// The rules of a payment hold for prices with cents as for others, and however its input is changed so that they fail.
+func TestNoInputTakesTheTeethOfARule(t *testing.T) {
+	t.Parallel()
+	rules := load(t, `
+kind: policy
+name: payments
+rules:
+  - {name: large, when: input.quantity * input.price > 1000, verdict: ask, approvers: {groups: [finance]}, quorum: 2, not_requester: true, expires: 2d}
+  - {name: huge, when: input.quantity * input.price > 1000000, verdict: deny}
+  - {name: small, when: input.quantity * input.price <= 100, verdict: run}
+`)
+	tool := jig.Tool{Name: "billing.pay"}.Seal()
+	for input, want := range map[string]jig.Verdict{
+		`{"quantity":2,"price":30}`:                              jig.VerdictRun,
+		`{"quantity":2,"price":30.5}`:                            jig.VerdictRun,
+		`{"quantity":2,"price":600}`:                             jig.VerdictAsk,
+		`{"quantity":2,"price":600.5}`:                           jig.VerdictAsk,
+		`{"quantity":2000,"price":1000}`:                         jig.VerdictDeny,
+		`{"quantity":2000,"price":1000.5}`:                       jig.VerdictDeny,
+		`{"quantity":2000,"price":"1000.5"}`:                     jig.VerdictDeny,
+		`{"quantity":2000}`:                                      jig.VerdictDeny,
+		`{"quantity":2000,"price":null}`:                         jig.VerdictDeny,
+		`{"quantity":9007199254740991,"price":9007199254740991}`: jig.VerdictDeny,
+	} {
+		got := rules.Rule(t.Context(), tool, jig.Call{Input: []byte(input)}, jig.Session{}, noon)
+		require.Equal(t, want, got.Verdict, input)
+		if want == jig.VerdictAsk {
+			require.Equal(t, 2, got.Terms.Requirements[0].Quorum, input)
+			require.True(t, got.Terms.NotRequester, input)
+		}
+	}
+}
+
+// A rule that was cut off by the end of the context says nothing about the call: nothing is decided.
+func TestNothingIsDecidedOnceTheContextEnded(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, verdict := range []jig.Verdict{jig.VerdictRun, jig.VerdictAsk, jig.VerdictDeny} {
+		rules := policy.NewSet(compile(t, spec.PolicyRule{Name: "all", When: "true", Verdict: verdict}))
+		_, err := rules.Rule(ctx, jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.Seal(), jig.Call{}, jig.Session{}, noon)
+		require.ErrorIs(t, err, context.Canceled)
 	}
 }
 

@@ -34,9 +34,20 @@ func (s Set) Version() string {
 	return strings.Join(versions, " ")
 }
 
-// Rule gives the verdict on a call; see Rules.Rule. The error is always nil.
+// Rule gives the verdict on a call; see Rules.Rule. An error means that ctx ended before all rules were evaluated: then
+// nothing is decided.
 func (s Set) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
-	return s.Explain(ctx, tool, call, session, now).Ruling, nil
+	x, err := s.decided(ctx, tool, call, session, now)
+	return x.Ruling, err
+}
+
+// decided is Explain, or ctx's error: a rule that was cut off says nothing about the call.
+func (s Set) decided(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Explanation, error) {
+	x := s.Explain(ctx, tool, call, session, now)
+	if err := ctx.Err(); err != nil {
+		return Explanation{}, fmt.Errorf("evaluate the policies: %w", err)
+	}
+	return x, nil
 }
 
 // Explain is Rule, and says what led to the verdict.
@@ -47,7 +58,7 @@ func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session 
 		x.Spoken = append(x.Spoken, r.speak(ctx, tool, call, session, now)...)
 	}
 	slices.SortStableFunc(x.Spoken, func(a, b Spoken) int {
-		return cmp.Or(cmp.Compare(strictness(b.Verdict), strictness(a.Verdict)), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule))
+		return cmp.Or(cmp.Compare(b.strictness(), a.strictness()), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule))
 	})
 	x.Ruling = jig.Ruling{Verdict: decide(start, x.Spoken), PolicyVersion: s.Version()}
 	if x.Verdict == start.verdict {
@@ -55,7 +66,7 @@ func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session 
 	}
 	for _, spoken := range x.Spoken {
 		reason := fmt.Sprintf("policy %s, rule %s: %s", spoken.Policy, spoken.Rule, spoken.Reason)
-		if spoken.Verdict != x.Verdict {
+		if spoken.counts() && spoken.Verdict != x.Verdict {
 			reason += fmt.Sprintf(" (says %s, overruled)", spoken.Verdict)
 		}
 		x.Reasons = append(x.Reasons, reason)
@@ -63,6 +74,6 @@ func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session 
 	if x.Verdict == jig.VerdictAsk {
 		ask(&x.Ruling, x.Spoken)
 	}
-	x.Person = slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.Failed })
+	x.Person = slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.Failed && s.counts() })
 	return x
 }

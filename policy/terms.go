@@ -40,7 +40,7 @@ func termsOf(policy string, r spec.PolicyRule) terms {
 func ask(ruling *jig.Ruling, spoken []Spoken) {
 	ruling.Verdict, ruling.Base, ruling.Expires, ruling.Terms = jig.VerdictAsk, true, 0, jig.Terms{}
 	for _, s := range spoken {
-		if s.Verdict == jig.VerdictRun {
+		if s.Verdict == jig.VerdictRun { // it adds nothing, whether it holds or fails
 			continue
 		}
 		ruling.Base = false

@@ -56,12 +56,12 @@ func TestTermsOfAnApproval(t *testing.T) {
 		expires time.Duration
 		terms   jig.Terms
 	}{
-		"no rule":                {`{"amount": 300, "country": "DE"}`, jig.VerdictAsk, false, 48 * time.Hour, jig.Terms{Requirements: []jig.Requirement{two}, Remind: 4 * time.Hour, OnExpiry: "cancel"}},
-		"one that asks anybody":  {`{"amount": 60, "country": "DE"}`, jig.VerdictAsk, false, 72 * time.Hour, jig.Terms{Remind: 6 * time.Hour, OnExpiry: "cancel"}},
-		"run adds nothing":       {`{"amount": 10, "country": "DE"}`, jig.VerdictRun, false, 0, jig.Terms{}},
-		"of another document":    {`{"amount": 10, "country": "IT"}`, jig.VerdictAsk, false, 0, jig.Terms{Requirements: []jig.Requirement{knows}, NotRequester: true, Remind: time.Hour, OnExpiry: "fail"}},
-		"a denial has no terms":  {`{"amount": 300, "country": "FR"}`, jig.VerdictDeny, false, 0, jig.Terms{}},
-		"a rule that fails asks": {`{"country": "DE"}`, jig.VerdictAsk, false, 0, jig.Terms{}},
+		"no rule":                    {`{"amount": 300, "country": "DE"}`, jig.VerdictAsk, false, 48 * time.Hour, jig.Terms{Requirements: []jig.Requirement{two}, Remind: 4 * time.Hour, OnExpiry: "cancel"}},
+		"one that asks anybody":      {`{"amount": 60, "country": "DE"}`, jig.VerdictAsk, false, 72 * time.Hour, jig.Terms{Remind: 6 * time.Hour, OnExpiry: "cancel"}},
+		"run adds nothing":           {`{"amount": 10, "country": "DE"}`, jig.VerdictRun, false, 0, jig.Terms{}},
+		"of another document":        {`{"amount": 10, "country": "IT"}`, jig.VerdictAsk, false, 0, jig.Terms{Requirements: []jig.Requirement{knows}, NotRequester: true, Remind: time.Hour, OnExpiry: "fail"}},
+		"a denial has no terms":      {`{"amount": 300, "country": "FR"}`, jig.VerdictDeny, false, 0, jig.Terms{}},
+		"a denial that fails denies": {`{"country": "DE"}`, jig.VerdictDeny, false, 0, jig.Terms{}},
 		"the terms of all": {`{"amount": 300, "country": "CH"}`, jig.VerdictAsk, false, 48 * time.Hour, jig.Terms{
 			Requirements: []jig.Requirement{{Rule: "abroad/four-eyes", Quorum: 2}, knows, two}, NotRequester: true, Remind: time.Hour, OnExpiry: "fail",
 		}},
@@ -74,6 +74,51 @@ func TestTermsOfAnApproval(t *testing.T) {
 		require.Equal(t, c.expires, got.Expires, name)
 		require.Equal(t, c.terms, got.Terms, name)
 	}
+}
+
+// A rule that asks and cannot be evaluated keeps its approvers, quorum, escalation and times, and they are put together with
+// those of the others as always.
+func TestFailingRuleKeepsItsTerms(t *testing.T) {
+	t.Parallel()
+	const two = `
+kind: policy
+name: pay
+rules:
+  - name: two
+    when: input.amount > 100
+    verdict: ask
+    approvers: {groups: [finance]}
+    quorum: 2
+    not_requester: true
+    remind: 4h
+    expires: 2d
+    on_expiry: cancel
+    escalate: [{after: 8h, approvers: {groups: [leads]}}]
+`
+	const one = `
+kind: policy
+name: abroad
+rules:
+  - {name: one, when: input.country == 'CH', verdict: ask, approvers: {people: [dora]}, expires: 1h, on_expiry: fail}
+`
+	tool := jig.Tool{Name: "billing.pay"}.Seal()
+	rule := func(input string, documents ...*policy.Rules) jig.Ruling {
+		got, err := policy.NewSet(documents...).Rule(t.Context(), tool, jig.Call{Input: []byte(input)}, jig.Session{}, noon)
+		require.NoError(t, err)
+		return got
+	}
+	holds, fails := rule(`{"amount":200}`, load(t, two)), rule(`{"amount":"200"}`, load(t, two))
+	require.Equal(t, jig.VerdictAsk, fails.Verdict)
+	require.Equal(t, holds.Terms, fails.Terms)
+	require.Equal(t, 2, fails.Terms.Requirements[0].Quorum)
+	require.True(t, fails.Terms.NotRequester)
+	require.Equal(t, 48*time.Hour, fails.Expires)
+	require.True(t, fails.Person)
+
+	both := rule(`{"amount":200,"country":"CH"}`, load(t, two), load(t, one))
+	require.Equal(t, both.Terms, rule(`{"country":"CH"}`, load(t, two), load(t, one)).Terms, "the other one holds")
+	require.Equal(t, both.Terms, rule(`{}`, load(t, two), load(t, one)).Terms, "both fail")
+	require.Equal(t, time.Hour, rule(`{}`, load(t, two), load(t, one)).Expires)
 }
 
 // The base verdict is told from one that rules gave.
@@ -91,7 +136,8 @@ func TestBaseSaysThatNoRuleAsked(t *testing.T) {
 		"run cannot lift":   {erase, spec.PolicyRule{When: "true", Verdict: jig.VerdictRun}, true},
 		"lifted":            {write, spec.PolicyRule{When: "true", Verdict: jig.VerdictRun}, false},
 		"asked as it would": {write, spec.PolicyRule{When: "true", Verdict: jig.VerdictAsk}, false},
-		"one that fails":    {write, spec.PolicyRule{When: "input.x", Verdict: jig.VerdictRun}, false},
+		"a run that fails":  {write, spec.PolicyRule{When: "input.x", Verdict: jig.VerdictRun}, true},
+		"an ask that fails": {write, spec.PolicyRule{When: "input.x", Verdict: jig.VerdictAsk}, false},
 		"denied":            {write, spec.PolicyRule{When: "true", Verdict: jig.VerdictDeny}, false},
 	} {
 		c.rule.Name = "one"

@@ -50,6 +50,8 @@ func Advise(docs []Document, c Catalogue) Problems {
 			a.description(doc.Agent.Name, doc.Agent.Description)
 		case doc.Skill != nil:
 			a.description(doc.Skill.Name, doc.Skill.Description)
+		case doc.Policy != nil:
+			a.problems = append(a.problems, adviseRules(doc)...)
 		}
 	}
 	alike := similarNames(slices.Sorted(maps.Keys(known)))

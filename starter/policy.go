@@ -39,7 +39,7 @@ func (a *app) policyTestCommand() *cobra.Command {
 		Short: "Run the cases of a policy document",
 		Long: `Run the cases of a policy document. The running worker, or a catalogue from "catalog export", says what the tools are whose
 cases give no more than their name; when every case writes its tool out, neither is needed. The exit code is 1 when a case
-fails. For programs: {"ok", "cases": [{"name", "expect", "got", "rules", "ok", "problem"?, "reasons"?, "terms"?}]}.`,
+fails. For programs: {"ok", "cases": [{"name", "expect", "got", "rules", "failed"?, "ok", "problem"?, "reasons"?, "terms"?}]}.`,
 		Example: `  jig policy test production.yaml
   jig policy test production.yaml --catalog catalog.json --output json`,
 		Args: arguments(1, 1),
@@ -144,7 +144,11 @@ func (a *app) printCases(results []policy.CaseResult) error {
 
 func (a *app) printCase(r policy.CaseResult) error {
 	if r.OK {
-		return a.print("%s    %s: %s", a.out.green("ok"), oneLine(r.Name, 0), oneLine(strings.Join(append([]string{string(r.Got)}, wanted(r.Terms)...), ", "), 0))
+		said := append([]string{string(r.Got)}, wanted(r.Terms)...)
+		for _, rule := range r.Failed { // the case holds, but perhaps for a reason that its author did not mean
+			said = append(said, "rule "+rule+" failed")
+		}
+		return a.print("%s    %s: %s", a.out.green("ok"), oneLine(r.Name, 0), oneLine(strings.Join(said, ", "), 0))
 	}
 	if err := a.print("%s  %s: %s", a.out.red("FAIL"), oneLine(r.Name, 0), oneLine(r.Problem, 0)); err != nil {
 		return err

@@ -1,0 +1,26 @@
+package expr
+
+import (
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+)
+
+// Members lists the members that the expression reads, as people write them: input.amount, tool.name, call.input.items. The
+// second list holds those whose presence the expression asks for, by has(…), .? or in. Both are sorted.
+func (p *Program) Members() (read, asked []string) {
+	reads, asking := map[string]bool{}, map[string]bool{}
+	ast.PostOrderVisit(p.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if member, ok := asks(e); ok {
+			asking[member] = true
+			return
+		}
+		if e.Kind() == ast.SelectKind {
+			reads[chain(e)] = true
+		} else if args, ok := callOf(e, operators.Index); ok {
+			if name, literal := text(args[1]); literal {
+				reads[chain(args[0])+"."+name] = true
+			}
+		}
+	}))
+	return sortedSet(reads), sortedSet(asking)
+}
