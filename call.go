@@ -69,6 +69,12 @@ type Call struct {
 	// Input is kept as bytes, canonical JSON (RFC 8785); what came when it was not JSON.
 	Input     []byte `json:"input,omitempty"`
 	Signature string `json:"signature,omitempty"`
+	// IdempotencyKey is the key that the call's effect runs under. The ledger sets it at admission, see [IdempotencyKey] and
+	// RetryOf; from then on it never changes.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	// RetryOf names, at admission, an earlier call of the same session whose effect this one tries again: the call gets that
+	// one's idempotency key. It is not stored.
+	RetryOf string `json:"-"`
 	// ConcurrencyKey is evaluated; calls with the same one run one after another.
 	ConcurrencyKey string `json:"concurrency_key,omitempty"`
 	// Digest binds what a person sees to what runs; see the documentation of approvals.
@@ -110,7 +116,8 @@ type Invocation struct {
 	CallID    string
 	Agent     string
 	Depth     int
-	// IdempotencyKey stays the same over retries, new workflow runs, resets and deploys.
+	// IdempotencyKey stays the same over retries, new workflow runs, resets and deploys, and no other tenant or installation
+	// uses it. It is at most 255 printable ASCII characters, so it fits an Idempotency-Key header.
 	IdempotencyKey string
 	// Attempt counts from 1 over all workers and runs.
 	Attempt int

@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
-	"fmt"
+	"encoding/hex"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,17 +17,18 @@ const (
 )
 
 var (
-	idEncoding    = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
-	sessionIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
-	tenantForm    = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	idEncoding       = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+	sessionIDForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
+	installationForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,39}$`)
+	tenantForm       = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 )
 
 // NewSessionID returns a fresh session id: "ses_" and 26 characters (128 random bits).
 func NewSessionID() string { return SessionPrefix + randomID() }
 
-// ChildSessionID is the id of the session that answers a call: the same whenever the call is run again.
+// ChildSessionID returns the id of the session that answers a call. It is the same whenever the call is run again.
 func ChildSessionID(sessionID, callID string) string {
-	sum := sha256.Sum256([]byte(IdempotencyKey(sessionID, callID)))
+	sum := sha256.Sum256([]byte(QualifiedCallID(sessionID, callID)))
 	return SessionPrefix + idEncoding.EncodeToString(sum[:16])
 }
 
@@ -61,6 +62,15 @@ func CheckTenant(tenant string) error {
 		WithHint("use 1 to 63 lower-case letters, digits, '_' or '-', starting with a letter or digit")
 }
 
+// CheckInstallation refuses an installation id that is malformed.
+func CheckInstallation(id string) error {
+	if installationForm.MatchString(id) {
+		return nil
+	}
+	return Errorf(CodeInvalidInput, "%q is not an installation id", id).WithField("installation").
+		WithHint("use 1 to 40 lower-case letters, digits, '_' or '-', starting with a letter or digit")
+}
+
 // CallID is the id of the nth call (from 1) that a pass asked for, e.g. "3.2".
 func CallID(pass, ordinal int) string { return strconv.Itoa(pass) + "." + strconv.Itoa(ordinal) }
 
@@ -80,5 +90,26 @@ func ParseCallID(id string) (pass, ordinal int, path string, err error) {
 	return pass, ordinal, path, nil
 }
 
-// IdempotencyKey is the key a call's effect runs under: the same over retries, new workflow runs, resets and deploys.
-func IdempotencyKey(sessionID, callID string) string { return fmt.Sprintf("%s/%s", sessionID, callID) }
+// QualifiedCallID names a call together with its session, "<session>/<call>". It is unique within a tenant.
+func QualifiedCallID(sessionID, callID string) string { return sessionID + "/" + callID }
+
+// MaxIdempotencyKey bounds an idempotency key, in bytes. It fits an HTTP header and the key columns of common providers.
+const MaxIdempotencyKey = 255
+
+// IdempotencyKey returns the key that a new call's effect runs under: "<installation>/<tenant>/<session>/<call>" when that is
+// at most [MaxIdempotencyKey] printable ASCII characters, else "<installation>/<tenant>/sha256:<hash of the whole>". The
+// ledger stores it when the call is admitted; afterwards the stored key counts, so ask [Call.IdempotencyKey] for the key of a
+// call that exists.
+func IdempotencyKey(installation, tenant, sessionID, callID string) string {
+	scope := installation + "/" + tenant + "/"
+	key := scope + QualifiedCallID(sessionID, callID)
+	if len(key) <= MaxIdempotencyKey && printableASCII(key) {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return scope + "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func printableASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}

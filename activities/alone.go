@@ -106,7 +106,7 @@ type callers struct {
 // maxCallers bounds what is remembered.
 const maxCallers = 1000
 
-func callerKey(c jig.Call) string { return c.Tenant + "\x00" + jig.IdempotencyKey(c.SessionID, c.ID) }
+func callerKey(c jig.Call) string { return c.Tenant + "\x00" + jig.QualifiedCallID(c.SessionID, c.ID) }
 
 func (c *callers) has(call jig.Call) bool {
 	c.mu.Lock()

@@ -117,7 +117,7 @@ func shown(sessionID string, e jig.Exchange, reference bool) jig.Exchange {
 			// The model asked for other arguments than those that ran: it must not reason from its own.
 			r.Markdown = fmt.Sprintf("(%s changed the arguments before this ran, as JSON Patch: %s)\n%s", c.EditedBy, jig.Cut(string(c.Patch), 2000), resultText(r))
 		}
-		switch id := jig.IdempotencyKey(sessionID, c.ID); {
+		switch id := jig.QualifiedCallID(sessionID, c.ID); {
 		case reference && r.Success && len(r.Data)+len(r.Markdown) > len(r.Summary)+200:
 			r.Data, r.Markdown = nil, fmt.Sprintf("%s (left out; artifact.read with id %q gives it)", r.Summary, id)
 		case c.ResultArtifact != "":

@@ -300,7 +300,7 @@ func (a *Activities) invocation(session jig.Session, call jig.Call, attempt int,
 	return jig.Invocation{
 		Tenant: call.Tenant, Principal: session.Principal, SessionID: call.SessionID, CallID: call.ID,
 		Agent: session.Agent.Name, Depth: session.Depth, Attempt: attempt,
-		IdempotencyKey: jig.IdempotencyKey(call.SessionID, call.ID),
+		IdempotencyKey: call.IdempotencyKey,
 		Logger: a.logger.With(
 			slog.String("session_id", call.SessionID), slog.String("call_id", call.ID), slog.String("tool", call.Tool)),
 		Progress: progress,

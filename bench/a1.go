@@ -86,8 +86,8 @@ func (b *bench) seedApprovals(ctx context.Context, tenant string, n int) error {
 		return fmt.Errorf("name the tenant: %w", err)
 	}
 	if _, err := tx.Exec(ctx, `with c as (
-			insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status)
-			select $1, 'ses_listing_' || n % $3, '1.' || n, 1, n, 'bench.t' || n % $4, 'ask', 'waiting' from generate_series(1, $2) n
+			insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status, idempotency_key)
+			select $1, 'ses_listing_' || n % $3, '1.' || n, 1, n, 'bench.t' || n % $4, 'ask', 'waiting', 'ses_listing/1.' || n from generate_series(1, $2) n
 			returning session_id, call_id, tool, ordinal)
 		insert into approvals (tenant_id, session_id, call_id, kind, tool, agent, requested_by, requested_at, expires_at, summary, reasons, input, digest)
 		select $1, c.session_id, c.call_id, 'approval', c.tool, 'agent' || c.ordinal % 10, 'p' || c.ordinal % 10,

@@ -246,8 +246,8 @@ func (p *pages) write(ctx context.Context, in FillTaskInput, value json.RawMessa
 	batch.Queue(`update entities set content = content || jsonb_build_object($3::text, $4::jsonb),
 		provenance = provenance || jsonb_build_object($3::text, $5::jsonb), revision = revision + 1, updated_at = clock_timestamp()
 		where tenant_id = $1 and entity_id = $2 and deleted_at is null`, in.Tenant, in.Entity, in.Task, string(value), string(provenance))
-	batch.Queue(`insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status, fence, result, started_at, finished_at)
-		values ($1, $2, $3, 1, 1, 'bench.task', 'run', 'succeeded', 1, $4, now(), now()) on conflict do nothing`,
+	batch.Queue(`insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status, fence, result, started_at, finished_at, idempotency_key)
+		values ($1, $2, $3, 1, 1, 'bench.task', 'run', 'succeeded', 1, $4, now(), now(), $2 || '/' || $3) on conflict do nothing`,
 		in.Tenant, in.Session, call, []byte(value))
 	batch.Queue(`with n as (
 			update sessions set last_seq = last_seq + 3, updated_at = clock_timestamp() where tenant_id = $1 and session_id = $2 returning last_seq)

@@ -21,6 +21,8 @@ type Options struct {
 	NotifyEvery time.Duration
 	// PollEvery is how often watched sessions are looked at in case a notification was lost; default 1 s.
 	PollEvery time.Duration
+	// Installation replaces the database's own installation id, so that a copy of the database has one of its own; "" keeps it.
+	Installation string
 	// Logger hears of trouble that no caller can be told of (listening, notifying); default: slog.Default().
 	Logger *slog.Logger
 }
@@ -47,6 +49,8 @@ type DB struct {
 	queries queries
 	options Options
 	hub     *hub
+	// installation scopes the idempotency keys of the calls that this DB admits.
+	installation string
 }
 
 // Open connects as the application role of url and checks that it may not see over tenants and that the schema is the one
@@ -69,6 +73,10 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	}
 	db := &DB{pool: pool, queries: list, options: options}
 	if err := db.check(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	if err := db.identify(ctx); err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -108,6 +116,21 @@ func (db *DB) Close() {
 // Ping reports whether the database answers.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.pool.Ping(ctx); err != nil {
+		return db.translate(err)
+	}
+	return nil
+}
+
+// Installation returns the id of this installation of jig: that of the options, else the one that the database was given when
+// it was migrated first.
+func (db *DB) Installation() string { return db.installation }
+
+// identify sets the installation id.
+func (db *DB) identify(ctx context.Context) error {
+	if db.installation = db.options.Installation; db.installation != "" {
+		return jig.CheckInstallation(db.installation)
+	}
+	if err := db.pool.QueryRow(ctx, db.queries["Installation"]).Scan(&db.installation); err != nil {
 		return db.translate(err)
 	}
 	return nil

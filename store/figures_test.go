@@ -32,8 +32,8 @@ func (w world) seedEnded(t testing.TB, at time.Time, list ...ended) {
 		if e.status == "consumed" {
 			consumed = decided
 		}
-		w.change(t, `with c as (insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status)
-			values ($1, $2, $3, 1, $4, $5, 'ask', 'waiting') returning 1)
+		w.change(t, `with c as (insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status, idempotency_key)
+			values ($1, $2, $3, 1, $4, $5, 'ask', 'waiting', $2 || '/' || $3) returning 1)
 			insert into approvals (tenant_id, session_id, call_id, kind, tool, status, answer, decided_by, grant_id, requested_at,
 				decided_at, consumed_at, expires_at, votes)
 			select $1, $2, $3, 'approval', $5, $6, $7, $8, $9, $10, $11, $12, $13, nullif($14, '')::json from c`,

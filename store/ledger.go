@@ -100,7 +100,7 @@ func (db *DB) Admit(ctx context.Context, a jig.Admission) error {
 	if len(a.Calls) == 0 {
 		return nil
 	}
-	ready, err := admission(a)
+	ready, err := db.admission(a)
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func (t *tx) admit(a admitting) {
 	}
 }
 
-func admission(a jig.Admission) (admitting, error) {
-	calls, l, err := callColumns(a)
+func (db *DB) admission(a jig.Admission) (admitting, error) {
+	calls, l, err := callColumns(db.installation, a)
 	if err != nil {
 		return admitting{}, err
 	}
@@ -165,7 +165,7 @@ func admission(a jig.Admission) (admitting, error) {
 }
 
 // callColumns makes the arguments of CallsInsert, and the events.
-func callColumns(a jig.Admission) ([]any, *log, error) {
+func callColumns(installation string, a jig.Admission) ([]any, *log, error) {
 	asked := make(map[string]jig.Pending, len(a.Approvals))
 	for _, p := range a.Approvals {
 		asked[p.Call] = p
@@ -177,7 +177,7 @@ func callColumns(a jig.Admission) ([]any, *log, error) {
 	inputs, results, errs := make([][]byte, n), make([][]byte, n), make([][]byte, n)
 	signatures, keys, digests, policies := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	verdicts, reasons, statuses, duplicates, summaries := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	frames := make([]string, n)
+	frames, effects, retries := make([]string, n), make([]string, n), make([]string, n)
 	l := &log{}
 	for i, c := range a.Calls {
 		why, err := encodeReasons(c.Reasons)
@@ -190,7 +190,7 @@ func callColumns(a jig.Admission) ([]any, *log, error) {
 		writes[i], idempotents[i], inputs[i] = c.Write, c.Idempotent, c.Input
 		signatures[i], keys[i], digests[i], policies[i] = c.Signature, text(c.ConcurrencyKey), c.Digest, c.PolicyVersion
 		verdicts[i], reasons[i], statuses[i], duplicates[i] = string(c.Verdict), why, string(status), c.DuplicateOf
-		frames[i] = c.Frame
+		frames[i], effects[i], retries[i] = c.Frame, jig.IdempotencyKey(installation, a.Tenant, a.SessionID, c.ID), c.RetryOf
 		if result != nil {
 			columns, err := columnsOf(*result)
 			if err != nil {
@@ -211,6 +211,7 @@ func callColumns(a jig.Admission) ([]any, *log, error) {
 	return []any{
 		a.Tenant, a.SessionID, ids, passes, ordinals, providers, tools, versions, writes, idempotents, inputs, signatures, keys,
 		digests, policies, verdicts, reasons, statuses, duplicates, results, summaries, errs, frames,
+		effects, retries,
 	}, l, nil
 }
 

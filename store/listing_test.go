@@ -40,8 +40,8 @@ type waiting struct {
 func (w world) seed(t testing.TB, at time.Time, list ...waiting) {
 	t.Helper()
 	for i, one := range list {
-		w.change(t, `with c as (insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status)
-			values ($1, $2, $3, 1, $4, $5, 'ask', 'waiting') returning 1)
+		w.change(t, `with c as (insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status, idempotency_key)
+			values ($1, $2, $3, 1, $4, $5, 'ask', 'waiting', $2 || '/' || $3) returning 1)
 			insert into approvals (tenant_id, session_id, call_id, kind, tool, agent, requested_by, requested_at)
 			select $1, $2, $3, $6, $5, $7, $8, $9 from c`,
 			w.tenant, w.session, jig.CallID(1, i+1), i+1, one.tool, one.kind, one.agent, one.by, at.Add(-one.age))
@@ -167,8 +167,8 @@ func BenchmarkListPending(b *testing.B) {
 	for len(sessions) < 50 {
 		sessions = append(sessions, storetest.Session(b, w.DB, w.tenant).ID)
 	}
-	w.change(b, `with c as (insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status)
-		select $1, ($2::text[])[1 + n % 50], '1.' || n, 1, n, 'tools' || n / 7 % 4 || '.do' || n / 7 % 20, 'ask', 'waiting'
+	w.change(b, `with c as (insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status, idempotency_key)
+		select $1, ($2::text[])[1 + n % 50], '1.' || n, 1, n, 'tools' || n / 7 % 4 || '.do' || n / 7 % 20, 'ask', 'waiting', 'key' || n
 		from generate_series(1, 100000) n returning session_id, call_id, tool, ordinal as n)
 		insert into approvals (tenant_id, session_id, call_id, kind, tool, agent, requested_by, requested_at, summary, reasons, input)
 		select $1, session_id, call_id, case when n % 100 = 0 then 'question' else 'approval' end, tool, 'agent' || n % 30,

@@ -22,7 +22,7 @@ type move struct {
 // answers. Errors: NOT_FOUND without the composition, CONFLICT when another move was stored since, when the composition is
 // over, or when calls are to be admitted and the session has ended; nothing changes then.
 func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
-	ready, err := moving(m)
+	ready, err := db.moving(m)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
 }
 
 // moving checks a move and works out its columns.
-func moving(m jig.FrameMove) (move, error) {
+func (db *DB) moving(m jig.FrameMove) (move, error) {
 	pass, ordinal, _, err := jig.ParseCallID(m.CallID)
 	if err != nil {
 		return move{}, err
@@ -96,7 +96,7 @@ func moving(m jig.FrameMove) (move, error) {
 		}
 		c.Pass, c.Ordinal = pass, ordinal
 	}
-	ready.ready, err = admission(a)
+	ready.ready, err = db.admission(a)
 	return ready, err
 }
 

@@ -78,6 +78,7 @@ type callRow struct {
 	Frame          string
 	Patch          []byte
 	EditedBy       string
+	IdempotencyKey string
 	CreatedAt      time.Time
 	StartedAt      *time.Time
 	FinishedAt     *time.Time
@@ -92,6 +93,7 @@ func (r *callRow) call() (jig.Call, error) {
 		ConcurrencyKey: r.ConcurrencyKey, Digest: r.Digest, PolicyVersion: r.PolicyVersion, Verdict: jig.Verdict(r.Verdict),
 		Status: r.status(), Fence: r.Fence, DuplicateOf: r.DuplicateOf, ResultArtifact: r.ResultArtifact,
 		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt), Patch: r.Patch, EditedBy: r.EditedBy,
+		IdempotencyKey: r.IdempotencyKey,
 	}
 	if err := decode(r.Reasons, &c.Reasons); err != nil {
 		return jig.Call{}, err

@@ -38,7 +38,7 @@ const pausedAgain = 30 * time.Second
 const stepsAtOnce = 100
 
 // FrameWorkflowID is the id of the workflow that answers a call of an execution spec.
-func FrameWorkflowID(sessionID, call string) string { return jig.IdempotencyKey(sessionID, call) }
+func FrameWorkflowID(sessionID, call string) string { return jig.QualifiedCallID(sessionID, call) }
 
 // Composition answers one call of an execution spec. What it does next is worked out by an activity, from what the store
 // knows, so that neither data nor the language is part of a replay: the workflow runs the calls that it is given, keeps

@@ -323,7 +323,7 @@ func (p *play) checkCall(r record, id string, call storedCall) {
 	if call.Tool != raceWrite {
 		return
 	}
-	effects := p.effects[jig.IdempotencyKey(p.id, id)]
+	effects := p.effects[p.key(id)]
 	allowed := 1 + again
 	switch jig.CallStatus(call.Status) {
 	case jig.CallDenied, jig.CallExpired, jig.CallCanceled, jig.CallDuplicate:

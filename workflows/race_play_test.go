@@ -124,6 +124,11 @@ func (p *play) Settings(context.Context, string) (jig.TenantSettings, error) {
 	return jig.TenantSettings{Signals: jig.SignalsTrusted, People: racePeople}, nil
 }
 
+// key is the idempotency key of a call of the play's session.
+func (p *play) key(call string) string {
+	return jig.IdempotencyKey(p.db.Installation(), p.tenant, p.id, call)
+}
+
 // effect notes that race.write ran; it says whether the connection is cut off afterwards.
 func (p *play) effect(inv jig.Invocation, in paying) bool {
 	p.mu.Lock()

@@ -132,7 +132,7 @@ func TestAnApprovalWaitsForAMonth(t *testing.T) {
 			require.Contains(t, early.ruling(t).Reason, "max may not decide this call")
 			require.Equal(t, jig.DecisionRefused, stranger.ruling(t).Outcome)
 			require.Equal(t, jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallReserved}, late.ruling(t))
-			require.Len(t, p.effects[jig.IdempotencyKey(p.id, "1.1")], 1)
+			require.Len(t, p.effects[p.key("1.1")], 1)
 			require.True(t, p.told("1.1").Success)
 
 			reminders := every(remind, 29*day)
@@ -270,7 +270,7 @@ func TestTwentyApprovalsInOnePass(t *testing.T) {
 				}
 				p.at(at+time.Second, func() {
 					p.mu.Lock()
-					ran := len(p.effects[jig.IdempotencyKey(p.id, call)])
+					ran := len(p.effects[p.key(call)])
 					p.mu.Unlock()
 					require.Equal(t, !denied[call], ran == 1, "call %s", call)
 					view, err := p.db.SessionView(t.Context(), p.tenant, p.id)

@@ -116,7 +116,7 @@ func (r *dagRun) requireProvenance(p jig.Provenance, t dagTask, end dagEnd) {
 	require.Len(r.t, p.InputHash, 64, "%s %s", r.name, t.id)
 	call := ""
 	if t.calls {
-		call = jig.IdempotencyKey(r.session, callOf(t.id, end.attempts))
+		call = jig.QualifiedCallID(r.session, callOf(t.id, end.attempts))
 	}
 	require.Equal(r.t, call, p.Call, "%s %s", r.name, t.id)
 }
@@ -140,7 +140,7 @@ func (r *dagRun) requireEffects(want []dagEnd) {
 	effect := func(i, attempt int) dagEffect {
 		return dagEffect{
 			task: fmt.Sprintf("%s %d", r.tasks[i].id, want[i].given),
-			key:  jig.IdempotencyKey(r.session, callOf(r.tasks[i].id, attempt)),
+			key:  jig.IdempotencyKey(installation, r.tenant, r.session, callOf(r.tasks[i].id, attempt)),
 		}
 	}
 	above, total := r.ancestors(), 0

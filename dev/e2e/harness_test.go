@@ -107,12 +107,15 @@ type desk struct {
 	worker *exec.Cmd
 }
 
+// installation is the id of the desks' installation, so that tests know the idempotency keys of calls.
+const installation = "e2e"
+
 // newDesk makes a corner without a worker.
 func newDesk(t *testing.T, env ...string) *desk {
 	t.Helper()
 	d := &desk{t: t, queue: "e2e-" + jig.NewSessionID(), dir: t.TempDir()}
 	d.Client = client.New(shared.temporal, client.Options{TaskQueue: d.queue})
-	d.env = append(append([]string{}, shared.env...), "JIG_TASK_QUEUE="+d.queue, "JIG_WORKDIR="+d.dir, "JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=warn")
+	d.env = append(append([]string{}, shared.env...), "JIG_TASK_QUEUE="+d.queue, "JIG_INSTALLATION="+installation, "JIG_WORKDIR="+d.dir, "JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=warn")
 	d.env = append(d.env, env...)
 	var err error
 	d.log, err = os.Create(filepath.Join(t.TempDir(), "worker.log"))

@@ -16,17 +16,20 @@ select c.call_id from unnest($3::text[]) as q(call_id) cross join lateral (
 limit 1
 
 -- name: CallsInsert
+-- A call that tries another one's effect again takes that one's key; without such a call there is no key, and nothing is admitted.
 insert into calls (tenant_id, session_id, call_id, pass, ordinal, provider_id, tool, version, write, idempotent, input,
     signature, concurrency_key, digest, policy_version, verdict, reasons, status, duplicate_of, result, summary, error, frame, nth,
-    finished_at)
+    finished_at, idempotency_key)
 select $1, $2, q.call_id, q.pass, q.ordinal, q.provider_id, q.tool, q.version, q.write, q.idempotent, q.input,
     q.signature, q.concurrency_key, q.digest, q.policy_version, q.verdict, nullif(q.reasons, '')::json, q.status, q.duplicate_of,
-    q.result, q.summary, q.error, q.frame, q.nth, case when q.result is not null then clock_timestamp() end
+    q.result, q.summary, q.error, q.frame, q.nth, case when q.result is not null then clock_timestamp() end,
+    case when q.retry_of = '' then q.idempotency_key else (select c.idempotency_key from calls c
+        where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.retry_of) end
 from unnest($3::text[], $4::int[], $5::int[], $6::text[], $7::text[], $8::text[], $9::boolean[], $10::boolean[], $11::bytea[],
     $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bytea[],
-    $21::text[], $22::bytea[], $23::text[]) with ordinality
+    $21::text[], $22::bytea[], $23::text[], $24::text[], $25::text[]) with ordinality
     as q(call_id, pass, ordinal, provider_id, tool, version, write, idempotent, input, signature, concurrency_key, digest,
-        policy_version, verdict, reasons, status, duplicate_of, result, summary, error, frame, nth)
+        policy_version, verdict, reasons, status, duplicate_of, result, summary, error, frame, idempotency_key, retry_of, nth)
 
 -- name: CallsWindow
 -- Open calls of a pass: up to 100 that wait for a person and up to $4 others, and one of each beyond, to tell that there is more.

@@ -14,6 +14,9 @@ from pg_roles r where r.rolname = current_user
 -- name: SchemaVersion
 select coalesce(max(version_id), 0) from jig_schema_version where is_applied
 
+-- name: Installation
+select i.id from installation i
+
 -- name: LiveSessions
 select q.tenant_id, q.session_id, q.status, q.updated_at from jig_live_sessions($1) q
 

@@ -20,6 +20,7 @@ import (
 const (
 	EnvDatabaseURL      = "JIG_DATABASE_URL"
 	EnvDatabaseOwnerURL = "JIG_DATABASE_OWNER_URL"
+	EnvInstallation     = "JIG_INSTALLATION"
 	EnvWorkdir          = "JIG_WORKDIR"
 	EnvAllowLoopback    = "JIG_HTTP_ALLOW_LOOPBACK"
 	EnvLogLevel         = "JIG_LOG_LEVEL"
@@ -49,6 +50,9 @@ type Settings struct {
 	DatabaseOwnerURL string
 	// DatabaseMaxConns bounds the database connections; 0 leaves it to the store (4 per CPU, at least 8).
 	DatabaseMaxConns int
+	// Installation replaces the installation id that the database was given when it was migrated first. A copy of a database
+	// that runs beside the original, such as a staging system, needs one of its own.
+	Installation string
 	// Workdir is what the file tools see; default ".", the current folder.
 	Workdir string
 	// AllowLoopback lets the http tools reach this machine; default false.
@@ -103,6 +107,7 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 		DatabaseURL:      r.text(EnvDatabaseURL, ""),
 		DatabaseOwnerURL: r.text(EnvDatabaseOwnerURL, ""),
 		DatabaseMaxConns: r.number(EnvDatabaseConns, 0),
+		Installation:     r.text(EnvInstallation, ""),
 		Workdir:          r.text(EnvWorkdir, "."),
 		AllowLoopback:    r.flag(EnvAllowLoopback),
 		LogLevel:         r.level(EnvLogLevel),
@@ -130,6 +135,7 @@ func Describe() string {
 		{EnvDatabaseURL, "PostgreSQL, as the application's role; needed"},
 		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; needed by migrate"},
 		{EnvDatabaseConns, "most database connections at once; default 4 per CPU, at least 8"},
+		{EnvInstallation, "id of this installation, part of every idempotency key; default: the one that the database was given"},
 		{EnvWorkdir, "folder that the file tools see; default the current one"},
 		{EnvAllowLoopback, "true lets the http tools reach this machine; default false"},
 		{EnvLogLevel, "debug, info, warn or error; default info"},

@@ -114,7 +114,8 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	}
 	w.logger.InfoContext(ctx, "worker ready",
 		slog.String("task_queue", s.Temporal.TaskQueue), slog.String("temporal", s.Temporal.Temporal.HostPort),
-		slog.String("namespace", s.Temporal.Temporal.Namespace), slog.Int("tools", len(registry.Tools())))
+		slog.String("namespace", s.Temporal.Temporal.Namespace), slog.Int("tools", len(registry.Tools())),
+		slog.String("installation", w.store.Installation()))
 	return nil
 }
 
@@ -179,7 +180,7 @@ func openStore(ctx context.Context, s Settings, logger *slog.Logger) (*store.DB,
 	if s.DatabaseURL == "" {
 		return nil, missing(EnvDatabaseURL, "the database as the application's role")
 	}
-	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Logger: logger})
+	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Installation: s.Installation, Logger: logger})
 }
 
 // dial connects to Temporal, and says where the address came from when nothing answers there.
