@@ -25,8 +25,6 @@ const (
 	maxLine = 64 << 10
 	// maxShown cuts a matching line.
 	maxShown = 2000
-	// maxDepth is how deep the JSON in an artifact may be nested.
-	maxDepth = 512
 )
 
 // Store reads what is kept aside.

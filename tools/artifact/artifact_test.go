@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/costtest"
 	"github.com/jig-run/jig/tools/artifact"
 	"github.com/jig-run/jig/tools/tooltest"
 )
@@ -137,8 +138,10 @@ func TestReadRefuses(t *testing.T) {
 		"binary grep":   {"a\n\xff", object{"grep": "b"}, jig.Error{Code: jig.CodeInvalidInput, Field: "/id", Reason: "binary_artifact"}},
 		"not JSON":      {"plain", object{"jsonpath": "$.a"}, jig.Error{Code: jig.CodeInvalidInput, Field: "/id", Reason: "not_json"}},
 		"cut JSON":      {`{"a":[1,`, object{"jsonpath": "$.b"}, jig.Error{Code: jig.CodeInvalidInput, Field: "/id", Reason: "not_json"}},
-		"deep JSON":     {strings.Repeat("[", 1_000_000), object{"jsonpath": "$"}, jig.Error{Code: jig.CodeInvalidInput, Field: "/id"}},
-		"deep stream":   {strings.Repeat("[", 1_000_000), object{"jsonpath": "$[0]"}, jig.Error{Code: jig.CodeInvalidInput, Field: "/id"}},
+		"deep JSON":     {strings.Repeat("[", 1_000_000), object{"jsonpath": "$"}, jig.Error{Code: jig.CodeInvalidInput, Field: "/id", Reason: "limit_exceeded"}},
+		"deep stream":   {strings.Repeat("[", 1_000_000), object{"jsonpath": "$[0]"}, jig.Error{Code: jig.CodeInvalidInput, Field: "/id", Reason: "limit_exceeded"}},
+		"many visits":   {strings.Repeat("[", 60) + strings.Repeat("]", 60), object{"jsonpath": "$..*..*..*..*..*..x"}, jig.Error{Code: jig.CodeInvalidInput, Field: "/jsonpath", Reason: "limit_exceeded"}},
+		"large pattern": {"a", object{"grep": strings.Repeat("(a?){1000}", 90) + "z"}, jig.Error{Code: jig.CodeInvalidInput, Field: "/grep"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -169,4 +172,55 @@ func TestLargeArtifacts(t *testing.T) {
 	large.Succeed("artifact.read", object{"id": "a", "tail": 3}, nil)
 	scanned := tooltest.New(t, artifact.Tools(artifact.Options{Store: endless(300 << 10)})...)
 	scanned.Succeed("artifact.read", object{"id": "a", "grep": "x"}, nil)
+}
+
+// A pattern of 901 bytes that compiles to 180,000 instructions took seven seconds and 343 MB for one line of 1,000 bytes.
+func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:paralleltest // it measures memory
+	k := kit(t, strings.Repeat("a", 1_000))
+	costtest.AtMost(t, 4<<20, func() {
+		e := k.Fail("artifact.read", object{"id": "a", "grep": strings.Repeat("(a?){1000}", 90) + "z"})
+		require.Equal(t, "/grep", e.Field)
+		require.Contains(t, e.Message, "at most 2500 are allowed")
+	})
+}
+
+// canceling hands out an artifact as a whole and cancels the call that reads it.
+type canceling struct {
+	text   string
+	cancel context.CancelFunc
+}
+
+func (c canceling) ReadArtifact(_ context.Context, _, _ string, offset int64, _ int) ([]byte, int64, error) {
+	c.cancel()
+	return []byte(c.text[offset:]), int64(len(c.text)), nil
+}
+
+// Whoever cancels a search, or its time-out, does not wait until the lines that were read are searched.
+func TestSearch_StopsWithinWhatItHasRead(t *testing.T) {
+	t.Parallel()
+	for _, in := range []object{{"grep": "(a?){500}z"}, {"jsonpath": "$..*..*..*..*..*..x"}, {"jsonpath": "$[*][*].x"}} {
+		text := strings.Repeat(strings.Repeat("a", 60_000)+"\n", 4)
+		if in["grep"] == nil {
+			text = "[" + strings.Repeat("[", 60) + strings.Repeat("]", 60) + strings.Repeat(",[1,2,3,4]", 10_000) + "]"
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		k := tooltest.New(t, artifact.Tools(artifact.Options{Store: canceling{text, cancel}})...)
+		in["id"] = "a"
+		result := k.Run(ctx, "artifact.read", in)
+		require.False(t, result.Success)
+		require.Equal(t, jig.CodeCanceled, result.Error.Code)
+	}
+}
+
+// Collecting what each step of such a path finds takes more memory than any machine has, for 120 bytes of JSON.
+func TestJSONPath_TakesNoMemoryForWhatItVisits(t *testing.T) { //nolint:paralleltest // it measures memory
+	k := kit(t, strings.Repeat("[", 60)+strings.Repeat("]", 60))
+	costtest.AtMost(t, 96<<20, func() {
+		var got content
+		k.Succeed("artifact.read", object{"id": "a", "jsonpath": "$..*..*..*..*..*..*"}, &got)
+		require.True(t, got.Truncated)
+		e := k.Fail("artifact.read", object{"id": "a", "jsonpath": "$..*..*..*..*..*..*", "tail": 1})
+		require.Equal(t, "/jsonpath", e.Field)
+		require.Equal(t, "limit_exceeded", e.Reason)
+	})
 }

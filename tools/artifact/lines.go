@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/pattern"
 )
 
 // collector gathers lines up to a number of them and MaxContent bytes, from the beginning or, with last, at the end.
@@ -70,35 +70,39 @@ func collectorFor(in input) *collector {
 // lines returns the first lines.
 func lines(r *reader, in input) (output, error) {
 	c := collectorFor(in)
-	err := each(r, func(_ int, line []byte) bool { return c.add(string(line)) })
+	err := each(r, func(_ int, line []byte) (bool, error) { return c.add(string(line)), nil })
 	return c.output(), err
 }
 
 // search returns the lines that match, with their numbers.
 func search(r *reader, in input) (output, error) {
-	expression, err := regexp.Compile(in.Grep)
+	expression, err := pattern.Compile(in.Grep)
 	if err != nil {
-		return output{}, jig.Errorf(jig.CodeInvalidInput, "grep is not a regular expression: %w", err).WithField("/grep").
+		return output{}, jig.Errorf(jig.CodeInvalidInput, "grep cannot be used: %w", err).WithField("/grep").
 			WithHint("RE2 syntax: no look-around and no back-references")
 	}
 	if err := r.within(MaxScan); err != nil {
 		return output{}, err
 	}
 	c := collectorFor(in)
-	err = each(r, func(number int, line []byte) bool {
-		if !expression.Match(line) {
-			return false
+	err = each(r, func(number int, line []byte) (bool, error) {
+		matches, err := expression.Match(r.ctx, line)
+		if err != nil || !matches {
+			return false, err //nolint:wrapcheck // the context's
 		}
 		if len(line) > maxShown {
 			line = wholeRunes(line[:maxShown])
 		}
-		return c.add(fmt.Sprintf("%d:%s", number, line))
+		return c.add(fmt.Sprintf("%d:%s", number, line)), nil
 	})
-	return c.output(), err
+	if err != nil {
+		return output{}, fmt.Errorf("search the artifact: %w", err)
+	}
+	return c.output(), nil
 }
 
-// each hands over every line, without its end and at most maxLine bytes of it, until done says so.
-func each(r *reader, done func(number int, line []byte) bool) error {
+// each hands over every line, without its end and at most maxLine bytes of it, until done says so or fails.
+func each(r *reader, done func(number int, line []byte) (bool, error)) error {
 	buffered := bufio.NewReaderSize(r, maxLine)
 	for number := 1; ; number++ {
 		line, err := buffered.ReadSlice('\n')
@@ -116,8 +120,8 @@ func each(r *reader, done func(number int, line []byte) bool) error {
 		if !isText(line) {
 			return notText()
 		}
-		if done(number, line) {
-			return nil
+		if enough, err := done(number, line); enough || err != nil {
+			return err
 		}
 		for cut {
 			_, err = buffered.ReadSlice('\n')

@@ -3,6 +3,7 @@ package artifact
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -50,6 +51,21 @@ func (r *reader) Read(p []byte) (int, error) {
 	n := copy(p, r.buffer)
 	r.buffer = r.buffer[n:]
 	return n, nil
+}
+
+// noting remembers why reading failed, so that it is not taken for a mistake in what was read.
+type noting struct {
+	r      *reader
+	failed error
+}
+
+// Read implements io.Reader.
+func (n *noting) Read(p []byte) (int, error) {
+	read, err := n.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		n.failed = err
+	}
+	return read, err
 }
 
 func (r *reader) at(offset int64, limit int) ([]byte, error) {

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/costtest"
 	"github.com/jig-run/jig/tools/file"
 	"github.com/jig-run/jig/tools/tooltest"
 )
@@ -245,6 +247,38 @@ func TestGrepIsCutAndCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Equal(t, jig.CodeCanceled, kit.Run(ctx, "file.grep", object{"pattern": "x"}).Error.Code)
+}
+
+// A pattern of 901 bytes that compiles to 180,000 instructions took seven seconds and 343 MB for one line of 1,000 bytes.
+func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:paralleltest // it measures memory
+	_, kit := folder(t, map[string]string{"a": strings.Repeat("a", 1_000)})
+	costtest.AtMost(t, 4<<20, func() {
+		e := kit.Fail("file.grep", object{"pattern": strings.Repeat("(a?){1000}", 90) + "z"})
+		require.Equal(t, "/pattern", e.Field)
+		require.Contains(t, e.Message, "at most 2500 are allowed")
+	})
+}
+
+// Each line takes seconds, and there are fewer of them than are searched between two looks at the context.
+func TestGrep_StopsWithinALineWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	_, kit := folder(t, map[string]string{"a": strings.Repeat(strings.Repeat("a", 60_000)+"\n", 20)})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	result := kit.Run(ctx, "file.grep", object{"pattern": "(a?){500}z"})
+	require.False(t, result.Success)
+	require.Equal(t, jig.CodeTimeout, result.Error.Code)
+}
+
+// Alternatives are not tried one after another: that would be 2^100 tries for this glob.
+func TestList_GlobsAreMatchedInLinearTime(t *testing.T) {
+	t.Parallel()
+	_, kit := folder(t, map[string]string{strings.Repeat("a", 200): ""})
+	var got listData
+	kit.Succeed("file.list", object{"path": ".", "glob": strings.Repeat("{a,a}", 100) + "b"}, &got)
+	require.Empty(t, got.Entries)
+	require.Equal(t, "/glob", kit.Fail("file.list", object{"path": ".", "glob": "{a"}).Field)
+	require.Equal(t, "/glob", kit.Fail("file.grep", object{"pattern": "a", "glob": "["}).Field)
 }
 
 func TestWrite(t *testing.T) {

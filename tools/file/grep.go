@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/pattern"
 	"github.com/jig-run/jig/tools/workdir"
 )
 
@@ -46,9 +46,9 @@ func (o grepOutput) Summary() string {
 
 func (f family) grep(ctx context.Context, _ jig.Invocation, in grepInput) (grepOutput, error) {
 	var out grepOutput
-	expression, err := regexp.Compile(in.Pattern)
+	expression, err := pattern.Compile(in.Pattern)
 	if err != nil {
-		return out, jig.Errorf(jig.CodeInvalidInput, "the pattern is not a regular expression: %w", err).WithField("/pattern").
+		return out, jig.Errorf(jig.CodeInvalidInput, "the pattern cannot be used: %w", err).WithField("/pattern").
 			WithHint("RE2 syntax: no look-around and no back-references; escape . ( ) [ ] with \\")
 	}
 	dir, err := workdir.Open(f.dir)
@@ -100,7 +100,7 @@ func candidates(ctx context.Context, dir *workdir.Dir, start, glob string) ([]st
 }
 
 // search adds a file's matches to out, until out is full. A file that cannot be read or is not text adds none.
-func search(ctx context.Context, dir *workdir.Dir, name string, expression *regexp.Regexp, out *grepOutput) error {
+func search(ctx context.Context, dir *workdir.Dir, name string, expression *pattern.Pattern, out *grepOutput) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("search: %w", err)
 	}
@@ -131,7 +131,11 @@ func search(ctx context.Context, dir *workdir.Dir, name string, expression *rege
 			out.Matches = out.Matches[:kept]
 			return nil
 		}
-		if !expression.Match(line) {
+		matches, err := expression.Match(ctx, line)
+		if err != nil {
+			return fmt.Errorf("search: %w", err)
+		}
+		if !matches {
 			continue
 		}
 		if len(out.Matches) >= MaxMatches {

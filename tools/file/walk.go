@@ -7,9 +7,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/pattern"
 	"github.com/jig-run/jig/tools/workdir"
 )
 
@@ -23,9 +22,13 @@ type found struct {
 // set, is matched against the path relative to start. Folders that cannot be read are passed over. It reports whether it
 // stopped because there is too much.
 func walk(ctx context.Context, dir *workdir.Dir, start string, recursive bool, glob string) ([]found, bool, error) {
-	if glob != "" && !doublestar.ValidatePattern(glob) {
-		return nil, false, jig.Errorf(jig.CodeInvalidInput, "%q is not a glob pattern", glob).WithField("/glob").
-			WithHint("use * within a name, ** for any folders, {a,b} and [a-z]")
+	var wanted *pattern.Pattern
+	if glob != "" {
+		var err error
+		if wanted, err = pattern.Glob(glob); err != nil {
+			return nil, false, jig.Errorf(jig.CodeInvalidInput, "the glob cannot be used: %w", err).WithField("/glob").
+				WithHint("use * within a name, ** for any folders, {a,b} and [a-z]")
+		}
 	}
 	recursive = recursive || strings.Contains(glob, "/") || strings.Contains(glob, "**")
 	var list []found
@@ -47,7 +50,13 @@ func walk(ctx context.Context, dir *workdir.Dir, start string, recursive bool, g
 			return fs.SkipAll
 		}
 		relative := strings.TrimPrefix(name, start+"/")
-		if glob == "" || doublestar.MatchUnvalidated(glob, relative) {
+		matches := wanted == nil
+		if !matches {
+			if matches, err = wanted.Match(ctx, []byte(relative)); err != nil {
+				return err //nolint:wrapcheck // worded below
+			}
+		}
+		if matches {
 			list = append(list, found{path: path.Clean(name), dir: entry})
 		}
 		if entry.IsDir() && !recursive {

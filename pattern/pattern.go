@@ -1,0 +1,119 @@
+// Package pattern compiles and matches regular expressions (RE2) that documents, models and people supply. It bounds the
+// memory and the work that one takes, because Go's own engine has no such bounds: a source of 1,000 bytes can compile to a
+// program of 400,000 instructions, and matching costs that many steps for each byte of the text.
+package pattern
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+// The bounds of one regular expression.
+const (
+	// MaxBytes is how long the source may be, in bytes.
+	MaxBytes = 1_000
+	// MaxSize is how large the compiled program may be, in instructions.
+	MaxSize = 2_500
+	// MaxSteps is how many steps MatchString may take: instructions of the program times bytes of the text. It is about a second.
+	MaxSteps = 100_000_000
+
+	// maxFolding bounds the characters that the parser goes through for ranges that ignore case, such as (?i)[a-\x{10FFF}].
+	maxFolding = 200_000
+	// unchecked is how many steps Match takes between two looks at its context.
+	unchecked = 1_000_000
+)
+
+// Pattern is a compiled regular expression. It is safe for concurrent use.
+type Pattern struct {
+	compiled *regexp.Regexp
+	size     int
+}
+
+// Compile reads a regular expression. The error says what is wrong with it, or which bound it exceeds.
+func Compile(source string) (*Pattern, error) {
+	if len(source) > MaxBytes {
+		return nil, fmt.Errorf("the regular expression has %d bytes, at most %d are allowed", len(source), MaxBytes)
+	}
+	if folding(source) > maxFolding {
+		return nil, fmt.Errorf("the regular expression ignores the case of more than %d characters; "+
+			"make the ranges of characters under (?i) smaller", maxFolding)
+	}
+	return compile(source)
+}
+
+// compile refuses programs that are too large before they are written out.
+func compile(source string) (*Pattern, error) {
+	parsed, err := syntax.Parse(source, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("not a regular expression: %w", err)
+	}
+	size := sizeOf(parsed)
+	if size > MaxSize {
+		return nil, fmt.Errorf("the regular expression is too large: it compiles to %s instructions, at most %d are allowed; "+
+			"repeat less with {n} or split it", atMost(size), MaxSize)
+	}
+	compiled, err := regexp.Compile(source)
+	if err != nil {
+		return nil, fmt.Errorf("not a regular expression: %w", err)
+	}
+	return &Pattern{compiled: compiled, size: size}, nil
+}
+
+// String returns the source.
+func (p *Pattern) String() string { return p.compiled.String() }
+
+// Size is the size of the program in instructions, which is what a match may cost for each byte of the text.
+func (p *Pattern) Size() int { return p.size }
+
+// Steps is how many steps a match of a text of n bytes takes at most.
+func (p *Pattern) Steps(n int) int64 { return int64(n+1) * int64(p.size) }
+
+// MatchString reports whether the text holds a match. The error says that it would take more than MaxSteps to tell.
+func (p *Pattern) MatchString(text string) (bool, error) {
+	if p.Steps(len(text)) > MaxSteps {
+		return false, fmt.Errorf("the text of %d bytes is too long for a regular expression of %d instructions; "+
+			"shorten the text or simplify the expression", len(text), p.size)
+	}
+	return p.compiled.MatchString(text), nil
+}
+
+// Match reports whether the text holds a match. It stops soon after ctx ends, with ctx's error.
+func (p *Pattern) Match(ctx context.Context, text []byte) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err //nolint:wrapcheck // the caller's own context
+	}
+	if p.Steps(len(text)) <= unchecked {
+		return p.compiled.Match(text), nil
+	}
+	runes := &runeReader{ctx: ctx, text: text, every: max(1, unchecked/p.size)}
+	found := p.compiled.MatchReader(runes)
+	if runes.err != nil {
+		return false, runes.err
+	}
+	return found, nil
+}
+
+// runeReader hands a text to the engine and pretends that it is over when the context has ended.
+type runeReader struct {
+	ctx         context.Context //nolint:containedctx // io.RuneReader has no parameter for it
+	text        []byte
+	every, read int
+	err         error
+}
+
+// ReadRune implements io.RuneReader.
+func (r *runeReader) ReadRune() (rune, int, error) {
+	if r.read++; r.read%r.every == 0 {
+		r.err = r.ctx.Err()
+	}
+	if r.err != nil || len(r.text) == 0 {
+		return 0, 0, io.EOF
+	}
+	c, n := utf8.DecodeRune(r.text)
+	r.text = r.text[n:]
+	return c, n, nil
+}

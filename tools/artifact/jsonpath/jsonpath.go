@@ -1,0 +1,123 @@
+// Package jsonpath selects values from JSON by a path (RFC 9535) that a model or a person supplies. It never holds more than
+// one found value, counts what it visits, and stops when its context ends, so that no path over no document can take the
+// process down.
+//
+// Beside the standard it takes paths without the leading $, =~ with a regular expression, and in with a list. It must not know
+// where the JSON comes from.
+package jsonpath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The bounds of one query.
+const (
+	// MaxBytes is how long a path may be.
+	MaxBytes = 4_000
+	// MaxSteps is how many values a path may visit, again each time that it comes by them.
+	MaxSteps = 5_000_000
+	// MaxDepth is how deep the JSON may be nested.
+	MaxDepth = 512
+	// MaxValues is how many values the JSON may hold when the whole of it is needed in memory.
+	MaxValues = 1_000_000
+)
+
+// Path is a parsed path. It is safe for concurrent use.
+type Path struct {
+	segments []segment
+}
+
+// segment selects from every value that the one before has found, and with descend also from all that is below.
+type segment struct {
+	descend   bool
+	selectors []selector
+}
+
+// selector is one of name, index, wildcard, slice and *filter.
+type selector any
+
+type (
+	name     string
+	index    int
+	wildcard struct{}
+	slice    struct{ start, end, step *int }
+	filter   struct{ test expression }
+)
+
+// LimitError says that a query exceeds one of the bounds.
+type LimitError struct {
+	// OfDocument is set when the JSON is too large or too deep; otherwise the path asks for too much.
+	OfDocument bool
+	message    string
+}
+
+// Error implements error.
+func (e *LimitError) Error() string { return e.message }
+
+func exceeded(format string, args ...any) error {
+	return &LimitError{message: fmt.Sprintf(format, args...)}
+}
+
+func tooMuch(format string, args ...any) error {
+	return &LimitError{OfDocument: true, message: fmt.Sprintf(format, args...)}
+}
+
+// Streams reports whether the path is followed while the JSON is read, without holding it in memory: a path of names, indices
+// from the beginning, and wildcards.
+func (p *Path) Streams() bool {
+	for _, s := range p.segments {
+		if s.descend || len(s.selectors) != 1 {
+			return false
+		}
+		switch at := s.selectors[0].(type) {
+		case name, wildcard:
+		case index:
+			if at < 0 {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Select reads JSON and calls found with each value at the path as compact JSON, its first limit bytes when it is longer, until
+// found returns false. An error that is neither a *LimitError nor one of the reader or of ctx is one of the JSON.
+func (p *Path) Select(ctx context.Context, r io.Reader, limit int, found func(text string) bool) error {
+	tokens := newTokens(ctx, r)
+	var err error
+	if p.Streams() {
+		err = (&streaming{tokens: tokens, limit: limit, found: found}).all(p.segments)
+	} else {
+		err = p.fromTree(ctx, tokens, limit, found)
+	}
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+func (p *Path) fromTree(ctx context.Context, tokens *tokens, limit int, found func(string) bool) error {
+	root, err := tokens.tree()
+	if err != nil {
+		return err
+	}
+	w := &walk{ctx: ctx, root: root, left: MaxSteps}
+	return w.follow(p.segments, root, func(v any) error {
+		text := newText(limit)
+		if err := w.write(text, v); err != nil {
+			return err
+		}
+		if !found(text.String()) {
+			return errEnough
+		}
+		return nil
+	})
+}
+
+// errEnough ends a walk that has found what it looked for.
+var errEnough = errors.New("enough")

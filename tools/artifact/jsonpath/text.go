@@ -1,0 +1,112 @@
+package jsonpath
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// text is compact JSON up to a number of bytes.
+type text struct {
+	b     strings.Builder
+	limit int
+}
+
+func newText(limit int) *text { return &text{limit: limit} }
+
+// String returns what was written, cut between characters at the limit.
+func (t *text) String() string {
+	s := t.b.String()
+	if len(s) <= t.limit {
+		return s
+	}
+	end := t.limit
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
+
+// full reports that nothing more can be seen.
+func (t *text) full() bool { return t.b.Len() > t.limit }
+
+func (t *text) raw(s string) {
+	if !t.full() {
+		t.b.WriteString(s[:min(len(s), t.limit+1)])
+	}
+}
+
+// quoted writes a JSON string, of a long one no more than can be seen.
+func (t *text) quoted(s string) {
+	if t.full() {
+		return
+	}
+	if len(s) > t.limit {
+		s = strings.ToValidUTF8(s[:t.limit+1], "")
+	}
+	e := json.NewEncoder(trimmed{&t.b})
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) //nolint:errcheck,errchkjson // a text in memory
+}
+
+// trimmed leaves out the newline that an encoder ends with.
+type trimmed struct{ b *strings.Builder }
+
+// Write implements io.Writer.
+func (t trimmed) Write(p []byte) (int, error) {
+	t.b.WriteString(strings.TrimSuffix(string(p), "\n"))
+	return len(p), nil
+}
+
+func (t *text) scalar(v any) {
+	switch x := v.(type) {
+	case nil:
+		t.raw("null")
+	case bool:
+		if x {
+			t.raw("true")
+		} else {
+			t.raw("false")
+		}
+	case json.Number:
+		t.raw(x.String())
+	case string:
+		t.quoted(x)
+	}
+}
+
+// write puts a value of a tree into a text until that is full.
+func (w *walk) write(t *text, v any) error {
+	if err := w.spend(1); err != nil || t.full() {
+		return err
+	}
+	switch x := v.(type) {
+	case []any:
+		t.raw("[")
+		for i, item := range x {
+			if i > 0 {
+				t.raw(",")
+			}
+			if err := w.write(t, item); err != nil || t.full() {
+				return err
+			}
+		}
+		t.raw("]")
+	case *object:
+		t.raw("{")
+		for i, m := range x.members {
+			if i > 0 {
+				t.raw(",")
+			}
+			t.quoted(m.name)
+			t.raw(":")
+			if err := w.write(t, m.value); err != nil || t.full() {
+				return err
+			}
+		}
+		t.raw("}")
+	default:
+		t.scalar(v)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package jsonpath
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// object is a JSON object as it was written. A name that occurs twice has its last value.
+type object struct {
+	members []member
+	places  map[string]int // of objects with many members
+}
+
+type member struct {
+	name  string
+	value any
+}
+
+// indexedFrom is how many members an object has at least to be looked up by a map.
+const indexedFrom = 16
+
+func (o *object) place(key string) (int, bool) {
+	if o.places != nil {
+		at, ok := o.places[key]
+		return at, ok
+	}
+	for i := range o.members {
+		if o.members[i].name == key {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (o *object) get(key string) (any, bool) {
+	at, ok := o.place(key)
+	if !ok {
+		return nil, false
+	}
+	return o.members[at].value, true
+}
+
+func (o *object) set(key string, v any) {
+	if at, twice := o.place(key); twice {
+		o.members[at].value = v
+		return
+	}
+	o.members = append(o.members, member{name: key, value: v})
+	switch {
+	case o.places != nil:
+		o.places[key] = len(o.members) - 1
+	case len(o.members) >= indexedFrom:
+		o.places = make(map[string]int, 2*indexedFrom)
+		for i, m := range o.members {
+			o.places[m.name] = i
+		}
+	}
+}
+
+// tokens reads JSON piece by piece. It refuses what is nested too deeply, and looks at the context now and then.
+type tokens struct {
+	ctx         context.Context //nolint:containedctx // of one query
+	decoder     *json.Decoder
+	depth, read int
+	// held counts the values of a tree.
+	held int
+}
+
+func newTokens(ctx context.Context, r io.Reader) *tokens {
+	t := &tokens{ctx: ctx, decoder: json.NewDecoder(r)}
+	t.decoder.UseNumber()
+	return t
+}
+
+func (t *tokens) next() (json.Token, error) {
+	if t.read++; t.read%1024 == 0 && t.ctx.Err() != nil {
+		return nil, t.ctx.Err()
+	}
+	token, err := t.decoder.Token()
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err //nolint:wrapcheck // worded by the caller
+	}
+	switch token {
+	case json.Delim('['), json.Delim('{'):
+		if t.depth++; t.depth > MaxDepth {
+			return nil, tooMuch("the JSON is nested more than %d levels deep", MaxDepth)
+		}
+	case json.Delim(']'), json.Delim('}'):
+		t.depth--
+	}
+	return token, nil
+}
+
+// end checks that nothing follows the value.
+func (t *tokens) end() error {
+	_, err := t.decoder.Token()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err == nil:
+		return errors.New("something follows the JSON value")
+	}
+	return err //nolint:wrapcheck // worded by the caller
+}
+
+// tree reads a whole document: *object, []any, string, json.Number, bool or nil.
+func (t *tokens) tree() (any, error) {
+	v, err := t.value()
+	if err != nil {
+		return nil, err
+	}
+	return v, t.end()
+}
+
+func (t *tokens) value() (any, error) {
+	token, err := t.next()
+	if err != nil {
+		return nil, err
+	}
+	return t.begun(token)
+}
+
+// begun reads the rest of a value that begins with a token.
+func (t *tokens) begun(token json.Token) (any, error) {
+	if t.held++; t.held > MaxValues {
+		return nil, tooMuch("the JSON holds more than %d values; a path of names, indices and [*] alone needs no whole in memory", MaxValues)
+	}
+	switch token {
+	case json.Delim('{'):
+		o := &object{}
+		for {
+			key, err := t.next()
+			if err != nil || key == json.Delim('}') {
+				return o, err
+			}
+			v, err := t.value()
+			if err != nil {
+				return nil, err
+			}
+			o.set(fmt.Sprint(key), v)
+		}
+	case json.Delim('['):
+		list := []any{}
+		for {
+			token, err := t.next()
+			if err != nil || token == json.Delim(']') {
+				return list, err
+			}
+			v, err := t.begun(token)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+	}
+	return token, nil
+}
