@@ -205,7 +205,11 @@ type SessionView struct {
 	Calls     []CallView `json:"calls"`
 	Answer    string     `json:"answer,omitempty"`
 	// AnswerArtifact holds the answer when it is too large to be shown whole.
-	AnswerArtifact string          `json:"answer_artifact,omitempty"`
+	AnswerArtifact string `json:"answer_artifact,omitempty"`
+	// Output is what the call of a session without a model gave, once the session has ended. OutputArtifact holds the whole
+	// result when it is too large to be shown whole.
+	Output         json.RawMessage `json:"output,omitempty"`
+	OutputArtifact string          `json:"output_artifact,omitempty"`
 	Reason         string          `json:"reason,omitempty"`
 	Error          *Error          `json:"error,omitempty"`
 	Counts         CallCounts      `json:"counts,omitempty"`

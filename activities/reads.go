@@ -23,10 +23,22 @@ const (
 // Status returns a session as the command line shows it.
 func (a *Activities) Status(ctx context.Context, in StatusRequest) (jig.SessionView, error) {
 	view, err := a.store.SessionView(ctx, in.Tenant, in.SessionID)
+	if err == nil && view.Agent == jig.CallAgent && view.Status.Final() {
+		err = a.showOutput(ctx, in, &view)
+	}
 	if err != nil {
 		return view, temporalError(err)
 	}
 	return fitView(view), nil
+}
+
+// showOutput sets what the only call of a session without a model gave.
+func (a *Activities) showOutput(ctx context.Context, in StatusRequest, view *jig.SessionView) error {
+	_, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, []string{jig.CallID(1, 1)})
+	if err == nil && len(calls) > 0 && calls[0].Result != nil { // a session that was canceled at once has no call
+		view.Output, view.OutputArtifact = calls[0].Result.Data, calls[0].ResultArtifact
+	}
+	return err
 }
 
 // fitView drops the oldest calls and then the largest previews until the view fits.

@@ -54,12 +54,27 @@ func (a *app) watchCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.followEvents(cmd.Context(), e, id, after, true, shown)
+				if err := a.followEvents(cmd.Context(), e, id, after, true, shown); err != nil || a.json() || shown != nil {
+					return err
+				}
+				return a.printOutput(cmd.Context(), e, id)
 			})
 		},
 	}
 	cmd.Flags().Int64Var(&after, "after", 0, "only events after this sequence number")
 	return cmd
+}
+
+// printOutput prints what the call of a session without a model gave. Programs read it in the call's last event, or by `status`.
+func (a *app) printOutput(ctx context.Context, e engine, id string) error {
+	view, err := e.Status(ctx, a.flags.tenant, id)
+	if err != nil {
+		return err
+	}
+	if view.Output, err = a.wholeOutput(ctx, e, view); err != nil || len(view.Output) == 0 {
+		return err
+	}
+	return a.print("\n%s", safeText(prettyJSON(view.Output)))
 }
 
 // followEvents prints events as they come, those that are to be shown (all when shown is nil); attend says that what waits for a

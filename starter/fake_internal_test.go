@@ -54,6 +54,9 @@ type fake struct {
 	pauses  client.PauseResult
 	// onDecide changes what the fake answers afterwards.
 	onDecide func(f *fake)
+	// whole is the result that an artifact holds, fetched lists the artifacts that were asked for.
+	whole   *jig.ToolResult
+	fetched []string
 	// arguments are all of what a pending call has.
 	arguments json.RawMessage
 }
@@ -96,6 +99,10 @@ func (f *fake) StartCall(_ context.Context, input client.CallInput, id string) (
 }
 
 func (f *fake) WholeResult(_ context.Context, _ string, r client.CallResult) (*jig.ToolResult, error) {
+	if f.whole != nil && r.Result != nil && len(r.Result.Artifacts) > 0 {
+		f.fetched = append(f.fetched, r.Result.Artifacts...)
+		return f.whole, f.err
+	}
 	return r.Result, f.err
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -30,6 +33,9 @@ func (a *app) statusCommand() *cobra.Command {
 					return err
 				}
 				if view.Answer, err = e.Answer(cmd.Context(), a.flags.tenant, view); err != nil {
+					return err
+				}
+				if view.Output, err = a.wholeOutput(cmd.Context(), e, view); err != nil {
 					return err
 				}
 				if a.json() {
@@ -95,10 +101,26 @@ func (a *app) printStatus(view jig.SessionView) error {
 		}
 		a.showCommands(p)
 	}
-	if view.Answer == "" {
-		return nil
+	switch {
+	case len(view.Output) > 0:
+		return a.print("\n%s", safeText(prettyJSON(view.Output)))
+	case view.Answer != "":
+		return a.print("\n%s", safeText(view.Answer))
 	}
-	return a.print("\n%s", safeText(view.Answer))
+	return nil
+}
+
+// wholeOutput returns all of a session's output, fetched when the view has only the beginning of it; nil when there is none.
+func (a *app) wholeOutput(ctx context.Context, e engine, view jig.SessionView) (json.RawMessage, error) {
+	result := &jig.ToolResult{Data: view.Output}
+	if view.OutputArtifact != "" {
+		result.Artifacts = []string{view.OutputArtifact}
+	}
+	whole, err := e.WholeResult(ctx, a.flags.tenant, client.CallResult{SessionID: view.SessionID, Result: result})
+	if err != nil {
+		return nil, err
+	}
+	return rawOrNil(whole.Data), nil
 }
 
 // statusWord colours a status of a session or of a call.
