@@ -27,7 +27,8 @@ type ExtractionFacts interface {
 type StepCall struct {
 	Status CallStatus
 	Result *ToolResult
-	// Writes and Idempotent are from the contract of the call's tool.
+	// Tool is the call's, Writes and Idempotent are from its contract.
+	Tool               string
 	Writes, Idempotent bool
 }
 
@@ -82,6 +83,9 @@ type Move struct {
 	Open []string
 	// Cancel are paths of open calls that are of no use any more: their step timed out, or the run was cancelled.
 	Cancel []string
+	// Stop are paths of open calls that are to end as soon as they can, and whose outcome still matters: when nobody knows whether one
+	// took effect, a person is asked.
+	Stop []string
 	// Values are to be kept under their paths, for Facts.Values.
 	Values map[string]json.RawMessage
 	// Events are to be written to the session's log: custom.<name>, and tool.undone with CallID set to the path of the call
@@ -120,6 +124,7 @@ type Ask struct {
 	// Tool and Input of the call. A composition is a call of its name.
 	Tool  string
 	Input json.RawMessage
-	// Undo says that the call takes another one's effect back.
-	Undo bool
+	// Undoes is the path of a call whose effect this one takes back; empty of others. Without a Tool, it is the tool that the contract
+	// of that call's tool names for it.
+	Undoes string
 }

@@ -27,8 +27,10 @@ type ComposeInput struct {
 type Composed struct {
 	// Calls are open calls that the workflow did not know.
 	Calls []CallRef `json:"calls,omitempty"`
-	// Cancel are calls of no more use: those that run are to be cancelled.
+	// Cancel are calls of no more use: those that run are to be cancelled. Stop are calls to be cancelled while they run, and to be
+	// looked after otherwise: what became of them matters.
 	Cancel []string `json:"cancel,omitempty"`
+	Stop   []string `json:"stop,omitempty"`
 	// Wake is when to look again although nothing has happened.
 	Wake time.Time `json:"wake,omitzero"`
 	// Steps are the paths of the steps under way, for people; Progress is how far an extraction has come.
@@ -183,7 +185,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 			return out, err
 		}
 		out.Wake, out.Steps, out.Progress = move.Wake, move.Steps, move.Progress
-		out.Cancel = append(out.Cancel, c.ids(move.Cancel)...)
+		out.Cancel, out.Stop = append(out.Cancel, c.ids(move.Cancel)...), c.ids(move.Stop)
 		if !final && !move.Done {
 			out.Calls, err = c.unknown(ctx, in, move)
 			return out, err
@@ -286,7 +288,19 @@ func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pe
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, ID: c.root.ID + "/" + ask.Path, Frame: c.root.ID,
 		Pass: c.root.Pass, Ordinal: c.root.Ordinal, Tool: ask.Tool,
 	}
-	tool, refused, err := c.resolve(ctx, c.session, jig.ToolCall{Name: ask.Tool, Input: ask.Input}, &call)
+	if ask.Tool == "" {
+		undone, name, err := c.undoOf(ctx, ask.Undoes)
+		if err != nil {
+			return call, nil, err
+		}
+		if name == "" {
+			refuse(&call, jig.Errorf(jig.CodeToolNotFound, "%s names no tool that undoes it", undone).WithField("undo").
+				WithHint("name the tool in the step's undo"))
+			return call, nil, nil
+		}
+		call.Tool = name
+	}
+	tool, refused, err := c.resolve(ctx, c.session, jig.ToolCall{Name: call.Tool, Input: ask.Input}, &call)
 	if err != nil {
 		return call, nil, err
 	}
@@ -296,6 +310,16 @@ func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pe
 	}
 	approval, err := c.decideOn(ctx, c.cover, tool, &call)
 	return call, approval, err
+}
+
+// undoOf names the tool of a call, and the one that undoes it as the contract of the first says; empty when it names none.
+func (c *composition) undoOf(ctx context.Context, path string) (undone, undo string, err error) {
+	_, call, err := c.callOf(ctx, SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}, c.root.ID+"/"+path)
+	if err != nil {
+		return "", "", err
+	}
+	tool, _, err := c.tool(ctx, call.Tenant, call.Tool, call.Version)
+	return call.Tool, tool.Undo, err
 }
 
 // conclude sets the result of a composition that is over: checked against what the spec promises, cut down when it is large.

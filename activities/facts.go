@@ -54,7 +54,7 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepC
 			}
 		}
 		found[strings.TrimPrefix(call.ID, f.root+"/")] = jig.StepCall{
-			Status: call.Status, Result: call.Result, Writes: call.Write, Idempotent: call.Idempotent,
+			Status: call.Status, Result: call.Result, Tool: call.Tool, Writes: call.Write, Idempotent: call.Idempotent,
 		}
 	}
 	return found, nil

@@ -262,15 +262,20 @@ func (r *run) item(ctx context.Context, n *node, st *stepState, sc *scope, path 
 	if st.Caught != nil {
 		return r.catch(ctx, n, st, sc, path)
 	}
-	out, err := r.act(ctx, n, st, sc.bounded(st.Ends), path)
-	if err != nil {
-		return out, err
+	var out outcome
+	var err error
+	if !st.Late {
+		if out, err = r.act(ctx, n, st, sc.bounded(st.Ends), path); err != nil {
+			return out, err
+		}
 	}
 	if !out.over {
-		if st.Ends == 0 || r.now < st.Ends {
+		if !st.Late && (st.Ends == 0 || r.now < st.Ends) {
 			return out, nil
 		}
-		r.drop(n, st, sc, path)
+		if over, err := r.giveUp(ctx, n, st, sc, path); err != nil || !over {
+			return outcome{}, err
+		}
 		return r.failedHere(ctx, n, st, sc, path, jig.Errorf(jig.CodeTimeout, "the step took longer than %s", n.timeout))
 	}
 	if out.fail == nil {
@@ -280,10 +285,14 @@ func (r *run) item(ctx context.Context, n *node, st *stepState, sc *scope, path 
 	switch {
 	case err != nil:
 		return outcome{}, err
-	case problem != nil:
-		return r.failedHere(ctx, n, st, sc, path, problem)
 	case again:
 		return outcome{}, nil
+	}
+	if err := r.noteFailed(ctx, n, st, sc, path, out.mark); err != nil {
+		return outcome{}, err
+	}
+	if problem != nil { // the condition of the retry failed
+		return r.failedHere(ctx, n, st, sc, path, problem)
 	}
 	return r.failed(ctx, n, st, sc, path, out)
 }

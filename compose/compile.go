@@ -219,8 +219,12 @@ func (c *compiler) handling(n *node, s spec.Step, in within) (err error) {
 		}
 	}
 	if s.Undo != nil {
-		if err := jig.CheckToolName(s.Undo.Tool); err != nil {
-			return c.plan.located(joinPath(n.at, "undo.tool"), err)
+		if s.Undo.Tool != "" {
+			if err := jig.CheckToolName(s.Undo.Tool); err != nil {
+				return c.plan.located(joinPath(n.at, "undo.tool"), err)
+			}
+		} else if s.Tool == "" && s.Composition == "" {
+			return c.fault(joinPath(n.at, "undo.tool"), "name the tool that undoes the step")
 		}
 		if n.undo, err = c.called(s.Undo.Tool, s.Undo.Input, joinPath(n.at, "undo"), in); err != nil {
 			return err

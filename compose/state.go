@@ -129,7 +129,9 @@ type stepState struct {
 	// Retries counts further attempts; Asked says that the attempt's call was asked for.
 	Retries int  `json:"r,omitempty"`
 	Asked   bool `json:"a,omitempty"`
-	// Over says that a call which was under way when the run was cancelled has ended.
+	// Late says that the step's time is up: it ends once the outcomes of its calls that can be undone are known. Over says that what
+	// became of a call which was under way then, or when the run was cancelled, is settled.
+	Late bool `json:"t,omitempty"`
 	Over bool `json:"o,omitempty"`
 	// Input is what a call that may be tried again takes, when it is small; Kept says that it is kept as a value.
 	Input json.RawMessage `json:"in,omitempty"`

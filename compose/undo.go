@@ -9,12 +9,14 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// noteRecord says how a step that succeeded can be undone. Notes are kept as values, in the order in which steps ended.
+// noteRecord says how a step that succeeded can be undone, or why it cannot. Notes are kept as values, in the order in which steps
+// ended.
 type noteRecord struct {
 	// Path of the step, Call of the attempt that succeeded.
-	Path  string          `json:"path"`
-	Call  string          `json:"call"`
-	Tool  string          `json:"tool"`
+	Path string `json:"path"`
+	Call string `json:"call"`
+	// Tool undoes it; when empty, the tool that the call's own tool names.
+	Tool  string          `json:"tool,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
 	// Error says why there is no input.
 	Error *jig.Error `json:"error,omitempty"`
@@ -34,7 +36,11 @@ func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark,
 	if err != nil {
 		return err
 	}
-	raw, err := encode(noteRecord{Path: path, Call: attemptPath(path, retries+1), Tool: n.undo.tool, Input: input, Error: problem})
+	return r.keepNote(noteRecord{Path: path, Call: attemptPath(path, retries+1), Tool: n.undo.tool, Input: input, Error: problem})
+}
+
+func (r *run) keepNote(n noteRecord) error {
+	raw, err := encode(n)
 	if err != nil {
 		return err
 	}
@@ -55,13 +61,75 @@ func (r *run) cancel() {
 	r.st.Failure = &failure{Error: jig.Errorf(jig.CodeCanceled, "the composition was cancelled")}
 }
 
-// drop gives up what a step, or one item, has under way.
-func (r *run) drop(n *node, st *stepState, sc *scope, path string) {
+// giveUp ends what a step, or one item, has open when its time is up. over is false while the outcome of a call that can be undone is
+// open: whether it is to be undone when the run fails later, nobody knows before. Other calls are given up at once.
+func (r *run) giveUp(ctx context.Context, n *node, st *stepState, sc *scope, path string) (over bool, err error) {
+	var open []leaf
 	r.liveItem(n, st, sc, path, func(l leaf) {
-		if path, ok := l.call(); ok && !r.calls[path].Status.Final() {
-			r.st.Dropped = append(r.st.Dropped, path)
+		l.st.Ends, l.st.Until = 0, 0 // nothing of it goes on
+		if _, ok := l.call(); ok {
+			open = append(open, l)
 		}
 	})
+	st.Late, over = true, true
+	for _, l := range open {
+		call, _ := l.call()
+		if l.n.undo == nil {
+			l.st.Over = true
+			if !r.calls[call].Status.Final() {
+				r.st.Dropped = append(r.st.Dropped, call)
+			}
+			continue
+		}
+		ended, err := r.settle(ctx, l)
+		if err != nil {
+			return false, err
+		}
+		over = over && ended
+		if !ended && r.calls[call].Status == jig.CallExecuting {
+			r.move.Stop = append(r.move.Stop, call)
+		}
+	}
+	return over, nil
+}
+
+// settle finds out what became of a call that can be undone and that nobody goes on from: it notes how the call is undone when it
+// took effect, and that nobody knows when nobody does. One that has not begun is canceled; one that has begun is waited for, and so is
+// the person who is asked about one whose outcome is unknown.
+func (r *run) settle(ctx context.Context, l leaf) (over bool, err error) {
+	path, _ := l.call()
+	call := r.calls[path]
+	if !call.Status.Final() {
+		if call.Status == jig.CallWaiting || call.Status == jig.CallReserved {
+			r.move.Cancel = append(r.move.Cancel, path)
+		}
+		return false, nil
+	}
+	err = r.noteFailed(ctx, l.n, l.st, l.sc, l.path, callMark(l.st.Retries))
+	l.st.Over = true
+	return true, err
+}
+
+// noteFailed notes what a step that ended badly may have left behind: how its call is undone when that succeeded all the same, and that
+// nobody knows whether it took effect when nobody does. Such a call is not undone; the report says so.
+func (r *run) noteFailed(ctx context.Context, n *node, st *stepState, sc *scope, path string, m mark) error {
+	if n.undo == nil || !st.Asked {
+		return nil
+	}
+	attempt := attemptPath(path, st.Retries+1)
+	call := r.calls[attempt]
+	var problem *jig.Error
+	switch failure := call.Outcome().Cause(); {
+	case call.Outcome().Success:
+		return r.note(ctx, n, sc, path, m, st.Retries)
+	case failure.Code == jig.CodeOutcomeUnknown:
+		problem = failed(path, failure).Error
+	case call.Status == jig.CallCanceled && !failure.NotExecuted:
+		problem = jig.Errorf(jig.CodeOutcomeUnknown, "the call was canceled while it ran, and nobody knows whether it took effect")
+	default:
+		return nil
+	}
+	return r.keepNote(noteRecord{Path: path, Call: attempt, Tool: n.undo.tool, Error: problem})
 }
 
 // lookAtDropped forgets the calls that were given up and have ended since.
@@ -76,31 +144,29 @@ func (r *run) lookAtDropped(ctx context.Context) error {
 	return nil
 }
 
-// drain waits for the calls under way of a cancelled run. One that has succeeded all the same can be undone.
+// drain waits for the calls under way of a cancelled run. One that has succeeded all the same is undone when it can be.
 func (r *run) drain(ctx context.Context, sc *scope) (over bool, err error) {
-	var ended []leaf
-	over = true
+	var open []leaf
 	r.live(r.plan.steps, r.st.Root, sc, func(l leaf) {
-		path, ok := l.call()
-		if !ok {
-			return
+		if _, ok := l.call(); ok {
+			open = append(open, l)
 		}
-		if !r.calls[path].Status.Final() {
-			over = false
-			r.move.Cancel = append(r.move.Cancel, path)
-			return
-		}
-		ended = append(ended, l)
 	})
-	for _, l := range ended {
+	over = true
+	for _, l := range open {
 		path, _ := l.call()
-		l.st.Over = true
-		if l.n.undo == nil || !r.calls[path].Outcome().Success {
-			continue
+		ended := r.calls[path].Status.Final()
+		switch {
+		case l.n.undo != nil:
+			if ended, err = r.settle(ctx, l); err != nil {
+				return false, err
+			}
+		case ended:
+			l.st.Over = true
+		default:
+			r.move.Cancel = append(r.move.Cancel, path)
 		}
-		if err := r.note(ctx, l.n, l.sc, l.path, callMark(l.st.Retries), l.st.Retries); err != nil {
-			return false, err
-		}
+		over = over && ended
 	}
 	return over, nil
 }
@@ -121,7 +187,7 @@ func (r *run) undo(ctx context.Context) (over bool, err error) {
 		path := note.undoPath()
 		if !r.st.Asked {
 			r.st.Asked = true
-			r.ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undo: true})
+			r.ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undoes: note.Call})
 			return false, nil
 		}
 		if err := r.loadCalls(ctx, []string{path}); err != nil {
@@ -137,7 +203,7 @@ func (r *run) undo(ctx context.Context) (over bool, err error) {
 		}
 		r.st.Asked = false
 		if call.Outcome().Success {
-			r.move.Events = append(r.move.Events, jig.Event{Type: jig.EventToolUndone, CallID: note.Call, Tool: note.Tool})
+			r.move.Events = append(r.move.Events, jig.Event{Type: jig.EventToolUndone, CallID: note.Call, Tool: call.Tool})
 		}
 	}
 	return true, nil

@@ -179,6 +179,11 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 	for _, id := range out.Cancel {
 		c.stop(id)
 	}
+	for _, id := range out.Stop {
+		if cancel, ok := c.stops[id]; ok && c.runs(id) { // a call that does not run is started: that shows what became of it
+			cancel()
+		}
+	}
 	c.steps = out.Steps
 	if out.Progress != nil {
 		c.far = out.Progress
@@ -207,6 +212,11 @@ func (c *composition) stop(id string) {
 	if one := c.find(id); one != nil && !one.running {
 		one.ref.State = jig.CallCanceled
 	}
+}
+
+func (c *composition) runs(id string) bool {
+	one := c.find(id)
+	return one != nil && one.running
 }
 
 // stoppable gives a call a context of its own, so that it can be stopped.
