@@ -14,14 +14,25 @@ type Confirmation struct {
 	Message              string `json:"message"`
 }
 
-// confirm sees to a tool with a confirmation flag. A call without `confirmed: true` does nothing and says so. A call with it acts
-// when the same call was answered so before and a person has spoken since; anything else is left to what policy said.
+// ReasonRequiresConfirmation is the reason of a call that did nothing because its input does not say `confirmed: true`, and that
+// no conversation has to which it could answer so.
+const ReasonRequiresConfirmation = "requires_confirmation"
+
+// confirm sees to a tool with a confirmation flag. A call without `confirmed: true` does nothing. It answers so where a model reads
+// the answer and can ask a person; where none does, in a composition, an extraction, or a call by itself, it fails: whatever comes
+// after it must not go on as if the tool had acted. A call with the flag acts when the same call was answered before and a person has
+// spoken since; anything else is left to what policy said.
 func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error {
 	var flag struct {
 		Confirmed bool `json:"confirmed"`
 	}
 	if err := json.Unmarshal(call.Input, &flag); err != nil {
 		return jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", call.ID, err)
+	}
+	if !flag.Confirmed && (call.Frame != "" || session.Agent.Name == jig.CallAgent) {
+		refuse(call, jig.Errorf(jig.CodeInvalidInput, "nothing was done: %s acts with confirmed: true alone", tool.Name).WithField("confirmed").
+			WithReason(ReasonRequiresConfirmation).WithHint("set confirmed: true in the input; the call then runs, or asks a person, as policy has it"))
+		return nil
 	}
 	if !flag.Confirmed {
 		data, err := json.Marshal(Confirmation{

@@ -38,6 +38,7 @@ type office struct {
 	rules           policy.Set
 	signers         map[string]token.Signer
 	schemas         schema.Checker
+	extra           []tools.Tool
 	clock           time.Duration // how far the engine's clock is ahead
 
 	mu  sync.Mutex
@@ -91,9 +92,6 @@ func (o *office) toolbox() []tools.Tool {
 func newOffice(t *testing.T, change ...func(*office)) *office {
 	t.Helper()
 	o := &office{db: storetest.New(t), tenant: storetest.Tenant(t), signers: map[string]token.Signer{}}
-	var err error
-	o.Registry, err = tools.NewRegistry(o.toolbox()...)
-	require.NoError(t, err)
 	o.settings.Signals = jig.SignalsTrusted
 	for id, groups := range map[string][]string{"fay": {"finance"}, "flo": {"finance"}, "ana": nil} {
 		o.settings.People = append(o.settings.People, jig.Principal{ID: id, Groups: groups})
@@ -109,6 +107,8 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 	for _, c := range change {
 		c(o)
 	}
+	o.Registry, err = tools.NewRegistry(append(o.toolbox(), o.extra...)...)
+	require.NoError(t, err)
 	o.Activities = activities.New(activities.Deps{
 		Store: o.db, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: o, GrantRules: granting{}, Schemas: o.schemas,
 		Expressions: expressions, Composer: compose.NewEngine(), Now: o.now,

@@ -23,7 +23,9 @@ func (o *office) calls(t *testing.T, tool, input string) jig.Call {
 	return o.call(t, "1.1")
 }
 
-func (o *office) firstPass() activities.PassRef { return activities.PassRef{SessionRef: o.ref(), Pass: 1} }
+func (o *office) firstPass() activities.PassRef {
+	return activities.PassRef{SessionRef: o.ref(), Pass: 1}
+}
 
 func (o *office) status(t *testing.T) jig.SessionView {
 	t.Helper()
