@@ -88,10 +88,10 @@ type Tool struct {
 	// ConcurrencyKey is CEL over input; calls with the same key run one after another.
 	ConcurrencyKey string          `json:"concurrency_key,omitempty"`
 	OutputSections json.RawMessage `json:"output_sections,omitempty"`
-	// Confirm says that the tool has a boolean input `confirmed`: a call without it is answered with requiresConfirmation and does
-	// nothing, and one with it acts.
+	// Confirm says that the tool has a boolean input `confirmed`: a call without it does nothing, and one with it acts. An agent's call
+	// is then answered with requiresConfirmation, so that the agent asks; in a composition, an extraction or a call by itself it fails.
 	Confirm bool `json:"confirm,omitempty"`
-	// Undo names the tool that takes this one's effect back.
+	// Undo names the tool that takes this one's effect back. A step of a composition whose `undo` names no tool calls it.
 	Undo string `json:"undo,omitempty"`
 	// Revision is raised by the author when behaviour changes and the contract does not.
 	Revision int `json:"revision,omitempty"`

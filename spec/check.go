@@ -23,6 +23,7 @@ const (
 	ProblemUnknownField       ProblemCode = "UNKNOWN_FIELD"
 	ProblemNameTaken          ProblemCode = "NAME_TAKEN"
 	ProblemCycle              ProblemCode = "CYCLE"
+	ProblemRetryLimited       ProblemCode = "RETRY_LIMITED"
 )
 
 // Catalogue is what there is beside the documents that are checked. Of a list that is nil nothing is known, and no name of
@@ -84,9 +85,11 @@ type checker struct {
 	// outputs are the schemas of what tools and specs give back, of those that say.
 	outputs map[string]json.RawMessage
 	// inputs are the contracts of specs and of agents ("agent <name>"), made once.
-	inputs   map[string]*contract
-	hints    map[string]string
-	problems Problems
+	inputs map[string]*contract
+	// contracts are the tools of the catalogue by name.
+	contracts map[string]*jig.Tool
+	hints     map[string]string
+	problems  Problems
 }
 
 // names are what a kind of name may be; open when there may be more of them.
@@ -121,11 +124,12 @@ func newChecker(docs []Document, c Catalogue) *checker {
 		types:     newNames[*jig.EntityType](c.EntityTypes == nil),
 		codeTools: map[string]bool{}, specTools: map[string]bool{}, taskSpecs: map[string]bool{},
 		inputs: map[string]*contract{}, outputs: map[string]json.RawMessage{}, hints: map[string]string{},
+		contracts: map[string]*jig.Tool{},
 	}
 	for i := range c.Tools {
 		t := &c.Tools[i]
 		k.tools.all[t.Name] = &contract{raw: t.InputSchema, of: "the input of " + t.Name}
-		k.outputs[t.Name] = t.OutputSchema
+		k.outputs[t.Name], k.contracts[t.Name] = t.OutputSchema, t
 		isSpec := Kind(t.Implementation).IsExecution()
 		k.specTools[t.Name], k.codeTools[t.Name] = isSpec, !isSpec
 	}
@@ -256,12 +260,17 @@ func (k *checker) checkExecution(doc *Document) {
 	walkCalls(*x, func(c call) {
 		_, known := k.shape(c.name)
 		shaped = shaped || known
+		if c.undoes != "" && !k.checkUndo(doc, &c) {
+			return
+		}
 		if !k.checkName(doc, c) {
 			return
 		}
 		if target := k.target(c); target != nil {
 			k.checkInput(doc, target, c)
 		}
+		k.checkConfirmed(doc, c)
+		k.checkRetries(doc, c)
 	})
 	// Where no result's data is read, reading the document has found all that there is.
 	if shaped && (len(doc.Body) == 0 || bytes.Contains(doc.Body, []byte("data"))) {
@@ -271,6 +280,29 @@ func (k *checker) checkExecution(doc *Document) {
 		output := &contract{raw: x.Tool.OutputSchema, of: "the output_schema"}
 		k.checkInput(doc, output, call{input: x.Output, inputKey: "output"})
 	}
+}
+
+// checkUndo sets the name of the tool that undoes another one, as the contract of that one says; false when it is not known, or when
+// there is none, which is reported.
+func (k *checker) checkUndo(doc *Document, c *call) bool {
+	known := k.undo(c)
+	if known && c.name == "" {
+		k.report(doc, c.at(), ProblemMissingKey, "add tool: …", "%s names no tool that undoes it", c.undoes)
+	}
+	return c.name != ""
+}
+
+// undo sets the name of the tool that undoes another one, and reports whether the contract of that one is known.
+func (k *checker) undo(c *call) (known bool) {
+	if x := k.specs.all[c.undoes]; x != nil && x.Tool.Name != "" {
+		c.name = x.Tool.Undo
+		return true
+	}
+	tool, known := k.contracts[c.undoes]
+	if known {
+		c.name = tool.Undo
+	}
+	return known
 }
 
 // shape is what a tool or spec gives back.

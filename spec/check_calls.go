@@ -45,6 +45,11 @@ type call struct {
 	key, inputKey string
 	// input is nil when the step gives none.
 	input json.RawMessage
+	// undoes is the tool whose effect the call takes back, when the document leaves it to that tool's contract what does: name is
+	// empty then.
+	undoes string
+	// retries is the key that asks for further attempts; empty when there is one alone.
+	retries string
 }
 
 func (c call) at() *place      { return c.within.key(c.key) }
@@ -76,7 +81,11 @@ func walkBlock(steps []Step, within *place, key string, visit func(call)) {
 
 func stepCalls(s *Step, at *place, visit func(call)) {
 	if s.Tool != "" {
-		visit(call{kind: callTool, name: s.Tool, within: at, key: "tool", input: s.Input, inputKey: "input"})
+		own := call{kind: callTool, name: s.Tool, within: at, key: "tool", input: s.Input, inputKey: "input"}
+		if s.Retry != nil && s.Retry.MaxAttempts > 1 {
+			own.retries = "retry"
+		}
+		visit(own)
 	}
 	inputCalls(s, at, visit)
 	if s.Composition != "" {
@@ -96,8 +105,12 @@ func stepCalls(s *Step, at *place, visit func(call)) {
 	if s.OnError != nil {
 		walkBlock(s.OnError.Catch, at.key("on_error"), "catch", visit)
 	}
-	if s.Undo != nil && s.Undo.Tool != "" {
-		visit(call{kind: callTool, name: s.Undo.Tool, within: at.key("undo"), key: "tool", input: s.Undo.Input, inputKey: "input"})
+	if s.Undo != nil {
+		undo := call{kind: callTool, name: s.Undo.Tool, within: at.key("undo"), key: "tool", input: s.Undo.Input, inputKey: "input"}
+		if undo.name == "" {
+			undo.undoes = s.Tool + s.Composition
+		}
+		visit(undo)
 	}
 }
 

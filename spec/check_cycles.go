@@ -121,6 +121,9 @@ func (k *checker) graph() *graph {
 	}
 	link := func(from int) func(call) {
 		return func(c call) {
+			if c.undoes != "" {
+				k.undo(&c)
+			}
 			if to, ok := k.callee(c, from, specs, agents, tasks); ok {
 				g.connect(from, graphEdge{to, c.within, c.key})
 			}

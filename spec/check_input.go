@@ -38,6 +38,36 @@ func (k *checker) checkInput(doc *Document, target *contract, c call) {
 	}
 }
 
+// checkConfirmed reports a call of a tool with a confirmation flag that certainly does not set it: such a call does nothing.
+func (k *checker) checkConfirmed(doc *Document, c call) {
+	tool := k.contracts[c.name]
+	if c.kind != callTool || tool == nil || !tool.Confirm {
+		return
+	}
+	var input map[string]json.RawMessage
+	if len(c.input) > 0 && json.Unmarshal(c.input, &input) != nil {
+		return // one template makes the whole input
+	}
+	if flag, given := input["confirmed"]; given && string(flag) != "false" {
+		return
+	}
+	k.report(doc, c.inputAt().key("confirmed"), ProblemMissingKey, "add confirmed: true; the call then runs, or asks a person, as policy has it",
+		"%s does nothing without confirmed: true", c.name)
+}
+
+// checkRetries warns of further attempts that are hardly ever made: the tool writes and is not idempotent.
+func (k *checker) checkRetries(doc *Document, c call) {
+	tool := k.contracts[c.name]
+	if c.retries == "" || c.kind != callTool || tool == nil || !retriesRarely(*tool) {
+		return
+	}
+	p := problemAt(doc, c.within.key(c.retries), ProblemRetryLimited,
+		"keep it if that is enough; a tool that is idempotent under its key is retried after other failures, too",
+		"%s writes and is not idempotent: another attempt is made only when the tool reports that nothing was executed", c.name)
+	p.Severity = SeverityWarning
+	k.problems = append(k.problems, p)
+}
+
 // load reads the schema once. One of another draft, or that is no JSON, is as good as none: its words may mean other things.
 func (c *contract) load() {
 	if c.read {

@@ -186,8 +186,9 @@ type OnError struct {
 	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are caught: CEL over the error, by its name."`
 }
 
-// Undo takes a step's effect back. Input is rendered when the step has succeeded.
+// Undo takes a step's effect back. Input is rendered when the step has succeeded. Without Tool, it is the tool that the contract of the
+// step's own tool names for it.
 type Undo struct {
-	Tool  string          `json:"tool" spec:"required,max=64,form=tool_name" jsonschema:"The tool that takes the effect back."`
+	Tool  string          `json:"tool,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that takes the effect back; default: the one that the step's tool names for it."`
 	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"Its input; texts are templates."`
 }

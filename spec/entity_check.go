@@ -31,6 +31,8 @@ func (k *checker) checkEntityType(doc *Document) {
 		if target := k.target(c); target != nil {
 			k.checkInput(doc, target, c)
 		}
+		k.checkConfirmed(doc, c)
+		k.checkRetries(doc, c)
 		if result, known := k.shape(t.Use); known && c.kind != callAgent {
 			with := maps.Clone(shapes)
 			with["result"] = result
@@ -67,6 +69,9 @@ func walkTasks(t *jig.EntityType, visit func(call)) {
 // taskCall is the call that a task makes; false for one that makes none.
 func taskCall(t *jig.Task, within *place) (call, bool) {
 	c := call{name: t.Use, within: within, key: string(t.Kind), inputKey: "input", input: t.Input}
+	if t.Attempts > 1 {
+		c.retries = "attempts"
+	}
 	switch t.Kind {
 	case jig.TaskTool:
 		c.kind = callTool

@@ -86,6 +86,9 @@ func (e EntityTypeExplanation) remarks(i int) []string {
 	}
 	if t.Attempts > 1 {
 		words = append(words, fmt.Sprintf("up to %d attempts", t.Attempts))
+		if t.Kind == jig.TaskTool && retriesRarely(e.tools[t.Use]) {
+			words = append(words, retryText)
+		}
 	}
 	if fills := e.fills[t.ID]; len(fills) > 0 {
 		words = append(words, "fills "+strings.Join(fills, ", "))

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -124,11 +125,17 @@ func (o *outline) step(s *Step, depth int, number string) {
 		o.block(s.OnError.Catch, depth+1, number+".e")
 	}
 	if s.Undo != nil {
-		o.line(depth, "undone by %s when a later step fails or the run is cancelled", s.Undo.Tool)
-		if asks := asksText(o.tools[s.Undo.Tool]); asks != "" {
+		undo := s.undoneBy(o.tools)
+		o.line(depth, "undone by %s when a later step fails or the run is cancelled", cmp.Or(undo, "the tool that "+s.Tool+s.Composition+" names for it"))
+		if asks := asksText(o.tools[undo]); asks != "" {
 			o.line(depth+1, "%s", asks)
 		}
 	}
+}
+
+// undoneBy names the tool that undoes a step; empty when the contract that names it is not known.
+func (s *Step) undoneBy(tools map[string]jig.Tool) string {
+	return cmp.Or(s.Undo.Tool, tools[s.Tool+s.Composition].Undo)
 }
 
 // action says what a step does.
@@ -253,6 +260,9 @@ func (s *Step) remarks(tools map[string]jig.Tool) []string {
 	}
 	if s.Retry != nil {
 		lines = append(lines, s.Retry.text())
+		if retriesRarely(tools[s.Tool]) {
+			lines = append(lines, retryText)
+		}
 	}
 	if s.Timeout > 0 {
 		lines = append(lines, "fails after "+shortTime(s.Timeout))
@@ -280,6 +290,15 @@ func asksText(t jig.Tool) string {
 	}
 	return "asks a person first: " + strings.Join(why, ", ")
 }
+
+// retriesRarely reports whether a failed call of a tool is repeated only when it was not executed: the tool writes, and is not
+// idempotent. It is false for a tool that is not known.
+func retriesRarely(t jig.Tool) bool {
+	return t.Name != "" && t.Permission.Writes() && !t.Idempotent
+}
+
+// retryText is the remark on attempts at calls of such a tool.
+const retryText = "another attempt only when the tool reports that nothing was executed"
 
 func (r *Retry) text() string {
 	backoff, longest := r.Backoff, r.MaxBackoff

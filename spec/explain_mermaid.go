@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -109,7 +110,8 @@ func (d *drawing) step(s *Step, in []exit) []exit {
 	}
 	at, out := d.looped(s, in)
 	if s.Undo != nil {
-		d.link([]exit{{from: at, label: "undo", dashed: true}}, d.node(box, "call "+s.Undo.Tool, asksText(d.tools[s.Undo.Tool])))
+		undo := s.undoneBy(d.tools)
+		d.link([]exit{{from: at, label: "undo", dashed: true}}, d.node(box, "call "+cmp.Or(undo, "what undoes "+s.Tool+s.Composition), asksText(d.tools[undo])))
 	}
 	if s.OnError != nil && len(s.OnError.Catch) > 0 {
 		d.frame("when it fails", func() {

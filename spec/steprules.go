@@ -106,6 +106,9 @@ func (w *walk) checkHandling(p *placed) {
 	}
 	if p.Undo != nil {
 		w.checkInput(joinPath(p.path, "undo.input"))
+		if at := joinPath(p.path, "undo.tool"); !w.has(at) && p.Tool == "" && p.Composition == "" {
+			w.at(at, ProblemMissingKey, "add tool: …", "only a tool or a composition can name what undoes it")
+		}
 	}
 	if p.OnError == nil || p.OnError.As == "" {
 		return
