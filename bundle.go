@@ -21,7 +21,7 @@ type BundleManifest struct {
 // Bundle is a bundle that a tenant has.
 type Bundle struct {
 	BundleManifest
-	// Hash is the first 16 hex digits of the SHA-256 over the versions of the manifest and the documents: the same hash is the same bundle.
+	// Hash covers the versions of the manifest and the documents: the same hash is the same bundle.
 	Hash string `json:"hash"`
 	// Documents are those that it brought, under the kinds by which they are stored, sorted by kind and name.
 	Documents   []DocumentVersion `json:"documents"`

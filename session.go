@@ -59,7 +59,7 @@ const CallAgent = "call"
 type Agent struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Version is the content hash of the document (16 hex digits).
+	// Version is the hash of the document.
 	Version string `json:"version"`
 	// Model is provider/name: anthropic/…, openai/… or script/….
 	Model string `json:"model"`

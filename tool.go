@@ -1,8 +1,6 @@
 package jig
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"regexp"
 	"time"
@@ -58,8 +56,12 @@ const (
 type Tool struct {
 	// Name is category.actionTarget, at most 64 characters; see CheckToolName.
 	Name string `json:"name"`
-	// Version hashes the contract and Revision; see Seal.
+	// Version is the hash of the contract, Revision included; see package seal. The version of an execution spec's contract is
+	// that of its document.
 	Version string `json:"version"`
+	// Meaning is the hash of the contract, or of the execution spec's document, without description, title and icon. Grants are
+	// bound to it.
+	Meaning string `json:"meaning,omitempty"`
 	// Description tells the model when to use the tool and what it gives back.
 	Description string `json:"description"`
 	// Category groups the tool menu; default: the name's first part.
@@ -129,9 +131,8 @@ func CheckToolName(name string) error {
 		WithHint("use category.actionTarget, e.g. data.searchRecords, at most 64 characters")
 }
 
-// Seal fills in the defaults and the version, and returns the result. The version is the first 16 hex digits of the
-// SHA-256 of the contract, so a rebuild of the same tool keeps it and any change of what a person approved changes it.
-func (t Tool) Seal() Tool {
+// WithDefaults returns the contract with its defaults filled in.
+func (t Tool) WithDefaults() Tool {
 	setDefault(&t.Permission, PermissionWrite)
 	setDefault(&t.Risk, RiskModerate)
 	setDefault(&t.Approval, ApprovalAuto)
@@ -142,17 +143,6 @@ func (t Tool) Seal() Tool {
 	if t.Category == "" {
 		t.Category = categoryOf(t.Name)
 	}
-	contract := t
-	contract.Version = ""
-	contract.InputSchema = normalJSON(t.InputSchema)
-	contract.OutputSchema = normalJSON(t.OutputSchema)
-	contract.OutputSections = normalJSON(t.OutputSections)
-	b, err := json.Marshal(contract)
-	if err != nil { // only a schema that is not JSON can fail, and registration refuses it
-		b = []byte(t.Name)
-	}
-	sum := sha256.Sum256(b)
-	t.Version = hex.EncodeToString(sum[:8])
 	return t
 }
 
@@ -170,17 +160,4 @@ func categoryOf(name string) string {
 		}
 	}
 	return name
-}
-
-// normalJSON sorts keys and drops white space, so that the version does not depend on how a schema was written.
-func normalJSON(raw json.RawMessage) json.RawMessage {
-	var v any
-	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
-		return raw
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return raw
-	}
-	return b
 }

@@ -128,7 +128,7 @@ func (a *Activities) ref(ctx context.Context, c jig.Call) (CallRef, error) {
 		return CallRef{}, err
 	}
 	if !ok {
-		tool = jig.Tool{Name: c.Tool}.Seal()
+		tool = jig.Tool{Name: c.Tool}.WithDefaults()
 	}
 	ref := CallRef{
 		ID: c.ID, Tool: c.Tool, State: c.Status, Title: title(c.Input),
@@ -278,7 +278,7 @@ func (a *Activities) normalize(tool jig.Tool, input json.RawMessage, call *jig.C
 	if err := a.validate(tool, input); err != nil {
 		return jig.AsError(err)
 	}
-	normal, err := canonical(input)
+	normal, err := canonicalJSON(input)
 	if err != nil {
 		return jig.AsError(err)
 	}

@@ -24,7 +24,7 @@ type filling struct {
 }
 
 func (f filling) Tool(string) (jig.Tool, bool) {
-	return jig.Tool{Name: f.call.Tool, Implementation: activities.ChildExtraction}.Seal(), true
+	return jig.Tool{Name: f.call.Tool, Implementation: activities.ChildExtraction}.WithDefaults(), true
 }
 
 func (f filling) CallsOf(context.Context, string, string, []string) (jig.Session, []jig.Call, error) {

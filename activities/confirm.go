@@ -77,7 +77,7 @@ func (a *Activities) confirmedSince(ctx context.Context, session jig.Session, to
 	}
 	var inputs []string
 	for _, unconfirmed := range []json.RawMessage{bare, withMember(bare, "confirmed", "false")} {
-		normal, err := canonical(withDefaults(tool.InputSchema, unconfirmed))
+		normal, err := canonicalJSON(withDefaults(tool.InputSchema, unconfirmed))
 		if err != nil {
 			return false, err
 		}

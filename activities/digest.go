@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/gowebpki/jcs"
-
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/canonical"
 )
 
-// canonical returns the RFC 8785 form of a JSON document.
-func canonical(raw []byte) ([]byte, error) {
-	out, err := jcs.Transform(raw)
+// canonicalJSON returns the RFC 8785 form of a JSON document.
+func canonicalJSON(raw []byte) ([]byte, error) {
+	out, err := canonical.JSON(raw)
 	if err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the input is not JSON: %w", err)
 	}
@@ -23,7 +22,7 @@ func canonical(raw []byte) ([]byte, error) {
 // digest binds what a person is shown to what runs: SHA-256 over the RFC 8785 form of tenant, session, call id, tool name
 // and version, input and policy version. The input is canonical already.
 func digest(c jig.Call) (string, error) {
-	doc, err := json.Marshal(struct {
+	sum, err := canonical.Hash(struct {
 		Tenant  string          `json:"tenant"`
 		Session string          `json:"session"`
 		Call    string          `json:"call"`
@@ -35,12 +34,7 @@ func digest(c jig.Call) (string, error) {
 	if err != nil {
 		return "", jig.Errorf(jig.CodeInvalidInput, "the input is not JSON: %w", err)
 	}
-	doc, err = canonical(doc)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(doc)
-	return hex.EncodeToString(sum[:]), nil
+	return sum, nil
 }
 
 // signature tells calls apart for the rule that nothing runs twice: SHA-256 over name and canonical input; a read's also

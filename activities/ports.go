@@ -167,11 +167,12 @@ type Views interface {
 
 // Documents keeps specs by kind and name; a version is the content hash of the body.
 type Documents interface {
-	// PutDocument stores a document's version and makes it the current one.
+	// PutDocument stores a document's version and makes it the current one. CONFLICT when it is there with another body.
 	PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
 	// Document returns the current body: the tenant's, else the one of the tenant _global; NOT_FOUND with the nearest names as hint.
 	Document(ctx context.Context, tenant, kind, name string) (body []byte, err error)
-	// KeepDocument stores a document's version without making it the current one; one that is there is left alone.
+	// KeepDocument stores a document's version without making it the current one; one that is there is left alone. CONFLICT when it is
+	// there with another body.
 	KeepDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
 	// DocumentAt returns the body of a version, current or not: the tenant's, else that of the tenant _global; NOT_FOUND when there is none.
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) (body []byte, err error)

@@ -87,13 +87,13 @@ func (a *Activities) checkQuestion(tool jig.Tool, input []byte) *jig.Error {
 // fits checks an answer against its question: one of the options, and of the schema; a text when neither is given.
 func (a *Activities) fits(q jig.Question, value json.RawMessage) error {
 	if len(q.Options) > 0 {
-		given, err := canonical(value)
+		given, err := canonicalJSON(value)
 		if err != nil {
 			return err
 		}
 		fits := false
 		for _, option := range q.Options {
-			normal, err := canonical(option)
+			normal, err := canonicalJSON(option)
 			fits = fits || err == nil && string(normal) == string(given)
 		}
 		if !fits {

@@ -21,7 +21,7 @@ type Engine struct {
 	recent *list.List
 }
 
-// planKey is the whole hash of a document: two that share the short version must not share a plan.
+// planKey is the SHA-256 of a document's text.
 type planKey [sha256.Size]byte
 
 type planEntry struct {
@@ -43,15 +43,15 @@ func (e *Engine) Contract(document string, body []byte) (jig.Tool, error) {
 	return entry.tool, nil
 }
 
-// Advance is Plan.Advance for the document with this body. version is the one that the run began with, the first 16 hex
-// digits of the body's SHA-256: another body is refused as INTERNAL.
+// Advance is Plan.Advance for the document with this body. version is the one that the run began with: another body is
+// refused as INTERNAL.
 func (e *Engine) Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts Facts, at Situation) (Move, error) {
 	entry, err := e.plan("", body)
 	if err != nil {
 		return Move{}, err
 	}
 	if entry.plan.version != version {
-		return Move{}, jig.Errorf(jig.CodeInternal, "the document is of version %s; the run began with %s", entry.plan.version, version)
+		return Move{}, jig.Errorf(jig.CodeInternal, "the document is of version %s; the run began with %s", jig.ShortVersion(entry.plan.version), jig.ShortVersion(version))
 	}
 	return entry.plan.Advance(ctx, state, facts, at)
 }

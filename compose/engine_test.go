@@ -1,8 +1,6 @@
 package compose_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -11,13 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/canonical"
 	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/spec"
 )
 
 func versionOf(body string) string {
-	sum := sha256.Sum256([]byte(body))
-	return hex.EncodeToString(sum[:8])
+	version, err := canonical.Hash(map[string]string{"kind": "composition", "body": body})
+	if err != nil {
+		panic(err)
+	}
+	return version
 }
 
 func TestEngineGivesTheContract(t *testing.T) {

@@ -21,7 +21,7 @@ type Engine struct {
 	checks Checks
 
 	mu sync.Mutex
-	// plans are by the whole hash of the document: two that share the short version must not share a plan.
+	// plans are by the SHA-256 of the document's text.
 	plans map[[sha256.Size]byte]*Plan
 }
 
@@ -38,7 +38,8 @@ func (e *Engine) Advance(ctx context.Context, version string, body []byte, state
 		return Move{}, err
 	}
 	if plan.version != version {
-		return Move{}, jig.Errorf(jig.CodeInternal, "the entity type is of version %s; the extraction began with %s", plan.version, version)
+		return Move{}, jig.Errorf(jig.CodeInternal, "the entity type is of version %s; the extraction began with %s", jig.ShortVersion(plan.version),
+			jig.ShortVersion(version))
 	}
 	return plan.Advance(ctx, state, facts, at)
 }

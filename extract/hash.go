@@ -6,9 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
-	"github.com/gowebpki/jcs"
-
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/canonical"
 )
 
 // hashed is what a task's value depends on; its hash is the input hash. Values of tasks, of fields and of the input stand in
@@ -132,15 +131,11 @@ func (r *run) valueHash(n int) (string, error) {
 	return sum, err
 }
 
-// digest is the SHA-256 of a JSON value in its RFC 8785 form, in hex. The form is defined of objects and lists, so the value
-// stands in a list.
+// digest is the SHA-256 of a JSON value's RFC 8785 form, in hex.
 func digest(raw json.RawMessage) (string, error) {
-	list := make([]byte, 0, len(raw)+2)
-	list = append(append(append(list, '['), raw...), ']')
-	canonical, err := jcs.Transform(list)
+	sum, err := canonical.Hash(raw)
 	if err != nil {
 		return "", jig.Errorf(jig.CodeInvalidInput, "the value has no canonical form: %w", err)
 	}
-	sum := sha256.Sum256(canonical)
-	return hex.EncodeToString(sum[:]), nil
+	return sum, nil
 }

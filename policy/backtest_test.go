@@ -22,7 +22,7 @@ func TestBacktest(t *testing.T) {
 	require.Equal(t, "more@v1 other@v1 shop@v1", inForce.With(compiled(t, "more")).Version())
 	require.Len(t, inForce, 2, "a set never changes")
 
-	pay := jig.Tool{Name: "a.pay", Permission: jig.PermissionWrite}.Seal()
+	pay := jig.Tool{Name: "a.pay", Permission: jig.PermissionWrite}.WithDefaults()
 	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	call := func(id, input string, at time.Time, tool *jig.Tool, writes int) jig.RecordedCall {
 		return jig.RecordedCall{

@@ -4,9 +4,9 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// BaseVersion is the policy version of the base rules. It is the first 16 hex digits of the SHA-256 of their truth table
-// (testdata/base.golden), which a test works out anew: a change of any verdict changes it, a change of wording does not.
-const BaseVersion = "c476c0e366e1a6dc"
+// BaseVersion is the policy version of the base rules. It is the SHA-256 of their truth table (testdata/base.json) as RFC 8785
+// JSON, which a test computes again: a change of any verdict changes it, a change of wording does not.
+const BaseVersion = "da7e2bb375ef78e5da9388e790dbba93b7438d6fa997e142121e2a0e2853d1cf"
 
 // Base is the tools' own word on their calls, and what holds when no policy document says otherwise: reads and drafts run;
 // writes, high risk and whatever is not known ask; destructive tools always ask. Its zero value is ready.

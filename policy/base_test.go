@@ -1,18 +1,17 @@
 package policy_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"testing/quick"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/canonical"
 	"github.com/jig-run/jig/policy"
 )
 
@@ -51,24 +50,27 @@ func TestBaseRule(t *testing.T) {
 // The truth table over every known value and one unknown is the content that BaseVersion is the hash of.
 func TestBaseVersionIsTheHashOfTheTruthTable(t *testing.T) {
 	t.Parallel()
-	var table strings.Builder
+	table := map[string]jig.Verdict{}
 	for _, permission := range []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive, "?"} {
 		for _, risk := range []jig.Risk{jig.RiskSafe, jig.RiskModerate, jig.RiskHigh, "?"} {
 			for _, approval := range []jig.ApprovalPolicy{jig.ApprovalAuto, jig.ApprovalAlwaysAsk, "?"} {
 				ruling := policy.Base{}.Rule(jig.Tool{Permission: permission, Risk: risk, Approval: approval}, jig.Call{}, jig.Session{})
-				fmt.Fprintf(&table, "%s %s %s: %s\n", permission, risk, approval, ruling.Verdict)
+				table[fmt.Sprintf("%s %s %s", permission, risk, approval)] = ruling.Verdict
 			}
 		}
 	}
-	const golden = "testdata/base.golden"
+	const golden = "testdata/base.json"
+	got, err := json.MarshalIndent(table, "", "  ")
+	require.NoError(t, err)
 	if *update {
-		require.NoError(t, os.WriteFile(golden, []byte(table.String()), 0o644))
+		require.NoError(t, os.WriteFile(golden, append(got, '\n'), 0o644))
 	}
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	require.Equal(t, string(want), table.String())
-	sum := sha256.Sum256(want)
-	require.Equal(t, policy.BaseVersion, hex.EncodeToString(sum[:8]), "the base rules changed: set BaseVersion")
+	require.JSONEq(t, string(want), string(got))
+	version, err := canonical.Hash(table)
+	require.NoError(t, err)
+	require.Equal(t, policy.BaseVersion, version, "the base rules changed: set BaseVersion")
 }
 
 // Whatever else a tool, a call or a session says, a destructive tool never runs without a person, and nothing runs that is

@@ -41,7 +41,7 @@ cases:
 func TestCases(t *testing.T) {
 	t.Parallel()
 	known := func(name string) (jig.Tool, bool) {
-		return jig.Tool{Name: "file.write", Permission: jig.PermissionWrite}.Seal(), name == "file.write"
+		return jig.Tool{Name: "file.write", Permission: jig.PermissionWrite}.WithDefaults(), name == "file.write"
 	}
 	results := policy.Test(t.Context(), load(t, withCases), known)
 	pay := jig.Terms{NotRequester: true, Requirements: []jig.Requirement{

@@ -15,7 +15,7 @@ import (
 var payTool = jig.Tool{
 	Name: "billing.pay", Risk: jig.RiskHigh,
 	InputSchema: json.RawMessage(`{"type":"object","properties":{"amount":{"type":"number"},"to":{"type":"string"}},"additionalProperties":false}`),
-}.Seal()
+}.WithDefaults()
 
 func TestNewGrant(t *testing.T) {
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestNewGrant(t *testing.T) {
 
 func TestNewGrantRefuses(t *testing.T) {
 	t.Parallel()
-	destructive := jig.Tool{Name: "billing.pay", Permission: jig.PermissionDestructive}.Seal()
+	destructive := jig.Tool{Name: "billing.pay", Permission: jig.PermissionDestructive}.WithDefaults()
 	for name, c := range map[string]struct {
 		req     jig.GrantRequest
 		ceiling jig.GrantCeiling
@@ -59,8 +59,8 @@ func TestNewGrantRefuses(t *testing.T) {
 	}{
 		"another tool":   {jig.GrantRequest{Tool: "billing.refund"}, jig.GrantCeiling{}, payTool, "grant.tool", "billing.refund"},
 		"destructive":    {jig.GrantRequest{}, jig.GrantCeiling{}, destructive, "grant.tool", "destructive"},
-		"always asks":    {jig.GrantRequest{}, jig.GrantCeiling{}, jig.Tool{Name: "a.b", Approval: jig.ApprovalAlwaysAsk}.Seal(), "grant.tool", "always asks"},
-		"unknown":        {jig.GrantRequest{}, jig.GrantCeiling{}, jig.Tool{Name: "a.b", Risk: "low"}.Seal(), "grant.tool", "not known"},
+		"always asks":    {jig.GrantRequest{}, jig.GrantCeiling{}, jig.Tool{Name: "a.b", Approval: jig.ApprovalAlwaysAsk}.WithDefaults(), "grant.tool", "always asks"},
+		"unknown":        {jig.GrantRequest{}, jig.GrantCeiling{}, jig.Tool{Name: "a.b", Risk: "low"}.WithDefaults(), "grant.tool", "not known"},
 		"off":            {jig.GrantRequest{}, jig.GrantCeiling{Off: true}, payTool, "grant.tool", "no standing approvals"},
 		"an agent":       {jig.GrantRequest{Agent: "The Desk"}, jig.GrantCeiling{}, payTool, "grant.agent", "The Desk"},
 		"a long agent":   {jig.GrantRequest{Agent: "x" + strings.Repeat("é", 40)}, jig.GrantCeiling{}, payTool, "grant.agent", "x" + strings.Repeat("é", 19) + "… is not"},

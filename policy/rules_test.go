@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/seal"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -148,7 +149,7 @@ rules:
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	rules := load(t, refunds)
-	tool := jig.Tool{Name: "shop.refund", Permission: jig.PermissionWrite}.Seal()
+	tool := jig.Tool{Name: "shop.refund", Permission: jig.PermissionWrite}.WithDefaults()
 	night := time.Date(2026, 3, 2, 3, 0, 0, 0, time.FixedZone("", 3600))
 	flagged := json.RawMessage(`{"flag":false}`)
 	const writes = "shop.refund changes data (permission write)"
@@ -196,13 +197,13 @@ func TestReasons(t *testing.T) {
 		"what cannot be lifted": {
 			"20",
 			jig.Session{Input: flagged},
-			noon, jig.Tool{Name: "shop.refund", Permission: jig.PermissionDestructive}.Seal(), jig.VerdictAsk, 0,
+			noon, jig.Tool{Name: "shop.refund", Permission: jig.PermissionDestructive}.WithDefaults(), jig.VerdictAsk, 0,
 			[]string{"shop.refund does what cannot be undone (permission destructive)", "policy shop, rule small: 20 is little (says run, overruled)"},
 		},
 		"what runs anyway": {
 			"20",
 			jig.Session{Input: flagged},
-			noon, jig.Tool{Name: "shop.refund", Permission: jig.PermissionRead}.Seal(), jig.VerdictRun, 0,
+			noon, jig.Tool{Name: "shop.refund", Permission: jig.PermissionRead}.WithDefaults(), jig.VerdictRun, 0,
 			[]string{"shop.refund only reads (permission read)", "policy shop, rule small: 20 is little"},
 		},
 	} {
@@ -210,7 +211,7 @@ func TestReasons(t *testing.T) {
 		base := name == "one that no rule speaks on" || name == "what cannot be lifted"
 		require.Equal(t, jig.Ruling{Verdict: c.verdict, Reasons: c.reasons, Expires: c.expires, PolicyVersion: rules.Version(), Base: base}, got, name)
 	}
-	require.Regexp(t, `^shop@[0-9a-f]{16}$`, rules.Version())
+	require.Regexp(t, `^shop@[0-9a-f]{64}$`, rules.Version())
 }
 
 // Every member that spec says rules may read is there on every call, also when nothing is known.
@@ -220,9 +221,10 @@ func TestRulesReadWhatIsDocumented(t *testing.T) {
 		Tenant: "acme", ID: "ses_1", Agent: jig.Agent{Name: "desk"}, Input: json.RawMessage(`{"order":7}`), Task: "Refund it.", Pass: 3, Writes: 2,
 		Principal: jig.Principal{ID: "ana", Groups: []string{"support"}, Permissions: []string{"shop.refund"}},
 	}
-	tool := jig.Tool{
+	tool, err := seal.Tool(jig.Tool{
 		Name: "shop.refund", Description: "Refunds.", Risk: jig.RiskHigh, Tags: []string{"money"}, RequiredPermission: "shop.refund", Undo: "shop.charge", Idempotent: true, Confirm: true,
-	}.Seal()
+	})
+	require.NoError(t, err)
 	call := jig.Call{ID: "3.1", Pass: 3, Tool: "shop.refund", Input: []byte(`{"amount":12.5,"lines":[{"id":1}]}`)}
 	var all []string
 	for name, schema := range spec.PolicyShapes() {
@@ -282,8 +284,8 @@ func failures() map[string]struct {
 // A rule that cannot be evaluated keeps its teeth: deny denies and ask asks, for a tool that would run; run lifts nothing.
 func TestFailingRuleKeepsItsVerdict(t *testing.T) {
 	t.Parallel()
-	read := jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.Seal()
-	write := jig.Tool{Name: "file.write", Permission: jig.PermissionWrite}.Seal()
+	read := jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.WithDefaults()
+	write := jig.Tool{Name: "file.write", Permission: jig.PermissionWrite}.WithDefaults()
 	for name, c := range failures() {
 		for verdict, want := range map[jig.Verdict]struct {
 			read, write jig.Verdict
@@ -322,7 +324,7 @@ rules:
   - {name: huge, when: input.quantity * input.price > 1000000, verdict: deny}
   - {name: small, when: input.quantity * input.price <= 100, verdict: run}
 `)
-	tool := jig.Tool{Name: "billing.pay"}.Seal()
+	tool := jig.Tool{Name: "billing.pay"}.WithDefaults()
 	for input, want := range map[string]jig.Verdict{
 		`{"quantity":2,"price":30}`:                              jig.VerdictRun,
 		`{"quantity":2,"price":30.5}`:                            jig.VerdictRun,
@@ -351,7 +353,7 @@ func TestNothingIsDecidedOnceTheContextEnded(t *testing.T) {
 	cancel()
 	for _, verdict := range []jig.Verdict{jig.VerdictRun, jig.VerdictAsk, jig.VerdictDeny} {
 		rules := policy.NewSet(compile(t, spec.PolicyRule{Name: "all", When: "true", Verdict: verdict}))
-		_, err := rules.Rule(ctx, jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.Seal(), jig.Call{}, jig.Session{}, noon)
+		_, err := rules.Rule(ctx, jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.WithDefaults(), jig.Call{}, jig.Session{}, noon)
 		require.ErrorIs(t, err, context.Canceled)
 	}
 }
@@ -382,7 +384,7 @@ func TestRulesAreSharedSafely(t *testing.T) {
 	t.Parallel()
 	rules := load(t, refunds)
 	q := jig.Session{Input: json.RawMessage(`{"flag":false}`), Principal: jig.Principal{ID: "ana", Groups: []string{"trainees"}}}
-	tool := jig.Tool{Name: "shop.refund"}.Seal()
+	tool := jig.Tool{Name: "shop.refund"}.WithDefaults()
 	ruled := make(chan jig.Ruling)
 	for range 8 {
 		go func() {

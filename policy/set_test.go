@@ -23,7 +23,7 @@ func TestPoliciesHoldTogether(t *testing.T) {
 	t.Parallel()
 	lift := compiled(t, "lift", spec.PolicyRule{Name: "small", When: "call.input.amount < 10.0", Verdict: jig.VerdictRun, Reason: "small"})
 	stop := compiled(t, "stop", spec.PolicyRule{Name: "night", When: "tenant == 'asleep'", Verdict: jig.VerdictDeny, Reason: "at night"})
-	write := jig.Tool{Name: "a.pay", Permission: jig.PermissionWrite}.Seal()
+	write := jig.Tool{Name: "a.pay", Permission: jig.PermissionWrite}.WithDefaults()
 	for name, row := range map[string]struct {
 		input, tenant string
 		want          jig.Verdict

@@ -66,7 +66,7 @@ func TestTermsOfAnApproval(t *testing.T) {
 			Requirements: []jig.Requirement{{Rule: "abroad/four-eyes", Quorum: 2}, knows, two}, NotRequester: true, Remind: time.Hour, OnExpiry: "fail",
 		}},
 	} {
-		tool := jig.Tool{Name: "billing.pay"}.Seal()
+		tool := jig.Tool{Name: "billing.pay"}.WithDefaults()
 		got, err := rules.Rule(t.Context(), tool, jig.Call{Input: []byte(c.input)}, jig.Session{}, noon)
 		require.NoError(t, err)
 		require.Equal(t, c.verdict, got.Verdict, name)
@@ -101,7 +101,7 @@ name: abroad
 rules:
   - {name: one, when: input.country == 'CH', verdict: ask, approvers: {people: [dora]}, expires: 1h, on_expiry: fail}
 `
-	tool := jig.Tool{Name: "billing.pay"}.Seal()
+	tool := jig.Tool{Name: "billing.pay"}.WithDefaults()
 	rule := func(input string, documents ...*policy.Rules) jig.Ruling {
 		got, err := policy.NewSet(documents...).Rule(t.Context(), tool, jig.Call{Input: []byte(input)}, jig.Session{}, noon)
 		require.NoError(t, err)
@@ -124,8 +124,8 @@ rules:
 // The base verdict is told from one that rules gave.
 func TestBaseSaysThatNoRuleAsked(t *testing.T) {
 	t.Parallel()
-	write, erase := jig.Tool{Name: "a.b"}.Seal(), jig.Tool{Name: "a.b", Permission: jig.PermissionDestructive}.Seal()
-	read := jig.Tool{Name: "a.b", Permission: jig.PermissionRead}.Seal()
+	write, erase := jig.Tool{Name: "a.b"}.WithDefaults(), jig.Tool{Name: "a.b", Permission: jig.PermissionDestructive}.WithDefaults()
+	read := jig.Tool{Name: "a.b", Permission: jig.PermissionRead}.WithDefaults()
 	for name, c := range map[string]struct {
 		tool jig.Tool
 		rule spec.PolicyRule
@@ -149,7 +149,7 @@ func TestBaseSaysThatNoRuleAsked(t *testing.T) {
 func TestAskedInPlaceOfDenied(t *testing.T) {
 	t.Parallel()
 	rules := load(t, pay)
-	tool := jig.Tool{Name: "billing.pay"}.Seal()
+	tool := jig.Tool{Name: "billing.pay"}.WithDefaults()
 	x := rules.Explain(t.Context(), tool, jig.Call{Input: []byte(`{"amount": 2000}`)}, jig.Session{}, noon)
 	require.Equal(t, jig.VerdictDeny, x.Verdict)
 	require.True(t, x.Terms.Plain())

@@ -2,12 +2,11 @@ package spec
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"reflect"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jig-run/jig"
 )
@@ -77,9 +76,8 @@ func (d *decoder) agent(body []byte) jig.Agent {
 		return jig.Agent{}
 	}
 	d.checkHead(h, text)
-	sum := sha256.Sum256(body)
 	agent := jig.Agent{
-		Name: h.Name, Description: h.Description, Version: hex.EncodeToString(sum[:8]), Model: h.Model, Instructions: text,
+		Name: h.Name, Description: h.Description, Version: versionOf(KindAgent, body), Model: h.Model, Instructions: text,
 		Tools: h.Tools, InputSchema: h.InputSchema,
 		Limits: jig.Limits{
 			MaxPasses: h.MaxPasses, MaxParallelCalls: h.MaxParallelCalls, PassesPerRun: h.PassesPerRun, TokenBudget: h.TokenBudget,
@@ -119,7 +117,7 @@ func (d *decoder) checkHead(h AgentHead, text string) {
 // frontMatter parts the document at its --- lines. The head keeps its first line, so that line numbers are the file's.
 func (d *decoder) frontMatter(body []byte) (head []byte, text string, ok bool) {
 	const hint = "begin the file with a line ---, the settings, and another line ---"
-	if len(body) > MaxDocumentBytes {
+	if len(body) > MaxDocumentBytes || !utf8.Valid(body) {
 		return body, "", true // parseTree says it
 	}
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))

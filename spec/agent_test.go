@@ -53,7 +53,7 @@ func TestParseAgent(t *testing.T) {
 	agent, err := spec.Parser{}.ParseAgent("reviewer.md", []byte(fullAgent))
 	require.NoError(t, err)
 	require.Equal(t, "reviewer", agent.Name)
-	require.Len(t, agent.Version, 16)
+	require.Len(t, agent.Version, 64)
 	require.Equal(t, "# You review\n\nLook at everything.", agent.Instructions)
 	require.Equal(t, []string{"file.read", "deps.*"}, agent.Tools)
 	require.Equal(t, jig.Limits{

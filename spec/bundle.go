@@ -1,16 +1,14 @@
 package spec
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
+	"cmp"
 	"io/fs"
 	"path"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/canonical"
 )
 
 // What reading a bundle finds beside the classes that reading a document has.
@@ -37,8 +35,7 @@ type Bundle struct {
 	Manifest jig.BundleManifest
 	// Documents are all but the manifest, in the order in which they were read.
 	Documents []Document
-	// Hash is the first 16 hex digits of the SHA-256 over the versions of the manifest and of the documents, with their kinds and
-	// names: the same hash is the same bundle.
+	// Hash covers the versions of the manifest and of the documents, with their kinds and names: the same hash is the same bundle.
 	Hash string
 }
 
@@ -143,13 +140,19 @@ func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problem
 	return b, problems
 }
 
-// bundleHash is the hash of a bundle: of its manifest, and of its documents in any order.
+// bundleHash is the hash of a bundle: the SHA-256 of the RFC 8785 JSON of {"documents": [{"kind", "name", "version"}, …], "manifest":
+// the manifest's version}. The documents are sorted by kind and name.
 func bundleHash(manifest Document, docs []Document) string {
-	lines := make([]string, 0, len(docs))
-	for _, doc := range docs {
-		lines = append(lines, fmt.Sprintf("%q %q %q\n", doc.Kind, doc.Name, doc.Version))
+	list := make([]jig.DocumentVersion, len(docs))
+	for i, doc := range docs {
+		list[i] = jig.DocumentVersion{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version}
 	}
-	slices.Sort(lines)
-	sum := sha256.Sum256([]byte(manifest.Version + "\n" + strings.Join(lines, "")))
-	return hex.EncodeToString(sum[:8])
+	slices.SortFunc(list, func(a, b jig.DocumentVersion) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+	})
+	hash, err := canonical.Hash(map[string]any{"documents": list, "manifest": manifest.Version})
+	if err != nil {
+		panic("spec: a bundle has no canonical form: " + err.Error()) // texts alone
+	}
+	return hash
 }

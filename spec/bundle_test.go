@@ -45,7 +45,7 @@ func TestLoadBundle(t *testing.T) {
 	require.Empty(t, problems)
 	require.Equal(t, jig.BundleManifest{Name: "dependency-review", Version: "1.4.0", Title: "Dependency review", Requires: []string{"consulting"}}, b.Manifest)
 	require.NoError(t, b.Manifest.Check())
-	require.Regexp(t, `^[0-9a-f]{16}$`, b.Hash)
+	require.Regexp(t, `^[0-9a-f]{64}$`, b.Hash)
 	kinds := map[spec.Kind]int{}
 	for _, doc := range b.Documents {
 		kinds[doc.Kind]++
@@ -226,7 +226,7 @@ func FuzzBundle(f *testing.F) {
 		}
 		require.NoError(t, doc.Bundle.Check())
 		require.Equal(t, *doc.Bundle, b.Manifest)
-		require.Len(t, b.Hash, 16)
+		require.Len(t, b.Hash, 64)
 		requirePlain(t, spec.ExplainBundle(b.Manifest, b.Documents))
 	})
 }

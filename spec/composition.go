@@ -12,10 +12,9 @@ type Execution struct {
 	Kind        Kind
 	Name        string
 	Description string
-	// Version is the first 16 hex digits of the document's SHA-256.
+	// Version is the document's version.
 	Version string
-	// Tool is the contract under which the spec is called like any other tool: sealed, with Version in place of the hash of
-	// the contract alone, so that what was approved is what runs.
+	// Tool is the contract under which the spec is called like any other tool. Its version is the document's.
 	Tool jig.Tool
 	// Steps run one after another.
 	Steps []Step

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -81,7 +82,7 @@ func TestExamplesInTheReference(t *testing.T) {
 		kinds[doc.Kind]++
 		if doc.Agent != nil {
 			require.Equal(t, "text", examples[i+1].language, "the page does not say what jig explain says of %s", doc.Agent.Name)
-			explained := strings.ReplaceAll(spec.ExplainAgent(*doc.Agent), doc.Agent.Version, "VERSION")
+			explained := strings.ReplaceAll(spec.ExplainAgent(*doc.Agent), jig.ShortVersion(doc.Agent.Version), "VERSION")
 			require.Equal(t, explained, examples[i+1].text)
 		}
 	}

@@ -123,7 +123,7 @@ func (d *decoder) entityType(body []byte) jig.EntityType {
 		d.at("kind", ProblemUnknownKind, "write kind: entity_type", "this is read as an entity type, not %q", h.Kind)
 	}
 	t := jig.EntityType{
-		Name: h.Name, Title: h.Title, Description: h.Description, Version: versionOf(body), MaxParallel: h.MaxParallel,
+		Name: h.Name, Title: h.Title, Description: h.Description, Version: versionOf(KindEntityType, body), MaxParallel: h.MaxParallel,
 	}
 	setDefault(&t.MaxParallel, DefaultMaxParallel)
 	t.Fields = d.entityFields("fields", h.Fields, 1)

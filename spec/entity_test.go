@@ -27,7 +27,7 @@ func TestEntityType(t *testing.T) {
 	require.Equal(t, "module", got.Name)
 	require.Equal(t, "Module", got.Title)
 	require.Equal(t, 5, got.MaxParallel)
-	require.Len(t, got.Version, 16)
+	require.Len(t, got.Version, 64)
 	one, high := 1, 20
 	require.Equal(t, jig.Field{
 		Name: "licences", Type: jig.FieldArray, Task: "licence", Items: &jig.Field{Type: jig.FieldText}, MaxLength: &high,
@@ -168,7 +168,7 @@ func TestExplainEntityTypeGolden(t *testing.T) {
 	t.Parallel()
 	doc := entityTypeOf(t, moduleType)
 	doc.Version = "VERSION"
-	e := spec.ExplainEntityType(doc, jig.Tool{Name: "deps.license", Approval: jig.ApprovalAlwaysAsk}.Seal())
+	e := spec.ExplainEntityType(doc, jig.Tool{Name: "deps.license", Approval: jig.ApprovalAlwaysAsk}.WithDefaults())
 	golden(t, "testdata/entity/module.txt", e.Text())
 	golden(t, "testdata/entity/module.mmd", e.Mermaid())
 	requireMermaid(t, e.Mermaid())

@@ -51,9 +51,9 @@ func (d *decoder) execution(body []byte) Execution {
 	if !ok {
 		return Execution{}
 	}
-	x.Name, x.Description, x.Version = head.Name, head.Description, versionOf(body)
+	x.Name, x.Description, x.Version = head.Name, head.Description, versionOf(x.Kind, body)
 	d.checkToolHead(head)
-	x.Tool = d.contract(x, head)
+	x.Tool = d.contract(x, head, tree)
 	d.checkExecution(x)
 	return x
 }
@@ -108,8 +108,9 @@ func (d *decoder) checkToolHead(h ToolHead) {
 	}
 }
 
-// contract is the tool that the spec is when it is called.
-func (d *decoder) contract(x Execution, h ToolHead) jig.Tool {
+// contract is the tool that the spec is when it is called. Its version and meaning are those of the document, so that what was approved
+// is what runs.
+func (d *decoder) contract(x Execution, h ToolHead, tree *node) jig.Tool {
 	tool := jig.Tool{
 		Name: h.Name, Description: h.Description, Permission: jig.Permission(h.Permission), Risk: jig.Risk(h.Risk),
 		Approval: jig.ApprovalPolicy(h.Approval), Idempotent: true, InputSchema: h.InputSchema, OutputSchema: h.OutputSchema,
@@ -127,8 +128,8 @@ func (d *decoder) contract(x Execution, h ToolHead) jig.Tool {
 	if x.Kind == KindThinTool && len(tool.OutputSchema) == 0 {
 		tool.OutputSchema = json.RawMessage(thinResult)
 	}
-	tool = tool.Seal()
-	tool.Version = x.Version // of the document: what was approved is what runs
+	tool = tool.WithDefaults()
+	tool.Version, tool.Meaning = x.Version, meaningOf(x.Version, tree)
 	return tool
 }
 

@@ -88,7 +88,7 @@ func TestLoadExecution(t *testing.T) {
 	x, err := spec.Parser{}.ParseExecution("page.yaml", []byte(fullComposition))
 	require.NoError(t, err)
 	require.Equal(t, spec.KindComposition, x.Kind)
-	require.Len(t, x.Version, 16)
+	require.Len(t, x.Version, 64)
 	require.Len(t, x.Steps, 9)
 	require.JSONEq(t, `{"page": "${steps.page.data}", "total": "${vars.total}"}`, string(x.Output))
 

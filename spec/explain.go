@@ -64,7 +64,7 @@ func versionText(version string) string {
 	if version == "" {
 		return ""
 	}
-	return " (version " + version + ")"
+	return " (version " + jig.ShortVersion(version) + ")"
 }
 
 // outline writes lines with their indentation.

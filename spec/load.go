@@ -1,8 +1,7 @@
 package spec
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
@@ -10,13 +9,15 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/canonical"
+	"github.com/jig-run/jig/seal"
 )
 
 // Document is a document as it is kept: its kind, its name, its content and the content's hash.
 type Document struct {
 	Kind Kind
 	Name string
-	// Version is the first 16 hex digits of the body's SHA-256.
+	// Version is the hash of the document; see versionOf.
 	Version string
 	// Path is the file it was read from, with slashes.
 	Path string
@@ -52,7 +53,8 @@ func (d Document) Position(path string) (line, column int) {
 
 // Load reads one document of any kind. The document is of use only when no problem is an error.
 func Load(file string, body []byte) (Document, Problems) {
-	doc := Document{Kind: KindOf(file, body), Path: file, Body: body, Version: versionOf(body)}
+	doc := Document{Kind: KindOf(file, body), Path: file, Body: body}
+	doc.Version = versionOf(doc.Kind, body)
 	d := newDecoder(file)
 	markdown := strings.EqualFold(path.Ext(file), ".md")
 	switch kind := doc.Kind; {
@@ -111,10 +113,28 @@ func (k Kind) home() string {
 	return "write it in a .yaml or .json file"
 }
 
-// versionOf is the first 16 hex digits of the SHA-256 of a document's body.
-func versionOf(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:8])
+// versionOf returns the version of a document: the SHA-256 of the RFC 8785 JSON of {"body": its text, "kind": its kind}. Text that is
+// not UTF-8 has no version of its own; documents that hold any are refused.
+func versionOf(kind Kind, body []byte) string {
+	version, err := canonical.Hash(map[string]string{"body": string(body), "kind": string(kind)})
+	if err != nil {
+		panic("spec: a document's text has no canonical form: " + err.Error()) // two strings always have one
+	}
+	return version
+}
+
+// meaningOf returns the meaning of the tool that an execution spec is: the hash of the document's data without the words that describe
+// it. Comments and layout do not count. Data that has no canonical form means what its version says.
+func meaningOf(version string, tree *node) string {
+	members := make(map[string]json.RawMessage, len(tree.entries))
+	for _, e := range tree.entries {
+		members[e.key] = e.value.json()
+	}
+	meaning, err := seal.Meaning(members)
+	if err != nil {
+		return version
+	}
+	return meaning
 }
 
 // id is what two documents may not have in common.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/seal"
 )
 
 // Policy is a policy document as read: rules over tool calls, and cases that say what the rules are to give.
@@ -267,11 +268,15 @@ func (d *decoder) policyTool(path string) (tool jig.Tool, lookup bool) {
 	}
 	var t policyTool
 	d.into(n, path, reflect.ValueOf(&t).Elem())
-	return jig.Tool{
+	tool, err := seal.Tool(jig.Tool{
 		Name: t.Name, Description: t.Description, Category: t.Category, Permission: jig.Permission(t.Permission), Risk: jig.Risk(t.Risk),
 		Approval: jig.ApprovalPolicy(t.Approval), Idempotent: t.Idempotent, Tags: t.Tags, RequiredPermission: t.RequiredPermission,
 		Confirm: t.Confirm, Undo: t.Undo, Implementation: t.Implementation,
-	}.Seal(), false
+	})
+	if err != nil {
+		d.at(path, ProblemBadValue, "", "%v", err)
+	}
+	return tool, false
 }
 
 // checkObject refuses a value that is given and is no mapping.

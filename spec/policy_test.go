@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/seal"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -57,6 +58,8 @@ cases:
 
 func TestPolicy(t *testing.T) {
 	t.Parallel()
+	refund, err := seal.Tool(jig.Tool{Name: "billing.refund", Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Tags: []string{"money"}})
+	require.NoError(t, err)
 	p, err := spec.LoadPolicy("production.yaml", []byte(fullPolicy))
 	require.NoError(t, err)
 	require.Equal(t, spec.Policy{
@@ -87,7 +90,7 @@ func TestPolicy(t *testing.T) {
 			},
 			{
 				Name:      "a large refund",
-				Tool:      jig.Tool{Name: "billing.refund", Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Tags: []string{"money"}}.Seal(),
+				Tool:      refund,
 				Input:     json.RawMessage(`{"amount":250}`),
 				Principal: jig.Principal{ID: "ana", Groups: []string{"support"}, Permissions: []string{"billing.refund"}},
 				Agent:     "desk", Tenant: "acme",
@@ -108,7 +111,7 @@ func TestPolicyDocument(t *testing.T) {
 		require.Empty(t, problems)
 		require.Equal(t, spec.KindPolicy, doc.Kind)
 		require.Equal(t, "production", doc.Name)
-		require.Len(t, doc.Version, 16)
+		require.Len(t, doc.Version, 64)
 		require.Equal(t, "billing.refund", doc.Policy.Cases[1].Tool.Name)
 		line, column := doc.Position("rules[1].expires")
 		require.Positive(t, line)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/gowebpki/jcs"
+	"github.com/jig-run/jig/canonical"
 )
 
 // skillFile makes a folder a skill.
@@ -178,14 +178,14 @@ func (d *decoder) skillFiles(fsys fs.FS, folder string, total int) map[string]st
 	return files
 }
 
-// keepSkill makes the skill the document's content: canonical JSON, so that its version hashes all of its files.
+// keepSkill makes the skill the document's body: canonical JSON, so that the version covers all of its files.
 func (doc *Document) keepSkill(skill Skill) {
 	raw, err := json.Marshal(keptSkill{Kind: KindSkill, Skill: skill})
 	if err == nil {
-		raw, err = jcs.Transform(raw)
+		raw, err = canonical.JSON(raw)
 	}
 	if err != nil {
 		panic("spec: a skill does not marshal: " + err.Error()) // texts alone
 	}
-	doc.Name, doc.Skill, doc.Body, doc.Version = skill.Name, &skill, raw, versionOf(raw)
+	doc.Name, doc.Skill, doc.Body, doc.Version = skill.Name, &skill, raw, versionOf(KindSkill, raw)
 }

@@ -127,13 +127,13 @@ func (a *app) auditLine(c palette, row jig.AuditRow) string {
 	}
 	for _, what := range []string{e.SessionID, e.Call, e.Tool, e.Subject} {
 		if what != "" {
-			columns = append(columns, oneLine(what, 120))
+			columns = append(columns, oneLine(jig.ShortVersion(what), 120))
 		}
 	}
 	if e.Status != "" {
 		columns = append(columns, a.statusWord(c, oneLine(string(e.Status), 20)))
 	}
-	if words := oneLine(cmp.Or(e.Reason, e.Note), 160); words != "" {
+	if words := oneLine(jig.ShortVersion(cmp.Or(e.Reason, e.Note)), 160); words != "" {
 		columns = append(columns, "· "+words)
 	}
 	return strings.Join(columns, " ")

@@ -210,7 +210,7 @@ func (a *app) printBundle(b jig.Bundle) error {
 	if a.json() {
 		return a.printJSON(b)
 	}
-	a.say("%s %s (%s), installed %s by %s", a.err.bold(b.Name), b.Version, b.Hash, b.InstalledAt.Local().Format(time.DateTime), oneLine(b.InstalledBy, 40))
+	a.say("%s %s (%s), installed %s by %s", a.err.bold(b.Name), b.Version, jig.ShortVersion(b.Hash), b.InstalledAt.Local().Format(time.DateTime), oneLine(b.InstalledBy, 40))
 	for _, text := range []string{b.Title, b.Description} {
 		if text != "" {
 			a.say("%s", oneLine(text, 200))
@@ -218,7 +218,7 @@ func (a *app) printBundle(b jig.Bundle) error {
 	}
 	rows := [][]string{{"KIND", "NAME", "VERSION"}}
 	for _, doc := range b.Documents {
-		rows = append(rows, []string{doc.Kind, doc.Name, doc.Version})
+		rows = append(rows, []string{doc.Kind, doc.Name, jig.ShortVersion(doc.Version)})
 	}
 	return table(a.stdout, rows)
 }

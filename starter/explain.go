@@ -256,7 +256,7 @@ func explainOne(doc spec.Document, tools []jig.Tool) explained {
 		e := spec.ExplainEntityType(*doc.EntityType, tools...)
 		x.Text, x.Mermaid = e.Text(), e.Mermaid()
 	default:
-		x.Text = fmt.Sprintf("%s %s (version %s)\n", doc.Kind, doc.Name, doc.Version)
+		x.Text = fmt.Sprintf("%s %s (version %s)\n", doc.Kind, doc.Name, jig.ShortVersion(doc.Version))
 	}
 	return x
 }
@@ -268,7 +268,7 @@ const instructionLines = 12
 func skillText(doc spec.Document) string {
 	skill := doc.Skill
 	var b strings.Builder
-	fmt.Fprintf(&b, "skill %s (version %s)\n", skill.Name, doc.Version)
+	fmt.Fprintf(&b, "skill %s (version %s)\n", skill.Name, jig.ShortVersion(doc.Version))
 	fmt.Fprintf(&b, "%s\n", oneLine(skill.Description, 0))
 	lines := strings.Split(strings.TrimSpace(safeText(skill.Instructions)), "\n")
 	fmt.Fprintf(&b, "\ninstructions, %s:\n", plural(len(lines), "line", "lines"))

@@ -314,7 +314,7 @@ func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
 	if x.Verdict != x.Base.Verdict {
 		a.say("without the policy: %s", x.Base.Verdict)
 	}
-	a.say("%s", a.err.dim("policy "+x.PolicyVersion))
+	a.say("%s", a.err.dim("policy "+jig.ShortVersion(x.PolicyVersion)))
 	return nil
 }
 

@@ -28,13 +28,13 @@ cases:
 
 func shopTools() client.Catalog {
 	return client.Catalog{Tools: []jig.Tool{
-		jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.Seal(),
+		jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.WithDefaults(),
 		jig.Tool{
 			Name: "file.write", Permission: jig.PermissionWrite,
 			InputSchema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"count":{"type":"integer","default":1}}}`),
-		}.Seal(),
-		jig.Tool{Name: "shop.refund", Permission: jig.PermissionWrite, Risk: jig.RiskHigh}.Seal(),
-		jig.Tool{Name: "billing.pay", Permission: jig.PermissionWrite}.Seal(),
+		}.WithDefaults(),
+		jig.Tool{Name: "shop.refund", Permission: jig.PermissionWrite, Risk: jig.RiskHigh}.WithDefaults(),
+		jig.Tool{Name: "billing.pay", Permission: jig.PermissionWrite}.WithDefaults(),
 	}}
 }
 
@@ -150,7 +150,7 @@ func TestPolicyExplain(t *testing.T) {
 		PolicyVersion string `json:"policy_version"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
-	require.Regexp(t, "^shop@[0-9a-f]{16}$", report.PolicyVersion)
+	require.Regexp(t, "^shop@[0-9a-f]{64}$", report.PolicyVersion)
 	require.JSONEq(t, `{"tool":"file.write","verdict":"ask","expires":"1h30m","policy_version":"`+report.PolicyVersion+`",
 		"reasons":["file.write changes data (permission write)","policy shop, rule many: it says ask","policy shop, rule docs: pages are reviewed (says run, overruled)"],
 		"base":{"verdict":"ask","reasons":["file.write changes data (permission write)"]},

@@ -80,7 +80,8 @@ func (db *DB) BundleNames(ctx context.Context, tenant string) ([]string, error) 
 //   - CONFLICT, reason type_changed, when what b.Types says does not hold;
 //   - INVALID_INPUT, reason bundle_not_installed, when a bundle that it requires is not there;
 //   - CONFLICT, reason document_taken, when a document is current in another version that is the tenant's own or another bundle's;
-//   - CONFLICT, reason document_changed, when the tenant replaced a document of the bundle, unless b.Replace is set.
+//   - CONFLICT, reason document_changed, when the tenant replaced a document of the bundle, unless b.Replace is set;
+//   - CONFLICT, reason document_differs, when the version of a document is kept with another body.
 //
 // A document that is current in the very version that the bundle brings is the bundle's from then on when it was the tenant's own,
 // and shared when it is another bundle's.
@@ -121,6 +122,9 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b jig.Bundle
 			reason = inPlaceOf + s.before.Version + "+" + s.before.Hash
 		}
 		t.documents(b.Name, plan)
+		if err := t.sameBodies(ctx, b.Documents...); err != nil {
+			return err
+		}
 		l := &log{audits: []jig.AuditEntry{audited(by, jig.AuditBundle, bundleSubject(done.Bundle), reason)}}
 		l.audits = append(l.audits, plan.audits(by)...)
 		if err := t.finish(ctx, l, by.SessionID); err != nil {

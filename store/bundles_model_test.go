@@ -205,7 +205,7 @@ func (w world) anything(t *testing.T, r *rand.Rand, m *bundleModel) (what, outco
 	switch r.IntN(8) {
 	case 0:
 		d := document(fmt.Sprintf("tool/%s@v%d", pick(r, []string{"a1", "a2", "b1", "b2", "c1", "d1", "shared"}), 1+r.IntN(3)))
-		require.NoError(t, w.PutDocument(t.Context(), w.tenant, d.Kind, d.Name, d.Version, nil))
+		require.NoError(t, w.PutDocument(t.Context(), w.tenant, d.Kind, d.Name, d.Version, []byte("tool/"+d.Name+"@"+d.Version)))
 		m.current[d.Kind+"/"+d.Name] = ownedBy{d.Version, ""}
 		return "put " + d.Name + "@" + d.Version, "done"
 	case 1:

@@ -11,20 +11,26 @@ import (
 )
 
 // PutDocument stores a document's version and makes it the current one, which is the tenant's own even when a bundle brought it
-// before. The reserved tenant's documents are written by the owner of the tables alone.
+// before. The reserved tenant's documents are written by the owner of the tables alone. CONFLICT, reason document_differs, when the
+// version is there with another body.
 func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
 	if err := mayWriteDocuments(tenant); err != nil {
 		return err
 	}
-	return db.once(ctx, tenant, func(t *tx) {
+	return db.transact(ctx, tenant, func(t *tx) error {
 		t.queue("TenantEnsure", tenant)
 		t.queue("DocumentRetire", tenant, kind, name, version)
 		t.queue("DocumentPut", tenant, kind, name, version, nonNil(body))
+		if err := t.sameBodies(ctx, documentOf(kind, name, version, body)); err != nil {
+			return err
+		}
+		return t.commit(ctx)
 	})
 }
 
 // RegisterDocument is PutDocument on behalf of a call, of the call's tenant. That the current version changed is a row of the audit.
-// CONFLICT, reason type_changed, when what an entity type was checked against does not hold any more.
+// CONFLICT with the reason type_changed when what an entity type was checked against does not hold any more, with document_differs when
+// the version is there with another body.
 func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
 		return err
@@ -38,7 +44,7 @@ func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.Sto
 		value(t.queue("DocumentVersion", by.Tenant, d.Kind, d.Name), &before)
 		t.queue("DocumentRetire", by.Tenant, d.Kind, d.Name, d.Version)
 		t.queue("DocumentPut", by.Tenant, d.Kind, d.Name, d.Version, nonNil(d.Body))
-		if err := t.flush(ctx); err != nil {
+		if err := t.sameBodies(ctx, d); err != nil {
 			return err
 		}
 		l := &log{}
@@ -100,15 +106,47 @@ func audited(by jig.Invocation, kind jig.AuditKind, subject, reason string) jig.
 	}
 }
 
-// KeepDocument stores a document's version without making it the current one; one that is there is left alone, current or not.
+// KeepDocument stores a document's version without making it the current one; one that is there is left alone, current or not. CONFLICT,
+// reason document_differs, when it is there with another body.
 func (db *DB) KeepDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
 	if err := mayWriteDocuments(tenant); err != nil {
 		return err
 	}
-	return db.once(ctx, tenant, func(t *tx) {
+	return db.transact(ctx, tenant, func(t *tx) error {
 		t.queue("TenantEnsure", tenant)
 		t.queue("DocumentKeep", tenant, kind, name, version, nonNil(body))
+		if err := t.sameBodies(ctx, documentOf(kind, name, version, body)); err != nil {
+			return err
+		}
+		return t.commit(ctx)
 	})
+}
+
+// reasonDocumentDiffers is the reason of a refusal: a version is the hash of a document, and another document is kept under it.
+const reasonDocumentDiffers = "document_differs"
+
+// sameBodies sends what is queued, and refuses when a version of some documents is kept with another body. Otherwise registering one
+// document could make another one current, which nobody has seen.
+func (t *tx) sameBodies(ctx context.Context, documents ...jig.StoredDocument) error {
+	kinds, names, versions := documentColumns(versionsOf(documents))
+	bodies := make([][]byte, len(documents))
+	for i, d := range documents {
+		bodies[i] = nonNil(d.Body)
+	}
+	var differ []string
+	column(t.queue("DocumentsDiffer", t.tenant, kinds, names, versions, bodies), &differ)
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	if len(differ) > 0 {
+		return jig.Errorf(jig.CodeConflict, "another text is kept under the same version of %s", strings.Join(differ, ", ")).
+			WithField("version").WithReason(reasonDocumentDiffers).WithHint("change the document, a comment say, so that it has a version of its own")
+	}
+	return nil
+}
+
+func documentOf(kind, name, version string, body []byte) jig.StoredDocument {
+	return jig.StoredDocument{DocumentVersion: jig.DocumentVersion{Kind: kind, Name: name, Version: version}, Body: body}
 }
 
 func mayWriteDocuments(tenant string) error {
@@ -127,7 +165,7 @@ func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string
 		return nil, err
 	}
 	if len(bodies) == 0 {
-		return nil, jig.Errorf(jig.CodeNotFound, "there is no version %q of the %s %q", version, kind, name).WithField("version")
+		return nil, jig.Errorf(jig.CodeNotFound, "there is no version %q of the %s %q", jig.ShortVersion(version), kind, name).WithField("version")
 	}
 	return bodies[0], nil
 }

@@ -87,7 +87,7 @@ type Engine struct {
 	now     func() time.Time
 
 	mu sync.Mutex
-	// plans are by the whole hash of the document: two that share the short version must not share a plan.
+	// plans are by the SHA-256 of the document's text.
 	plans map[[sha256.Size]byte]*plan
 }
 
@@ -115,8 +115,8 @@ func (e *Engine) Contract(document string, body []byte) (tool jig.Tool, ok bool,
 	return p.tool, true, nil
 }
 
-// Run runs a call of the thin tool with this body. version is the one that the call was admitted with, the first 16 hex digits of
-// the body's SHA-256: another body is refused as INTERNAL. It never panics; what goes wrong is the result's Error.
+// Run runs a call of the thin tool with this body. version is the one that the call was admitted with: another
+// body is refused as INTERNAL. It never panics; what goes wrong is the result's Error.
 func (e *Engine) Run(ctx context.Context, version string, body []byte, inv jig.Invocation, input json.RawMessage) (result jig.ToolResult) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -131,7 +131,7 @@ func (e *Engine) Run(ctx context.Context, version string, body []byte, inv jig.I
 		return jig.Failure(err)
 	}
 	if p.tool.Version != version {
-		return jig.Failure(jig.Errorf(jig.CodeInternal, "the document is of version %s; the call was admitted with %s", p.tool.Version, version))
+		return jig.Failure(jig.Errorf(jig.CodeInternal, "the document is of version %s; the call was admitted with %s", jig.ShortVersion(p.tool.Version), jig.ShortVersion(version)))
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.tool.Timeout)
 	defer cancel()

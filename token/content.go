@@ -7,9 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/gowebpki/jcs"
-
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/canonical"
 )
 
 // Actions of tokens, beside the answers approve, deny and delegate.
@@ -25,7 +24,7 @@ const (
 // doubles there: 1.0 and 1 have one content, and so have integers that no double tells apart. What is used is therefore that
 // form, too, never the text that was sent. An error is INVALID_INPUT: v is not JSON, or one of its objects names a member twice.
 func Content(v any) (string, error) {
-	form, err := canonical(v)
+	form, err := formOf(v)
 	if err != nil || string(form) == "null" {
 		return "", err
 	}
@@ -33,10 +32,10 @@ func Content(v any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-func canonical(v any) ([]byte, error) {
+func formOf(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err == nil {
-		raw, err = jcs.Transform(raw)
+		raw, err = canonical.JSON(raw)
 	}
 	if err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "a token cannot bind what is not plain JSON: %w", err).
@@ -52,7 +51,7 @@ func contentOf(members map[string]any) (string, error) {
 	}
 	object := make(map[string]json.RawMessage, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		form, err := canonical(members[name])
+		form, err := formOf(members[name])
 		if err != nil {
 			return "", jig.AsError(err).WithField(name)
 		}

@@ -97,6 +97,9 @@ func (r *Registry) prepare(t Tool) (*registered, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.sealing != nil {
+		return nil, unfit(c, "", jig.Errorf(jig.CodeInvalidInput, "%w", t.sealing))
+	}
 	return &registered{Tool: t, input: input, output: output}, nil
 }
 

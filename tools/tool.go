@@ -11,6 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/seal"
 	"github.com/jig-run/jig/tools/schema"
 )
 
@@ -19,7 +20,8 @@ import (
 type Tool struct {
 	contract jig.Tool
 	handler  Handler
-	err      error
+	// err says what New could not derive, sealing why the contract has no version. Both are reported when the tool is registered.
+	err, sealing error
 }
 
 // Contract returns the sealed contract. Its schemas must not be modified.
@@ -82,13 +84,15 @@ func New[In, Out any](spec jig.Tool, fn func(ctx context.Context, inv jig.Invoca
 		return t
 	}
 	t.handler = typed(fn, defaults)
-	t.contract = t.contract.Seal()
+	t.contract, t.sealing = seal.Tool(t.contract)
 	return t
 }
 
 // Raw makes a tool of a function on JSON. spec gives both schemas.
 func Raw(spec jig.Tool, fn Handler) Tool {
-	return Tool{contract: spec.Seal(), handler: fn}
+	t := Tool{handler: fn}
+	t.contract, t.sealing = seal.Tool(spec)
+	return t
 }
 
 // derive fills in the schemas that spec leaves out and returns the defaults of the input's fields as a JSON object.

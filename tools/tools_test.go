@@ -80,7 +80,7 @@ func TestNewDerivesSchemas(t *testing.T) {
 			"map": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "integer"}}},
 			"at": {"type": "string"}
 		}}`, string(contract.OutputSchema))
-	require.Equal(t, contract, contract.Seal(), "the contract is sealed")
+	require.Equal(t, contract, contract.WithDefaults(), "the contract is sealed")
 }
 
 func TestRunTyped(t *testing.T) {

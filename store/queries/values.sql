@@ -36,6 +36,12 @@ where d.tenant_id = $1 and d.kind = $2 and d.name = $3 and d.current and d.versi
 insert into documents (tenant_id, kind, name, version, body, current) values ($1, $2, $3, $4, $5, true)
 on conflict (tenant_id, kind, name, version) do update set current = true, bundle = ''
 
+-- name: DocumentsDiffer
+-- Of some documents that were put or kept, the names of those whose version was there with another body.
+select d.kind || ' ' || d.name from unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) as q(kind, name, version, body)
+    join documents d on d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q.version
+where d.body <> q.body order by 1
+
 -- name: DocumentVersion
 select d.version from documents d where d.tenant_id = $1 and d.kind = $2 and d.name = $3 and d.current
 

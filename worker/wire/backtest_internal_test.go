@@ -17,7 +17,7 @@ func backtested(t *testing.T, p papers, document string, tools ...jig.Tool) ([]j
 	t.Helper()
 	calls := make([]jig.RecordedCall, len(tools))
 	for i, tool := range tools {
-		tool = tool.Seal()
+		tool = tool.WithDefaults()
 		calls[i] = jig.RecordedCall{
 			Call:    jig.Call{SessionID: "ses_1", ID: jig.CallID(1, i+1), Tool: tool.Name, Input: []byte(`{}`), CreatedAt: time.Unix(0, 0), Verdict: jig.VerdictAsk},
 			Session: jig.Session{ID: "ses_1", Tenant: "acme"}, Tool: &tool,

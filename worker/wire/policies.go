@@ -113,7 +113,7 @@ func (p *policies) compile(ctx context.Context, tenant string, versions []jig.Do
 		}
 		rules, err := compilePolicy(v.Name, v.Version, body)
 		if err != nil {
-			of.broken = fmt.Sprintf("policy %s (version %s) cannot be read, so every call is asked about: %v", v.Name, v.Version, err)
+			of.broken = fmt.Sprintf("policy %s (version %s) cannot be read, so every call is asked about: %v", v.Name, jig.ShortVersion(v.Version), err)
 			return of, nil
 		}
 		list = append(list, rules)

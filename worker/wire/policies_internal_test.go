@@ -32,7 +32,7 @@ func (p papers) DocumentAt(_ context.Context, _, _, name, _ string) ([]byte, err
 func ruled(t *testing.T, p papers, tool jig.Tool) jig.Ruling {
 	t.Helper()
 	call := jig.Call{ID: "1.1", Tool: tool.Name, Input: []byte(`{}`)}
-	ruling, err := newPolicies(p).Rule(t.Context(), tool.Seal(), call, jig.Session{ID: "ses_1", Tenant: "acme"}, time.Unix(0, 0))
+	ruling, err := newPolicies(p).Rule(t.Context(), tool.WithDefaults(), call, jig.Session{ID: "ses_1", Tenant: "acme"}, time.Unix(0, 0))
 	require.NoError(t, err)
 	return ruling
 }

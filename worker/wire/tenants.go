@@ -104,7 +104,7 @@ func (t *tenants) load(ctx context.Context, tenant, version string) (tenantSetti
 			return of, err
 		}
 		if doc, err = spec.LoadTenant(tenant, body); err != nil {
-			of.broken = jig.Errorf(jig.CodeUnavailable, "the document of tenant %s (version %s) cannot be read, so nothing is decided: %w", tenant, version, err).
+			of.broken = jig.Errorf(jig.CodeUnavailable, "the document of tenant %s (version %s) cannot be read, so nothing is decided: %w", tenant, jig.ShortVersion(version), err).
 				WithHint("register one that this worker reads: jig validate FILE, then jig catalog add FILE")
 			return of, nil
 		}

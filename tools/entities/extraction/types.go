@@ -19,7 +19,13 @@ type Types struct {
 	documents Documents
 
 	mu    sync.Mutex
-	known map[jig.DocumentVersion]jig.EntityType
+	known map[typeKey]jig.EntityType
+}
+
+// typeKey is a version of an entity type as a tenant sees it.
+type typeKey struct {
+	tenant string
+	jig.DocumentVersion
 }
 
 // maxEntityTypes bounds the versions that are kept parsed.
@@ -27,7 +33,7 @@ const maxEntityTypes = 10_000
 
 // NewTypes reads entity types from documents.
 func NewTypes(documents Documents) *Types {
-	return &Types{documents: documents, known: map[jig.DocumentVersion]jig.EntityType{}}
+	return &Types{documents: documents, known: map[typeKey]jig.EntityType{}}
 }
 
 // Of gives a tenant's entity types, sorted by name.
@@ -47,10 +53,11 @@ func (e *Types) Of(ctx context.Context, tenant string) ([]jig.EntityType, error)
 	return list, nil
 }
 
-// Read parses a version. The same name and version is the same text, whoever has it: a version is the hash of the content.
+// Read parses a version that a tenant sees.
 func (e *Types) Read(ctx context.Context, tenant string, v jig.DocumentVersion) (jig.EntityType, error) {
+	key := typeKey{tenant, v}
 	e.mu.Lock()
-	t, ok := e.known[v]
+	t, ok := e.known[key]
 	e.mu.Unlock()
 	if ok {
 		return t, nil
@@ -60,7 +67,7 @@ func (e *Types) Read(ctx context.Context, tenant string, v jig.DocumentVersion) 
 		return t, err
 	}
 	if t, err = spec.LoadEntityType(v.Name, body); err != nil {
-		return t, jig.Errorf(jig.CodeUnavailable, "the entity type %s (version %s) cannot be read: %w", v.Name, v.Version, err).
+		return t, jig.Errorf(jig.CodeUnavailable, "the entity type %s (version %s) cannot be read: %w", v.Name, jig.ShortVersion(v.Version), err).
 			WithHint("register one that this worker reads: jig validate FILE, then jig catalog add FILE")
 	}
 	e.mu.Lock()
@@ -68,6 +75,6 @@ func (e *Types) Read(ctx context.Context, tenant string, v jig.DocumentVersion) 
 	if len(e.known) >= maxEntityTypes {
 		clear(e.known)
 	}
-	e.known[v] = t
+	e.known[key] = t
 	return t, nil
 }

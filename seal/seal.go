@@ -1,0 +1,51 @@
+// Package seal computes the hashes of tools' contracts that approvals and grants are bound to. It must not know how tools are registered or run.
+package seal
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/canonical"
+)
+
+// Tool returns the contract with its defaults, its Version and its Meaning filled in. An error means that a schema is not JSON, or
+// has no canonical form.
+//
+// The version is the SHA-256 of the contract's RFC 8785 JSON, without the members version and meaning. A rebuild of the same
+// tool keeps it, and any change of what people approved changes it.
+func Tool(t jig.Tool) (jig.Tool, error) {
+	t = t.WithDefaults()
+	t.Version, t.Meaning = "", ""
+	raw, err := json.Marshal(t)
+	if err != nil {
+		return t, fmt.Errorf("contract of %s: %w", t.Name, err)
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return t, fmt.Errorf("contract of %s: %w", t.Name, err)
+	}
+	delete(members, "version")
+	delete(members, "meaning")
+	version, err := canonical.Hash(members)
+	if err != nil {
+		return t, fmt.Errorf("contract of %s: %w", t.Name, err)
+	}
+	meaning, err := Meaning(members)
+	if err != nil {
+		return t, fmt.Errorf("contract of %s: %w", t.Name, err)
+	}
+	t.Version, t.Meaning = version, meaning
+	return t, nil
+}
+
+// Meaning returns the SHA-256 of the RFC 8785 JSON of a contract's members, or of those of the document behind it, without the ones
+// that only tell people and models about the tool.
+func Meaning(members map[string]json.RawMessage) (string, error) {
+	members = maps.Clone(members)
+	for _, word := range []string{"description", "title", "icon"} {
+		delete(members, word)
+	}
+	return canonical.Hash(members)
+}

@@ -1,0 +1,45 @@
+package extraction_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/tools/entities/extraction"
+)
+
+// shelves are documents by tenant, all of one version.
+type shelves map[string]string
+
+func (s shelves) CurrentDocuments(_ context.Context, tenant, kind string) ([]jig.DocumentVersion, error) {
+	if _, ok := s[tenant]; !ok {
+		return nil, nil
+	}
+	return []jig.DocumentVersion{{Kind: kind, Name: "article", Version: "v1"}}, nil
+}
+
+func (s shelves) DocumentAt(_ context.Context, tenant, _, _, _ string) ([]byte, error) {
+	body, ok := s[tenant]
+	if !ok {
+		return nil, jig.Errorf(jig.CodeNotFound, "there is none")
+	}
+	return []byte(body), nil
+}
+
+func TestATenantNeverGetsAnotherTenantsEntityType(t *testing.T) {
+	t.Parallel()
+	head := "kind: entity_type\nname: article\nfields:\n  - {name: title, type: text}\ntitle: "
+	types := extraction.NewTypes(shelves{"acme": head + "Acme\n", "globex": head + "Globex\n"})
+	for tenant, title := range map[string]string{"acme": "Acme", "globex": "Globex"} {
+		for range 2 {
+			of, err := types.Of(t.Context(), tenant)
+			require.NoError(t, err)
+			require.Len(t, of, 1)
+			require.Equal(t, title, of[0].Title)
+		}
+	}
+	_, err := types.Read(t.Context(), "thief", jig.DocumentVersion{Kind: "entity_type", Name: "article", Version: "v1"})
+	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
+}
