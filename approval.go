@@ -71,8 +71,14 @@ type Pending struct {
 	Reasons   []string        `json:"reasons"`
 	Digest    string          `json:"digest"`
 	// RequestedBy is the principal on whose behalf the call is made, Agent the agent that made it.
-	RequestedBy string    `json:"requested_by,omitempty"`
-	Agent       string    `json:"agent,omitempty"`
+	RequestedBy string `json:"requested_by,omitempty"`
+	Agent       string `json:"agent,omitempty"`
+	// ParentID is the session that started the one that asks, and ParentCall the call that did; both are empty without a parent.
+	ParentID   string `json:"parent_session_id,omitempty"`
+	ParentCall string `json:"parent_call,omitempty"`
+	// Via is the call of the session that was looked at which waits for SessionID, its child or a child of that; empty for the
+	// session's own calls.
+	Via         string    `json:"via,omitempty"`
 	RequestedAt time.Time `json:"requested_at"`
 	// ExpiresAt is zero when it never does.
 	ExpiresAt     time.Time `json:"expires_at"`

@@ -90,6 +90,8 @@ type Call struct {
 	EditedBy string          `json:"edited_by,omitempty"`
 	// Paused says what holds the call back: tenant, tool or session; empty when nothing does.
 	Paused PauseScope `json:"paused,omitempty"`
+	// Child is the session that the call started; empty for none.
+	Child string `json:"child_session_id,omitempty"`
 	// DuplicateOf is the call with the same signature.
 	DuplicateOf string      `json:"duplicate_of,omitempty"`
 	Result      *ToolResult `json:"result,omitempty"`

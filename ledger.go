@@ -41,6 +41,8 @@ type Reserve struct {
 	Attempt string
 	// ProofWanted says that decisions must be proved: an approval that was merely claimed is taken back, and the call asked about anew.
 	ProofWanted bool
+	// Child is the session that answers the call; empty for a call that runs as an activity or as a composition.
+	Child string
 }
 
 // ReserveOutcome says what the ledger answered.
@@ -187,12 +189,14 @@ type CallCounts map[CallStatus]int
 
 // CallView is a call as the status shows it.
 type CallView struct {
-	Call       string     `json:"call"`
-	Tool       string     `json:"tool"`
-	Status     CallStatus `json:"status"`
-	Summary    string     `json:"summary,omitempty"`
-	DurationMS int64      `json:"duration_ms"`
-	Error      *Error     `json:"error,omitempty"`
+	Call    string     `json:"call"`
+	Tool    string     `json:"tool"`
+	Status  CallStatus `json:"status"`
+	Summary string     `json:"summary,omitempty"`
+	// Child is the session that the call started.
+	Child      string `json:"child_session_id,omitempty"`
+	DurationMS int64  `json:"duration_ms"`
+	Error      *Error `json:"error,omitempty"`
 }
 
 // SessionView is what `status` shows.

@@ -120,7 +120,7 @@ type Pace struct {
 type RecordedCall struct {
 	// Call has no result.
 	Call Call
-	// Session is as it was when the call was admitted, as far as that is known: its agent has a name alone.
+	// Session is as it was when the call was admitted, as far as that is known: its agent has a name, a version and whether it is registered.
 	Session Session
 	// Tool is the contract that the worker has now; nil when the tool is not there any more.
 	Tool *Tool

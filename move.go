@@ -127,4 +127,6 @@ type Ask struct {
 	// Undoes is the path of a call whose effect this one takes back; empty of others. Without a Tool, it is the tool that the contract
 	// of that call's tool names for it.
 	Undoes string
+	// Named says that the document names the agent that the call starts: no expression chose it.
+	Named bool
 }

@@ -20,7 +20,24 @@ type Principal struct {
 	Groups      []string `json:"groups,omitempty"`
 	// Claimed is true while nobody has proved who it is: whoever reaches Temporal may claim any name.
 	Claimed bool `json:"claimed,omitempty"`
+	// Proof says how we know who it is; empty means claimed.
+	Proof Proof `json:"proof,omitempty"`
 }
+
+// Proof says how we know who acts.
+type Proof string
+
+// The proofs, from the weakest to the strongest.
+const (
+	// ProofClaimed: nobody checked the name.
+	ProofClaimed Proof = "claimed"
+	// ProofVouched: a server authenticated the principal.
+	ProofVouched Proof = "vouched"
+	// ProofKey: the principal signed with a key that is theirs alone.
+	ProofKey Proof = "key"
+	// ProofPasskey: the principal signed with a passkey.
+	ProofPasskey Proof = "passkey"
+)
 
 // Holds reports whether the principal holds a permission; the empty permission is held by everybody.
 func (p Principal) Holds(permission string) bool {
@@ -52,6 +69,23 @@ func (s Status) Final() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCanceled
 }
 
+// Source says how a session was started.
+type Source string
+
+// The sources. A session that another session started has the source agent.
+const (
+	SourceWeb      Source = "web"
+	SourceAPI      Source = "api"
+	SourceMCP      Source = "mcp"
+	SourceCLI      Source = "cli"
+	SourceSchedule Source = "schedule"
+	SourceAgent    Source = "agent"
+)
+
+// DraftPrefix begins the name of an agent whose document is not registered. No agent can be registered under such a name, so no
+// rule or grant for a registered agent matches one.
+const DraftPrefix = "draft:"
+
 // CallAgent is the name of the agent that a session which is one call has; no document may be called so.
 const CallAgent = "call"
 
@@ -61,12 +95,20 @@ type Agent struct {
 	Description string `json:"description,omitempty"`
 	// Version is the hash of the document.
 	Version string `json:"version"`
+	// Registered says that the tenant has exactly this document registered under the agent's name. The name of one that is not
+	// registered begins with DraftPrefix. In the session of a single call it says the same of the tool that is called.
+	Registered bool `json:"registered,omitempty"`
 	// Model is provider/name: anthropic/…, openai/… or script/….
 	Model string `json:"model"`
 	// Instructions are the document's body.
 	Instructions string `json:"instructions"`
 	// Tools is the whitelist: names, "category.*", or "*" for all.
 	Tools []string `json:"tools"`
+	// Agents are the agents that it may start; none when empty.
+	Agents []string `json:"agents,omitempty"`
+	// Models are those that another agent, or a composition, may choose for it in place of Model: names, "provider/*", or "*" for all;
+	// none when empty.
+	Models []string `json:"models,omitempty"`
 	// Script holds the rules of a script model (JSON), when the document has them.
 	Script json.RawMessage `json:"script,omitempty"`
 	// InputSchema describes the session's input; any object when empty.
@@ -123,13 +165,22 @@ type Session struct {
 	// Writes counts the successful write calls: part of a read's signature.
 	Writes int `json:"writes"`
 	// Tokens is the usage of all passes so far, input plus output.
-	Tokens   int64           `json:"tokens"`
-	Todo     json.RawMessage `json:"todo,omitempty"`
-	Answer   string          `json:"answer,omitempty"`
-	Reason   string          `json:"reason,omitempty"`
-	Error    *Error          `json:"error,omitempty"`
-	ParentID string          `json:"parent_id,omitempty"`
-	Depth    int             `json:"depth,omitempty"`
+	Tokens int64           `json:"tokens"`
+	Todo   json.RawMessage `json:"todo,omitempty"`
+	Answer string          `json:"answer,omitempty"`
+	Reason string          `json:"reason,omitempty"`
+	Error  *Error          `json:"error,omitempty"`
+	// ParentID is the session that started this one, ParentCall the call that did, and ParentAgent that session's agent; all are
+	// empty for a session that a person or a program started.
+	ParentID    string `json:"parent_id,omitempty"`
+	ParentCall  string `json:"parent_call,omitempty"`
+	ParentAgent string `json:"parent_agent,omitempty"`
+	// RootAgent is the agent of the first session of the tree: the session's own when it has no parent.
+	RootAgent string `json:"root_agent,omitempty"`
+	// Depth counts the sessions above this one.
+	Depth int `json:"depth,omitempty"`
+	// Source says how the session was started.
+	Source Source `json:"source,omitempty"`
 	// SummaryThrough is the last pass that Summary stands for in the prompt; 0 when there is none.
 	SummaryThrough int       `json:"summary_through,omitempty"`
 	Summary        string    `json:"summary,omitempty"`

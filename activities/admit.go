@@ -50,6 +50,9 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 		return Admitted{}, temporalError(err)
 	}
 	if len(state.Counts) == 0 {
+		if err := a.acting(ctx, &state.Session); err != nil {
+			return Admitted{}, temporalError(err)
+		}
 		admission, err := a.admission(ctx, state.Session, in.Pass, state.Turn.Calls)
 		if err != nil {
 			return Admitted{}, temporalError(err)
@@ -174,7 +177,7 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 		}
 		var refused *jig.Error
 		var err error
-		if tools[i], refused, err = a.resolve(ctx, session, one, &call); err != nil {
+		if tools[i], refused, err = a.resolve(ctx, session, one, &call, false); err != nil {
 			return out, err
 		}
 		if refused != nil {
@@ -239,8 +242,11 @@ func (a *Activities) decideOn(ctx context.Context, cover *cover, tool jig.Tool, 
 }
 
 // resolve finds the tool, checks that the session may use it, and sets the call's input, canonical and with defaults. What is
-// wrong with the call is refused; err is what keeps us from finding out.
-func (a *Activities) resolve(ctx context.Context, session jig.Session, asked jig.ToolCall, call *jig.Call) (tool jig.Tool, refused *jig.Error, err error) {
+// wrong with the call is refused; err is what keeps us from finding out. named says that a document names the agent that the call
+// starts.
+func (a *Activities) resolve(
+	ctx context.Context, session jig.Session, asked jig.ToolCall, call *jig.Call, named bool,
+) (tool jig.Tool, refused *jig.Error, err error) {
 	call.Input = asked.Input
 	if asked.Malformed != "" {
 		call.Input = []byte(jig.Cut(asked.Malformed, jig.InlineBytes))
@@ -264,6 +270,9 @@ func (a *Activities) resolve(ctx context.Context, session jig.Session, asked jig
 			WithHint("send one JSON object that fits the input schema; a cut-off answer needs fewer or shorter arguments"), nil
 	}
 	if refused := a.normalize(tool, asked.Input, call); refused != nil {
+		return tool, refused, nil
+	}
+	if refused := mayStart(session, tool, *call, named); refused != nil {
 		return tool, refused, nil
 	}
 	return tool, a.checkQuestion(tool, call.Input), nil

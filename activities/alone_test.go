@@ -28,7 +28,7 @@ func (f filling) Tool(string) (jig.Tool, bool) {
 }
 
 func (f filling) CallsOf(context.Context, string, string, []string) (jig.Session, []jig.Call, error) {
-	return jig.Session{Tenant: "t", ID: "ses_1"}, []jig.Call{f.call}, nil
+	return jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Tools: []string{"*"}}}, []jig.Call{f.call}, nil
 }
 
 func (f filling) Rule(context.Context, jig.Tool, jig.Call, jig.Session, time.Time) (jig.Ruling, error) {
@@ -48,7 +48,7 @@ func TestAPanicBesideTheWorkflowIsAnError(t *testing.T) {
 	t.Parallel()
 	f := filling{call: jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "entities.extract", Status: jig.CallReserved, Input: []byte(`{}`)}}
 	var log bytes.Buffer
-	a := activities.New(activities.Deps{Store: f, Catalogue: f, Extractor: f, Policy: f, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	a := activities.New(activities.Deps{Store: f, Tenants: who{}, Catalogue: f, Extractor: f, Policy: f, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	_, err := a.RunLocal(t.Context(), activities.RunLocalInput{
 		SessionRef: activities.SessionRef{Tenant: "t", SessionID: "ses_1"}, Calls: []string{"1.1"},
 	})

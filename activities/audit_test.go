@@ -49,7 +49,7 @@ func TestReadAuditInPages(t *testing.T) {
 	t.Parallel()
 	for _, entry := range []int{200, 20 << 10, 64 << 10} {
 		l := auditRows(250, entry)
-		a := activities.New(activities.Deps{Store: l})
+		a := activities.New(activities.Deps{Store: l, Tenants: who{}})
 		request := activities.AuditRequest{Tenant: "acme"}
 		for more := true; more; {
 			page, err := a.ReadAudit(t.Context(), request)
@@ -73,7 +73,7 @@ func TestReadAuditInPages(t *testing.T) {
 func TestReadAuditOfASession(t *testing.T) {
 	t.Parallel()
 	l := auditRows(3, 10)
-	a := activities.New(activities.Deps{Store: l})
+	a := activities.New(activities.Deps{Store: l, Tenants: who{}})
 	for _, request := range []activities.AuditRequest{
 		{Tenant: "acme", SessionID: "ses_1", After: 7}, {Tenant: "acme", Since: time.Unix(5, 0)}, {Tenant: "acme"},
 	} {

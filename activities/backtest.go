@@ -84,6 +84,9 @@ func (a *Activities) backtest(ctx context.Context, in BacktestRequest) (Backtest
 		if known {
 			c.Tool = &tool
 		}
+		if err := a.acting(ctx, &c.Session); err != nil {
+			return page, err
+		}
 		calls = append(calls, c)
 	}
 	results, err := tester.Backtest(ctx, in.Tenant, in.Document, calls) // also of no calls: a bad document is told of

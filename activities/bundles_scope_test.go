@@ -52,7 +52,7 @@ func (l library) CurrentDocuments(context.Context, string, string) ([]jig.Docume
 func (l library) DocumentNames(context.Context, string, string) ([]string, error) { return nil, nil }
 
 func (l library) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: l, Catalogue: l, Bundles: l})
+	return activities.New(activities.Deps{Store: l, Tenants: who{}, Catalogue: l, Bundles: l})
 }
 
 func TestToolsOfABundleAreThereForWhoHasIt(t *testing.T) {

@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/jig-run/jig"
 )
@@ -32,6 +34,45 @@ type Child struct {
 	Ended *Ran `json:"ended,omitempty"`
 }
 
+// answeredBy is the session that answers a call; empty for a call that no session answers, or none any more: agents may start
+// agents no deeper.
+func answeredBy(session jig.Session, call jig.Call, tool jig.Tool) string {
+	if childOf(tool) != ChildAgent || session.Depth >= maxDepth {
+		return ""
+	}
+	return jig.ChildSessionID(call.SessionID, call.ID)
+}
+
+// mayStart refuses a call that starts an agent which the caller's document does not list. named says that the caller need not
+// list it: the document of a composition, or of an entity type, names the agent itself.
+func mayStart(session jig.Session, tool jig.Tool, call jig.Call, named bool) *jig.Error {
+	if named || childOf(tool) != ChildAgent {
+		return nil
+	}
+	if session.Agent.Name == jig.CallAgent && call.Frame == "" {
+		return nil // a person or a program starts it, and could do so without the call
+	}
+	var input AgentInput
+	if err := json.Unmarshal(call.Input, &input); err != nil {
+		return jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", call.ID, err)
+	}
+	if slices.Contains(session.Agent.Agents, input.Agent) {
+		return nil
+	}
+	e := jig.Errorf(jig.CodeNotPermitted, "%s may not start agent %s", caller(session), input.Agent).WithField("/agent")
+	if session.Agent.Name == jig.CallAgent {
+		return e.WithHint("name the agent in the composition itself: an expression must not choose it")
+	}
+	return e.WithHint("add it to `agents` in the document of agent " + strings.TrimPrefix(session.Agent.Name, jig.DraftPrefix))
+}
+
+func caller(session jig.Session) string {
+	if session.Agent.Name == jig.CallAgent {
+		return "this composition"
+	}
+	return "agent " + session.Agent.Name
+}
+
 // BeginChild reserves a call of an agent and says what session answers it. It is idempotent.
 func (a *Activities) BeginChild(ctx context.Context, in RunInput) (Child, error) {
 	child, err := a.beginChild(ctx, in)
@@ -55,16 +96,15 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 	if err := json.Unmarshal(call.Input, &input); err != nil {
 		return Child{}, jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", in.Call, err)
 	}
-	if session.Depth >= maxDepth {
+	if reservation.Call.Child == "" {
 		ran, err := a.completeChild(ctx, call, reservation.Fence, jig.Failure(
 			jig.Errorf(jig.CodeBudgetExhausted, "agents may start agents at most %d levels deep", maxDepth).WithField("agent")))
 		return Child{Ended: &ran}, err
 	}
 	return Child{
-		SessionID: jig.ChildSessionID(in.SessionID, in.Call),
+		SessionID: reservation.Call.Child,
 		Start: StartSession{
-			Agent: input.Agent, Task: input.Task, Input: input.Input, Model: input.Model,
-			Principal: session.Principal, ParentID: session.ID, Depth: session.Depth + 1,
+			Agent: input.Agent, Task: input.Task, Input: input.Input, Model: input.Model, ParentID: session.ID, ParentCall: call.ID,
 		},
 	}, nil
 }
@@ -84,12 +124,11 @@ func (a *Activities) EndChild(ctx context.Context, in EndChildInput) (Ran, error
 	if call.Status.Final() {
 		return result(call), nil
 	}
-	id := jig.ChildSessionID(in.SessionID, in.Call)
-	session, err := a.store.Session(ctx, in.Tenant, id)
+	session, err := a.store.Session(ctx, in.Tenant, call.Child)
 	if err != nil && (jig.CodeOf(err) != jig.CodeNotFound || in.Error == nil) {
 		return Ran{}, temporalError(err)
 	}
-	outcome, err := childResult(session, id, in.Error)
+	outcome, err := childResult(session, call.Child, in.Error)
 	if err != nil {
 		return Ran{}, temporalError(err)
 	}

@@ -300,7 +300,7 @@ func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pe
 		}
 		call.Tool = name
 	}
-	tool, refused, err := c.resolve(ctx, c.session, jig.ToolCall{Name: call.Tool, Input: ask.Input}, &call)
+	tool, refused, err := c.resolve(ctx, c.session, jig.ToolCall{Name: call.Tool, Input: ask.Input}, &call, ask.Named)
 	if err != nil {
 		return call, nil, err
 	}

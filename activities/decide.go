@@ -124,6 +124,11 @@ func (a *Activities) grantWith(settings jig.TenantSettings, r *jig.DecisionReque
 	}
 	request.Tool = tool.Name
 	g, err := a.grantRules.New(request, settings.Grants.WithDefaults(), tool, r.Now)
+	if err == nil && r.Decision.Grant.Agent == "" && !session.Agent.Registered && session.Agent.Name != jig.CallAgent {
+		// Any document may bear the name of a draft: the grant is for this one.
+		request.When = fmt.Sprintf("agent.version == %q && (%s)", session.Agent.Version, g.When)
+		g, err = a.grantRules.New(request, settings.Grants.WithDefaults(), tool, r.Now)
+	}
 	if err != nil {
 		return "the grant cannot be given: " + explain(err)
 	}

@@ -70,7 +70,7 @@ func (r *reviewed) Backtest(_ context.Context, tenant, document string, calls []
 }
 
 func (r *reviewed) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: r, Catalogue: r, Policy: r})
+	return activities.New(activities.Deps{Store: r, Tenants: who{}, Catalogue: r, Policy: r})
 }
 
 // failed is the code that an activity failed with.

@@ -23,6 +23,7 @@ import (
 	"github.com/jig-run/jig/token"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/person"
+	"github.com/jig-run/jig/tools/prompt"
 	"github.com/jig-run/jig/tools/schema"
 )
 
@@ -62,6 +63,7 @@ const (
 	closeTool   = "shop.close"
 	archiveTool = "shop.archive"
 	purgeTool   = "shop.purge"
+	guardedTool = "shop.guarded"
 )
 
 func (o *office) did(what string, inv jig.Invocation) {
@@ -72,7 +74,11 @@ func (o *office) did(what string, inv jig.Invocation) {
 
 func (o *office) toolbox() []tools.Tool {
 	refunds := func(name string, permission jig.Permission) tools.Tool {
-		return tools.New(jig.Tool{Name: name, Description: "Refunds an order.", Permission: permission},
+		contract := jig.Tool{Name: name, Description: "Refunds an order.", Permission: permission}
+		if name == guardedTool {
+			contract.RequiredPermission = guardedTool
+		}
+		return tools.New(contract,
 			func(_ context.Context, inv jig.Invocation, in refund) (refund, error) {
 				o.did(fmt.Sprintf("%s %d", in.Order, in.Amount), inv)
 				return in, nil
@@ -85,8 +91,9 @@ func (o *office) toolbox() []tools.Tool {
 				return in, nil
 			})
 	}
-	return append(person.Tools(), refunds(refundTool, jig.PermissionWrite), refunds(ordersTool, jig.PermissionRead),
-		refunds(purgeTool, jig.PermissionDestructive), flags(closeTool, jig.PermissionWrite), flags(archiveTool, jig.PermissionDestructive))
+	delegation := prompt.Tools(prompt.Options{Model: anyModel{}})
+	return append(append(person.Tools(), delegation...), refunds(refundTool, jig.PermissionWrite), refunds(ordersTool, jig.PermissionRead),
+		refunds(purgeTool, jig.PermissionDestructive), refunds(guardedTool, jig.PermissionWrite), flags(closeTool, jig.PermissionWrite), flags(archiveTool, jig.PermissionDestructive))
 }
 
 func newOffice(t *testing.T, change ...func(*office)) *office {
@@ -111,7 +118,7 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 	require.NoError(t, err)
 	o.Activities = activities.New(activities.Deps{
 		Store: o.db, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: o, GrantRules: granting{}, Schemas: o.schemas,
-		Expressions: expressions, Composer: compose.NewEngine(), Now: o.now,
+		Expressions: expressions, Composer: compose.NewEngine(), Agents: spec.Parser{}, Model: anyModel{}, Now: o.now,
 	})
 	o.session = o.open(t)
 	return o

@@ -36,7 +36,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 		{"aprove", `{}`, `there is no signal "aprove"; use approve, deny, delegate, answer, reconcile, message or event`},
 	} {
 		store := &refusals{}
-		heard, err := activities.New(activities.Deps{Store: store}).Hear(t.Context(), activities.Letter{
+		heard, err := activities.New(activities.Deps{Store: store, Tenants: who{}}).Hear(t.Context(), activities.Letter{
 			SessionRef: activities.SessionRef{Tenant: "t", SessionID: "ses_1"}, Name: row.name, Key: "k", Payload: json.RawMessage(row.payload),
 		})
 		require.NoError(t, err)

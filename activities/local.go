@@ -22,6 +22,9 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 	if err != nil {
 		return nil, temporalError(err)
 	}
+	if err := a.acting(ctx, &session); err != nil {
+		return nil, temporalError(err)
+	}
 	quick := a.runQuick(ctx, session, calls)
 	finished := map[string]Ran{}
 	alone, err := a.runAlone(ctx, in.SessionRef, calls)

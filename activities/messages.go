@@ -21,11 +21,16 @@ type StartSession struct {
 	Input            json.RawMessage `json:"input,omitempty"`
 	InputArtifact    string          `json:"input_artifact,omitempty"`
 	// Pairs are key=value inputs, converted by the agent's input schema.
-	Pairs     map[string]string `json:"pairs,omitempty"`
-	Model     string            `json:"model,omitempty"`
-	Principal jig.Principal     `json:"principal"`
-	ParentID  string            `json:"parent_id,omitempty"`
-	Depth     int               `json:"depth,omitempty"`
+	Pairs map[string]string `json:"pairs,omitempty"`
+	// Model replaces the agent's own. A start with a parent may name one that the agent's document lists.
+	Model     string        `json:"model,omitempty"`
+	Principal jig.Principal `json:"principal"`
+	// ParentID and ParentCall name the call that starts the session; both are empty for a start by a person or a program. With a
+	// parent, the principal is the parent's.
+	ParentID   string `json:"parent_id,omitempty"`
+	ParentCall string `json:"parent_call,omitempty"`
+	// Source says how a session without a parent is started; api when empty.
+	Source jig.Source `json:"source,omitempty"`
 }
 
 // Decisions is the payload of the signals approve and deny and of the update decide: one decision, or several. In a

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -66,9 +67,9 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 	}
 	session := jig.Session{
 		Tenant: in.Tenant, ID: in.SessionID, Agent: agent, Principal: in.Start.Principal, Input: input, Task: in.Start.Task,
-		Status: jig.StatusWorking, ParentID: in.Start.ParentID, Depth: in.Start.Depth,
+		Status: jig.StatusWorking,
 	}
-	if session.Principal, err = a.acting(ctx, in.Tenant, in.Start.Principal); err != nil {
+	if err := a.place(ctx, in.Start.ParentID, in.Start.ParentCall, in.Start.Source, &session); err != nil {
 		return jig.Session{}, err
 	}
 	if session.Catalogue, err = a.pin(ctx, session); err != nil {
@@ -77,26 +78,7 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 	return a.store.CreateSession(ctx, session)
 }
 
-// acting is the principal that a session acts for: as it was given, which proves nothing, with the groups and permissions that the
-// tenant knows of it.
-func (a *Activities) acting(ctx context.Context, tenant string, given jig.Principal) (jig.Principal, error) {
-	settings, err := a.tenants.Settings(ctx, tenant)
-	if err != nil {
-		return given, err
-	}
-	known := settings.Person(given.ID)
-	given.Claimed = true
-	given.Groups = union(given.Groups, known.Groups)
-	given.Permissions = union(given.Permissions, slices.Concat(known.Permissions, settings.Everybody))
-	return given, nil
-}
-
-func union(a, b []string) []string {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
+// agentOf finds the agent that a session is started with: a registered one, or the document that comes along.
 func (a *Activities) agentOf(ctx context.Context, tenant string, start StartSession) (jig.Agent, error) {
 	name, body := start.DocumentName, []byte(start.Document)
 	var err error
@@ -116,9 +98,15 @@ func (a *Activities) agentOf(ctx context.Context, tenant string, start StartSess
 	if err != nil {
 		return jig.Agent{}, err
 	}
-	if start.Model != "" {
-		agent.Model = start.Model
+	if err := a.registration(ctx, tenant, &agent, body); err != nil {
+		return jig.Agent{}, err
 	}
+	if start.Model != "" && start.ParentID != "" {
+		if err := mayChoose(agent, start.Model); err != nil {
+			return jig.Agent{}, err
+		}
+	}
+	agent.Model = cmp.Or(start.Model, agent.Model)
 	return agent, a.model.Check(agent.Model)
 }
 
@@ -179,6 +167,9 @@ func overlay(base, top json.RawMessage) (json.RawMessage, error) {
 
 // pin returns the tools that the session may use, with their versions.
 func (a *Activities) pin(ctx context.Context, s jig.Session) (map[string]string, error) {
+	if err := a.acting(ctx, &s); err != nil {
+		return nil, err
+	}
 	tools, err := a.tools(ctx, s.Tenant)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -20,8 +21,11 @@ type OpenCallInput struct {
 	InputArtifact    string            `json:"input_artifact,omitempty"`
 	Pairs            map[string]string `json:"pairs,omitempty"`
 	Principal        jig.Principal     `json:"principal"`
-	// Parent is the session whose call started this one; empty for none.
-	Parent string `json:"parent,omitempty"`
+	// Parent is the session, and ParentCall its call, that started this one; both are empty for none. See StartSession.
+	Parent     string `json:"parent,omitempty"`
+	ParentCall string `json:"parent_call,omitempty"`
+	// Source says how a call without a parent is started; api when empty.
+	Source jig.Source `json:"source,omitempty"`
 }
 
 // OpenCall stores the session of a single call, with the call as its only turn. A tool that does not exist or input that
@@ -35,18 +39,15 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 	if err := jig.CheckTenant(in.Tenant); err != nil {
 		return Opened{}, err
 	}
-	tool, err := a.callee(ctx, in)
+	tool, known, err := a.callee(ctx, in)
 	if err != nil {
 		return Opened{}, err
 	}
 	session := jig.Session{
 		Tenant: in.Tenant, ID: in.SessionID, Principal: in.Principal, Status: jig.StatusWorking,
-		Agent: jig.Agent{Name: jig.CallAgent, Tools: []string{tool.Name}},
+		Agent: jig.Agent{Name: jig.CallAgent, Tools: []string{tool.Name}, Version: tool.Version, Registered: known},
 	}
-	if session.Principal, err = a.acting(ctx, in.Tenant, in.Principal); err != nil {
-		return Opened{}, err
-	}
-	if err := a.descend(ctx, in.Parent, &session); err != nil {
+	if err := a.place(ctx, in.Parent, in.ParentCall, in.Source, &session); err != nil {
 		return Opened{}, err
 	}
 	session.Catalogue = map[string]string{tool.Name: tool.Version}
@@ -57,7 +58,7 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 		}
 		session.Catalogue[tool.Name] = tool.Version
 	}
-	if err := allowed(tool, session); err != nil {
+	if err := a.permitted(ctx, tool, session); err != nil {
 		return Opened{}, err
 	}
 	if session.Input, err = a.callInput(ctx, in, tool); err != nil {
@@ -70,58 +71,65 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 	return Opened{Agent: jig.CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1, SettlesWithCall: true}, nil
 }
 
-// descend makes a session one that another started: a level deeper.
-func (a *Activities) descend(ctx context.Context, parent string, session *jig.Session) error {
-	if parent == "" {
-		return nil
-	}
-	above, err := a.store.Session(ctx, session.Tenant, parent)
-	if err != nil {
+// permitted says why a session may not use a tool, by what the tenant knows of its principal now; nil when it may.
+func (a *Activities) permitted(ctx context.Context, tool jig.Tool, session jig.Session) error {
+	if err := a.acting(ctx, &session); err != nil {
 		return err
 	}
-	session.ParentID, session.Depth = above.ID, above.Depth+1
+	if refused := allowed(tool, session); refused != nil {
+		return refused
+	}
 	return nil
 }
 
-// callee finds what is to be called. A spec that comes along is kept under its version, so that it stays what it is for as
-// long as the call lasts; it is not registered.
-func (a *Activities) callee(ctx context.Context, in OpenCallInput) (jig.Tool, error) {
+// callee finds what is to be called; known says that it is registered as it is. A spec that comes along is kept under its version, so
+// that it stays what it is for as long as the call lasts; that does not register it.
+func (a *Activities) callee(ctx context.Context, in OpenCallInput) (tool jig.Tool, known bool, err error) {
 	body := []byte(in.Document)
 	if in.DocumentArtifact != "" {
-		var err error
 		if body, err = a.readWhole(ctx, in.Tenant, in.DocumentArtifact); err != nil {
-			return jig.Tool{}, err
+			return tool, false, err
 		}
 	}
-	if len(body) > 0 {
-		tool, err := a.composer.Contract(in.DocumentName, body)
-		if err != nil {
-			return tool, err
-		}
-		if err := registered(tool); err != nil {
-			return tool, err
-		}
-		if _, taken, err := a.code(ctx, in.Tenant, tool.Name); err != nil {
-			return tool, err
-		} else if taken {
-			return tool, jig.Errorf(jig.CodeConflict, "there is a tool %s already", tool.Name).WithField("name").
-				WithHint("give the document another name")
-		}
-		return tool, a.store.KeepDocument(ctx, in.Tenant, DocumentSpec, tool.Name, tool.Version, body)
+	if len(body) == 0 {
+		tool, err = a.named(ctx, in.Tenant, in.Tool)
+		return tool, err == nil, err
 	}
-	if tool, ok, err := a.code(ctx, in.Tenant, in.Tool); ok || err != nil {
+	if tool, err = a.composer.Contract(in.DocumentName, body); err != nil {
+		return tool, false, err
+	}
+	if err := registered(tool); err != nil {
+		return tool, false, err
+	}
+	if _, taken, err := a.code(ctx, in.Tenant, tool.Name); err != nil {
+		return tool, false, err
+	} else if taken {
+		return tool, false, jig.Errorf(jig.CodeConflict, "there is a tool %s already", tool.Name).WithField("name").
+			WithHint("give the document another name")
+	}
+	current, err := a.store.Document(ctx, in.Tenant, DocumentSpec, tool.Name)
+	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
+		return tool, false, err
+	}
+	known = err == nil && bytes.Equal(current, body)
+	return tool, known, a.store.KeepDocument(ctx, in.Tenant, DocumentSpec, tool.Name, tool.Version, body)
+}
+
+// named finds a tool in code, or a registered execution spec, by its name.
+func (a *Activities) named(ctx context.Context, tenant, name string) (jig.Tool, error) {
+	if tool, ok, err := a.code(ctx, tenant, name); ok || err != nil {
 		return tool, err
 	}
-	specs, err := a.specs(ctx, in.Tenant)
+	specs, err := a.specs(ctx, tenant)
 	if err != nil {
 		return jig.Tool{}, err
 	}
 	for _, tool := range specs {
-		if tool.Name == in.Tool {
+		if tool.Name == name {
 			return tool, nil
 		}
 	}
-	return jig.Tool{}, a.noTool(ctx, in.Tenant, in.Tool)
+	return jig.Tool{}, a.noTool(ctx, tenant, name)
 }
 
 // callInput assembles the input of a single call, and checks it before there is a session.

@@ -77,7 +77,7 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	return ran, false, err
 }
 
-// callOf reads a call with its session.
+// callOf reads a call with its session, whose principal may do what the tenant lets it do now.
 func (a *Activities) callOf(ctx context.Context, ref SessionRef, id string) (jig.Session, jig.Call, error) {
 	session, calls, err := a.store.CallsOf(ctx, ref.Tenant, ref.SessionID, []string{id})
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *Activities) callOf(ctx context.Context, ref SessionRef, id string) (jig
 	if len(calls) == 0 {
 		return session, jig.Call{}, jig.Errorf(jig.CodeNotFound, "there is no call %s in session %s", id, ref.SessionID)
 	}
-	return session, calls[0], nil
+	return session, calls[0], a.acting(ctx, &session)
 }
 
 // unclaimed is why a call could not be claimed: it has its result or waits for a person; again says that it was admitted
@@ -124,7 +124,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	err = insist(ctx, func() (err error) {
 		r, err = a.store.Reserve(ctx, jig.Reserve{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Digest: digested,
-			MaxAttempts: tool.MaxAttempts, Attempt: attempt, ProofWanted: proof,
+			MaxAttempts: tool.MaxAttempts, Attempt: attempt, ProofWanted: proof, Child: answeredBy(session, call, tool),
 		})
 		return err
 	})
@@ -241,6 +241,9 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 	}
 	if gone, err := a.gone(ctx, call.Tenant, tool); gone != nil || err != nil {
 		return gone != nil, err
+	}
+	if allowed(tool, session) != nil {
+		return true, nil // the principal lost a permission since
 	}
 	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
 	if err != nil || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun || ruling.PolicyVersion != call.PolicyVersion {

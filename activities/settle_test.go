@@ -92,7 +92,7 @@ func TestWhatCannotBeSweptKeepsNothingElse(t *testing.T) {
 		jig.CodeUnavailable: {"ses_1"}, // the database is away: the next sweep goes on
 	} {
 		e := &ended{broken: map[string]*jig.Error{"ses_2": jig.Errorf(code, "broken")}}
-		a := activities.New(activities.Deps{Store: e, Runs: e, Logger: slog.New(slog.DiscardHandler)})
+		a := activities.New(activities.Deps{Store: e, Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})
 		_, err := a.Sweep(t.Context())
 		require.Equal(t, code, activities.ErrorFrom(err).Code)
 		require.Equal(t, closed, e.closed)

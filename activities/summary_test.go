@@ -86,7 +86,7 @@ func think(t *testing.T, l *long, w *writer) {
 	t.Helper()
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	a := activities.New(activities.Deps{Store: l, Catalogue: registry, Model: w})
+	a := activities.New(activities.Deps{Store: l, Tenants: who{}, Catalogue: registry, Model: w})
 	_, err = a.Think(t.Context(), activities.PassRef{SessionRef: activities.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: len(l.exchanges) + 1})
 	require.NoError(t, err)
 }
@@ -136,7 +136,7 @@ func TestThinkHeartbeatsWhileItSummarises(t *testing.T) {
 	}}
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	a := activities.New(activities.Deps{Store: newLong(30), Catalogue: registry, Model: w})
+	a := activities.New(activities.Deps{Store: newLong(30), Tenants: who{}, Catalogue: registry, Model: w})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(5 * time.Minute)

@@ -35,6 +35,9 @@ func (a *Activities) Think(ctx context.Context, in PassRef) (Thought, error) {
 func (a *Activities) ask(ctx context.Context, session jig.Session, pass int) (*jig.Turn, error) {
 	stop := heartbeat(ctx)
 	defer stop()
+	if err := a.acting(ctx, &session); err != nil {
+		return nil, err
+	}
 	request, spent, err := a.prompt(ctx, session, pass)
 	if err != nil {
 		return nil, err

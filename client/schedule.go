@@ -197,11 +197,11 @@ func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.Sc
 	base := sessionBase(o.Tenant, o.Name)
 	if o.Call != nil {
 		input := *o.Call
-		input.Tenant = o.Tenant
+		input.Tenant, input.Source = o.Tenant, jig.SourceSchedule
 		return startAction(c.callStart(base, input), workflows.CallWorkflow, input), starts{Tool: input.Tool}, nil
 	}
 	session := *o.Session
-	session.ID, session.Tenant = base, o.Tenant
+	session.ID, session.Tenant, session.Source = base, o.Tenant, jig.SourceSchedule
 	start, err := c.stage(ctx, session)
 	if err != nil {
 		return nil, starts{}, err

@@ -46,6 +46,8 @@ type StartOptions struct {
 	Model string
 	// Principal is on whose behalf the session acts.
 	Principal jig.Principal
+	// Source says how the session is started; api when empty.
+	Source jig.Source
 }
 
 // Started is a session that runs, or ran.
@@ -108,7 +110,7 @@ func (c *Client) sessionStart(o StartOptions, start workflows.StartSession) (sdk
 func (c *Client) stage(ctx context.Context, o StartOptions) (workflows.StartSession, error) {
 	s := workflows.StartSession{
 		Document: o.Document, DocumentName: o.DocumentName, Task: o.Task, Input: o.Input, Pairs: o.Pairs, Model: o.Model,
-		Principal: o.Principal,
+		Principal: o.Principal, Source: o.Source,
 	}
 	if o.Document == "" {
 		s.Agent = o.Agent

@@ -76,7 +76,7 @@ func (r *run) callTool(ctx context.Context, n *node, st *stepState, sc *scope, p
 		return r.broken(n, path, problem, err)
 	}
 	st.Asked = true
-	r.ask(Ask{Path: attempt, Tool: n.call.tool, Input: input})
+	r.ask(Ask{Path: attempt, Tool: n.call.tool, Input: input, Named: n.call.named})
 	return outcome{}, nil
 }
 

@@ -3,6 +3,7 @@ package compose
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/jig-run/jig/spec"
 )
@@ -10,7 +11,14 @@ import (
 // called is a call with a document as its input.
 func (c *compiler) called(tool string, input json.RawMessage, at string, in within) (*callPlan, error) {
 	doc, err := c.optional(input, joinPath(at, "input"), in)
-	return &callPlan{tool: tool, at: joinPath(at, "input"), input: doc}, err
+	return &callPlan{tool: tool, at: joinPath(at, "input"), input: doc, named: tool == ToolAgent && namesAgent(input)}, err
+}
+
+// namesAgent reports whether the input of a call of ToolAgent names the agent as it stands, without an expression.
+func namesAgent(input json.RawMessage) bool {
+	var members map[string]json.RawMessage
+	var name string
+	return json.Unmarshal(input, &members) == nil && json.Unmarshal(members["agent"], &name) == nil && !strings.Contains(name, "${")
 }
 
 func (c *compiler) prompt(p spec.Prompt, at string, in within) (*callPlan, error) {
@@ -19,7 +27,7 @@ func (c *compiler) prompt(p spec.Prompt, at string, in within) (*callPlan, error
 	parts.fixed("model", p.Model)
 	switch p.Mode {
 	case "agent":
-		call.tool = ToolAgent
+		call.tool, call.named = ToolAgent, true
 		parts.fixed("agent", p.Agent)
 		parts.text("task", "prompt", p.Prompt)
 		parts.document("input", "agent_input", p.Input)

@@ -80,6 +80,8 @@ type callPlan struct {
 	parts []part
 	// parse says that the answer of an agent is JSON as text.
 	parse bool
+	// named says that the document names the agent that the call starts.
+	named bool
 }
 
 // part is a member of an input: fixed, a text with what is said after it, or a document; those that are nil are not there.

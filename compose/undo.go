@@ -17,6 +17,7 @@ type noteRecord struct {
 	Call string `json:"call"`
 	// Tool undoes it; when empty, the tool that the call's own tool names.
 	Tool  string          `json:"tool,omitempty"`
+	Named bool            `json:"named,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
 	// Error says why there is no input.
 	Error *jig.Error `json:"error,omitempty"`
@@ -36,7 +37,7 @@ func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark,
 	if err != nil {
 		return err
 	}
-	return r.keepNote(noteRecord{Path: path, Call: attemptPath(path, retries+1), Tool: n.undo.tool, Input: input, Error: problem})
+	return r.keepNote(noteRecord{Path: path, Call: attemptPath(path, retries+1), Tool: n.undo.tool, Named: n.undo.named, Input: input, Error: problem})
 }
 
 func (r *run) keepNote(n noteRecord) error {
@@ -187,7 +188,7 @@ func (r *run) undo(ctx context.Context) (over bool, err error) {
 		path := note.undoPath()
 		if !r.st.Asked {
 			r.st.Asked = true
-			r.ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undoes: note.Call})
+			r.ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undoes: note.Call, Named: note.Named})
 			return false, nil
 		}
 		if err := r.loadCalls(ctx, []string{path}); err != nil {

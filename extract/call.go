@@ -16,7 +16,7 @@ func (r *run) ask(ctx context.Context, t *task, o *openState) (*jig.Error, error
 	}
 	o.Calls++
 	path := o.path(t)
-	r.move.Calls = append(r.move.Calls, jig.Ask{Path: path, Tool: t.tool, Input: input})
+	r.move.Calls = append(r.move.Calls, jig.Ask{Path: path, Tool: t.tool, Input: input, Named: t.Kind == jig.TaskAgent})
 	r.news[path] = true
 	r.stored += len(input)
 	return nil, nil //nolint:nilnil // neither

@@ -96,7 +96,8 @@ func callOf(c spec.PolicyCase) jig.Call {
 
 func sessionOf(c spec.PolicyCase) jig.Session {
 	return jig.Session{
-		Tenant: c.Tenant, ID: c.Session.ID, Agent: jig.Agent{Name: c.Agent}, Principal: c.Principal, Input: c.Session.Input,
+		Tenant: c.Tenant, ID: c.Session.ID, Agent: c.Agent, Principal: c.Principal, Input: c.Session.Input,
 		Task: c.Session.Task, Pass: max(c.Session.Pass, 1), Writes: c.Session.Writes,
+		RootAgent: c.Session.RootAgent, ParentAgent: c.Session.ParentAgent, Depth: c.Session.Depth, Source: c.Session.Source,
 	}
 }

@@ -23,7 +23,7 @@ const (
 // maxGrantNote bounds the note of a grant, in characters.
 const maxGrantNote = 2_000
 
-var agentForm = regexp.MustCompile(`^[a-z][a-z0-9._-]{0,127}$`)
+var agentForm = regexp.MustCompile(`^(` + jig.DraftPrefix + `)?[a-z][a-z0-9._-]{0,127}$`)
 
 // GrantRule is a standing approval, compiled. It never changes and is safe for concurrent use.
 type GrantRule struct {

@@ -218,8 +218,9 @@ func TestReasons(t *testing.T) {
 func TestRulesReadWhatIsDocumented(t *testing.T) {
 	t.Parallel()
 	full := jig.Session{
-		Tenant: "acme", ID: "ses_1", Agent: jig.Agent{Name: "desk"}, Input: json.RawMessage(`{"order":7}`), Task: "Refund it.", Pass: 3, Writes: 2,
-		Principal: jig.Principal{ID: "ana", Groups: []string{"support"}, Permissions: []string{"shop.refund"}},
+		Tenant: "acme", ID: "ses_1", Agent: jig.Agent{Name: "desk", Version: "v7", Registered: true}, Input: json.RawMessage(`{"order":7}`), Task: "Refund it.", Pass: 3, Writes: 2,
+		Principal: jig.Principal{ID: "ana", Groups: []string{"support"}, Permissions: []string{"shop.refund"}, Proof: jig.ProofKey},
+		RootAgent: "reader", ParentAgent: "draft:helper", Depth: 2, Source: jig.SourceAgent,
 	}
 	tool, err := seal.Tool(jig.Tool{
 		Name: "shop.refund", Description: "Refunds.", Risk: jig.RiskHigh, Tags: []string{"money"}, RequiredPermission: "shop.refund", Undo: "shop.charge", Idempotent: true, Confirm: true,
@@ -255,7 +256,9 @@ rules:
       tool.required_permission == 'shop.refund' && tool.confirm && input.amount == 12.5 && tool.undo == 'shop.charge' && tool.implementation == 'go' && call.id == '3.1' &&
       call.tool == 'shop.refund' && call.pass == 3 && call.input.amount == 12.5 && call.input.lines[0].id == 1 && agent.name == 'desk' &&
       principal.id == 'ana' && principal.groups == ['support'] && principal.permissions == ['shop.refund'] && tenant == 'acme' &&
-      session.id == 'ses_1' && session.task == 'Refund it.' && session.input.order == 7 && session.pass == 3 && session.writes == 2
+      session.id == 'ses_1' && session.task == 'Refund it.' && session.input.order == 7 && session.pass == 3 && session.writes == 2 &&
+      agent.registered && agent.version == 'v7' && principal.proof == 'key' && session.root_agent == 'reader' &&
+      session.parent_agent == 'draft:helper' && session.depth == 2 && session.source == 'agent'
 `)
 	require.Equal(t, jig.VerdictDeny, rules.Rule(t.Context(), tool, call, full, noon).Verdict)
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -21,13 +22,16 @@ func variables(tool jig.Tool, call jig.Call, session jig.Session, now time.Time)
 		},
 		"input": object(call.Input),
 		"call":  map[string]any{"id": call.ID, "tool": call.Tool, "input": object(call.Input), "pass": call.Pass},
-		"agent": map[string]any{"name": session.Agent.Name},
+		"agent": map[string]any{"name": session.Agent.Name, "registered": session.Agent.Registered, "version": session.Agent.Version},
 		"principal": map[string]any{
 			"id": session.Principal.ID, "groups": list(session.Principal.Groups), "permissions": list(session.Principal.Permissions),
+			"proof": string(cmp.Or(session.Principal.Proof, jig.ProofClaimed)),
 		},
 		"tenant": session.Tenant,
 		"session": map[string]any{
 			"id": session.ID, "task": session.Task, "input": object(session.Input), "pass": session.Pass, "writes": session.Writes,
+			"root_agent": cmp.Or(session.RootAgent, session.Agent.Name), "parent_agent": session.ParentAgent, "depth": session.Depth,
+			"source": string(cmp.Or(session.Source, jig.SourceAPI)),
 		},
 		"now": now.UTC(),
 	}

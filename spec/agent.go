@@ -21,6 +21,10 @@ type AgentHead struct {
 	Model       string `json:"model" spec:"required,max=256,form=model" hint:"add e.g. model: anthropic/claude-sonnet-4-5" jsonschema:"provider/model: anthropic/…, openai/… or script/…"`
 	// Tools is the whitelist; without it the agent has no tools.
 	Tools []string `json:"tools,omitempty" spec:"max=512,form=tool" jsonschema:"The tools the agent may use: names, category.* or * for all."`
+	// Agents are those that the agent may start; without it the agent starts none.
+	Agents []string `json:"agents,omitempty" spec:"max=512,form=name" jsonschema:"The agents that the agent may start with agent.run; none when left out."`
+	// Models are those that a caller may choose in place of Model; without it a caller chooses none.
+	Models []string `json:"models,omitempty" spec:"max=64,form=model_choice" jsonschema:"The models that an agent or a composition which starts this agent may choose in place of model: provider/model, provider/* or *; none when left out."`
 	// InputSchema describes the session's input; any object when it is left out.
 	InputSchema json.RawMessage `json:"input_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the session's input: an object at the top."`
 	Script      *Script         `json:"script,omitempty" jsonschema:"The rules of a script/… model."`
@@ -78,7 +82,7 @@ func (d *decoder) agent(body []byte) jig.Agent {
 	d.checkHead(h, text)
 	agent := jig.Agent{
 		Name: h.Name, Description: h.Description, Version: versionOf(KindAgent, body), Model: h.Model, Instructions: text,
-		Tools: h.Tools, InputSchema: h.InputSchema,
+		Tools: h.Tools, Agents: h.Agents, Models: h.Models, InputSchema: h.InputSchema,
 		Limits: jig.Limits{
 			MaxPasses: h.MaxPasses, MaxParallelCalls: h.MaxParallelCalls, PassesPerRun: h.PassesPerRun, TokenBudget: h.TokenBudget,
 			MaxTokens: h.MaxTokens, MaxTotalTokens: h.MaxTotalTokens,
@@ -107,7 +111,7 @@ func (d *decoder) checkHead(h AgentHead, text string) {
 		d.add(Problem{Code: ProblemMissingKey, Line: 1, Column: 1, Message: "the document has no instructions", Hint: "write them below the front matter"})
 	}
 	if h.Script != nil {
-		d.checkScript(*h.Script, h.Tools)
+		d.checkScript(*h.Script, h)
 	}
 	if h.InputSchema != nil {
 		d.checkSchema("input_schema", h.InputSchema)

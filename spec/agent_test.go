@@ -19,6 +19,8 @@ name: reviewer
 description: Reviews things.
 model: script/reviewer
 tools: [file.read, "deps.*"]
+agents: [helper, editor.de]
+models: [openai/small]
 input_schema:
   type: object
   properties: {path: {type: string, default: go.mod}, big: {type: integer, maximum: 9007199254740993}}
@@ -56,6 +58,8 @@ func TestParseAgent(t *testing.T) {
 	require.Len(t, agent.Version, 64)
 	require.Equal(t, "# You review\n\nLook at everything.", agent.Instructions)
 	require.Equal(t, []string{"file.read", "deps.*"}, agent.Tools)
+	require.Equal(t, []string{"helper", "editor.de"}, agent.Agents)
+	require.Equal(t, []string{"openai/small"}, agent.Models)
 	require.Equal(t, jig.Limits{
 		MaxPasses: 7, MaxParallelCalls: 3, PassesPerRun: 2, TokenBudget: 5000, MaxTokens: 100, MaxTotalTokens: 100000,
 		Deadline: 48 * time.Hour, ApprovalExpires: 36 * time.Hour,
@@ -182,6 +186,9 @@ func TestParseAgentProblems(t *testing.T) {
 		}},
 		"for_each alone":    {head("script: {rules: [{for_each: last, answer: x}]}"), []want{{spec.ProblemBadShape, "script.rules[0].for_each", 4, "calls"}}},
 		"tool not listed":   {head("tools: [\"deps.*\"]\nscript: {rules: [{calls: [{tool: file.write}]}]}"), []want{{spec.ProblemBadValue, "script.rules[0].calls[0].tool", 5, "add it to tools"}}},
+		"agent not listed":  {head("tools: [agent.run]\nscript: {rules: [{calls: [{tool: agent.run, input: {agent: b}}]}]}"), []want{{spec.ProblemBadValue, "script.rules[0].calls[0].input.agent", 5, "add it to agents"}}},
+		"bad agent":         {head("agents: [\"*\"]"), []want{{spec.ProblemBadName, "agents[0]", 4, "lower-case"}}},
+		"bad choice":        {head("models: [gpt]"), []want{{spec.ProblemBadValue, "models[0]", 4, "provider/model"}}},
 		"tool not a name":   {head("tools: [\"*\"]\nscript: {rules: [{calls: [{tool: write}]}]}"), []want{{spec.ProblemBadName, "script.rules[0].calls[0].tool", 5, "category"}}},
 		"input a text":      {head("tools: [\"*\"]\nscript: {rules: [{calls: [{tool: file.read, input: x}]}]}"), []want{{spec.ProblemWrongType, "script.rules[0].calls[0].input", 5, "mapping"}}},
 		"let not a name":    {head("script: {rules: [{let: [{name: a-b, value: 1}], answer: x}]}"), []want{{spec.ProblemBadName, "script.rules[0].let[0].name", 4, "letters"}}},

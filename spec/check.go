@@ -224,8 +224,16 @@ func (k *checker) suggest(kind, name string, known []string) string {
 	return hint
 }
 
-// checkWhitelist warns of entries that name no tool: the agent works, but without what was meant.
+// checkWhitelist warns of entries that name no tool or no agent: the agent works, but without what was meant.
 func (k *checker) checkWhitelist(doc *Document) {
+	for i, name := range doc.Agent.Agents {
+		if k.agents.missing(name) {
+			hint := k.suggest("agent", name, k.agents.sorted)
+			p := problemAt(doc, (*place)(nil).key("agents").item(i), ProblemUnknownAgent, hint, "there is no agent %q", name)
+			p.Severity = SeverityWarning
+			k.problems = append(k.problems, p)
+		}
+	}
 	if k.tools.open {
 		return
 	}

@@ -23,6 +23,12 @@ func ExplainAgent(a jig.Agent, tools ...jig.Tool) string {
 	limits := a.Limits.WithDefaults()
 	o.line(0, "%s", limitsText(limits))
 	o.b.WriteByte('\n')
+	if len(a.Agents) > 0 {
+		o.line(0, "It may start: %s", strings.Join(a.Agents, ", "))
+	}
+	if len(a.Models) > 0 {
+		o.line(0, "A caller may choose the model: %s", strings.Join(a.Models, ", "))
+	}
 	if len(a.Tools) == 0 {
 		o.line(0, "It has no tools.")
 		return o.b.String()

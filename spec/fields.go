@@ -37,6 +37,8 @@ func formOf(name string) form {
 		return form{pattern: namePattern, hint: "use lower-case letters, digits, '.', '_' and '-', beginning with a letter"}
 	case "model":
 		return form{pattern: modelPattern, hint: "write provider/model: anthropic/…, openai/… or script/…", value: true}
+	case "model_choice":
+		return form{pattern: modelChoicePattern, hint: `write provider/model, provider/* for all of a provider, or "*" for all`, value: true}
 	case "tool":
 		return form{pattern: whitelistPattern, hint: `write a tool's name ("file.read"), a category ("file.*") or "*" for all`}
 	case "call":
@@ -57,6 +59,10 @@ func formOf(name string) form {
 		return oneOf("direct", "skill", "agent")
 	case "on_expiry":
 		return oneOf(string(jig.ExpiryDeny), string(jig.ExpiryCancel), string(jig.ExpiryFail))
+	case "source":
+		return oneOf(string(jig.SourceWeb), string(jig.SourceAPI), string(jig.SourceMCP), string(jig.SourceCLI), string(jig.SourceSchedule), string(jig.SourceAgent))
+	case "proof":
+		return oneOf(string(jig.ProofClaimed), string(jig.ProofVouched), string(jig.ProofKey), string(jig.ProofPasskey))
 	}
 	return entityFormOf(name)
 }
@@ -116,20 +122,21 @@ func oneOf(words ...string) form {
 }
 
 var (
-	namePattern      = regexp.MustCompile(`^[a-z][a-z0-9._-]*$`)
-	modelPattern     = regexp.MustCompile(`^(anthropic|openai|script)/\S+$`)
-	whitelistPattern = regexp.MustCompile(`^(\*|[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)*\.(\*|[a-zA-Z][a-zA-Z0-9_]*))$`)
-	toolPattern      = regexp.MustCompile(`^([a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+|(?s:.*\$\{.+))$`)
-	specNamePattern  = regexp.MustCompile(`^([a-z][a-z0-9._-]*|[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+)$`)
-	toolNamePattern  = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+$`)
-	variablePattern  = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
-	labelPattern     = regexp.MustCompile(`^\S(.{0,126}\S)?$`)
-	reasonPattern    = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
-	semverPattern    = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){2}(-[0-9A-Za-z.-]{1,64})?$`)
-	slugPattern      = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
-	tenantPattern    = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
-	keyPattern       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
-	secretPattern    = regexp.MustCompile(`^` + SecretPrefix + `[A-Z0-9_]{1,100}$`)
+	namePattern        = regexp.MustCompile(`^[a-z][a-z0-9._-]*$`)
+	modelPattern       = regexp.MustCompile(`^(anthropic|openai|script)/\S+$`)
+	modelChoicePattern = regexp.MustCompile(`^(\*|(anthropic|openai|script)/\S+)$`)
+	whitelistPattern   = regexp.MustCompile(`^(\*|[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)*\.(\*|[a-zA-Z][a-zA-Z0-9_]*))$`)
+	toolPattern        = regexp.MustCompile(`^([a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+|(?s:.*\$\{.+))$`)
+	specNamePattern    = regexp.MustCompile(`^([a-z][a-z0-9._-]*|[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+)$`)
+	toolNamePattern    = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+$`)
+	variablePattern    = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
+	labelPattern       = regexp.MustCompile(`^\S(.{0,126}\S)?$`)
+	reasonPattern      = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+	semverPattern      = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){2}(-[0-9A-Za-z.-]{1,64})?$`)
+	slugPattern        = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
+	tenantPattern      = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	keyPattern         = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
+	secretPattern      = regexp.MustCompile(`^` + SecretPrefix + `[A-Z0-9_]{1,100}$`)
 )
 
 // fieldsOf reads the tags of a struct's fields, embedded structs included.

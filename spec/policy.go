@@ -60,9 +60,10 @@ type PolicyCase struct {
 	// Input is the call's; an object, {} when the case gives none.
 	Input     json.RawMessage
 	Principal jig.Principal
-	Agent     string
-	Tenant    string
-	Session   PolicySession
+	// Agent has a name, a version and whether it is registered.
+	Agent   jig.Agent
+	Tenant  string
+	Session PolicySession
 	// Now is when the call is asked for.
 	Now time.Time
 	// Expect is the verdict, Rules are the names of rules that must have spoken; others may have.
@@ -79,6 +80,11 @@ type PolicySession struct {
 	Input  json.RawMessage `json:"input,omitempty" spec:"form=schema" jsonschema:"The session's input."`
 	Pass   int             `json:"pass,omitempty" spec:"min=1,max=100000" jsonschema:"The number of the pass that makes the call; 1 when left out."`
 	Writes int             `json:"writes,omitempty" spec:"min=0,max=1000000" jsonschema:"How many calls of the session have written so far."`
+	// RootAgent, ParentAgent, Depth and Source say where the session comes from.
+	RootAgent   string     `json:"root_agent,omitempty" spec:"max=134" jsonschema:"The agent of the first session of the tree; the agent itself when left out."`
+	ParentAgent string     `json:"parent_agent,omitempty" spec:"max=134" jsonschema:"The agent of the session that started this one; none when left out."`
+	Depth       int        `json:"depth,omitempty" spec:"min=0,max=100" jsonschema:"How many sessions are above this one; 0 when left out."`
+	Source      jig.Source `json:"source,omitempty" spec:"form=source" jsonschema:"web, api, mcp, cli, schedule or agent; api when left out."`
 }
 
 // PolicyHead is a document of kind policy.
@@ -97,13 +103,14 @@ type policyCase struct {
 	Tool      json.RawMessage  `json:"tool" spec:"required" hint:"add e.g. tool: file.write" jsonschema:"The tool's name, or its contract as far as it matters."`
 	Input     json.RawMessage  `json:"input,omitempty" spec:"form=schema" jsonschema:"The call's input."`
 	Principal *policyPrincipal `json:"principal,omitempty" jsonschema:"Who asks."`
-	Agent     string           `json:"agent,omitempty" spec:"max=128,form=name" jsonschema:"The agent that makes the call."`
-	Tenant    string           `json:"tenant,omitempty" spec:"max=128" jsonschema:"The tenant; default when left out."`
-	Session   *PolicySession   `json:"session,omitempty" jsonschema:"The session that makes the call."`
-	Now       string           `json:"now,omitempty" spec:"max=64" jsonschema:"When the call is made (RFC 3339); 2026-01-01T12:00:00Z when left out."`
-	Expect    jig.Verdict      `json:"expect" spec:"required" hint:"add expect: run, ask or deny" jsonschema:"The verdict: run, ask or deny."`
-	Rules     []string         `json:"rules,omitempty" spec:"max=500" jsonschema:"Rules that must have spoken; others may have."`
-	Quorum    int              `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many people must approve, by the rule that wants most; with expect: ask alone."`
+	// Agent is text or a policyAgent.
+	Agent   json.RawMessage `json:"agent,omitempty" jsonschema:"The agent that makes the call: the name of a registered one, or what is known of it."`
+	Tenant  string          `json:"tenant,omitempty" spec:"max=128" jsonschema:"The tenant; default when left out."`
+	Session *PolicySession  `json:"session,omitempty" jsonschema:"The session that makes the call."`
+	Now     string          `json:"now,omitempty" spec:"max=64" jsonschema:"When the call is made (RFC 3339); 2026-01-01T12:00:00Z when left out."`
+	Expect  jig.Verdict     `json:"expect" spec:"required" hint:"add expect: run, ask or deny" jsonschema:"The verdict: run, ask or deny."`
+	Rules   []string        `json:"rules,omitempty" spec:"max=500" jsonschema:"Rules that must have spoken; others may have."`
+	Quorum  int             `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many people must approve, by the rule that wants most; with expect: ask alone."`
 }
 
 // policyPrincipal is the principal of a case.
@@ -111,6 +118,16 @@ type policyPrincipal struct {
 	ID          string   `json:"id" spec:"required,max=128" hint:"add e.g. id: ana" jsonschema:"Who it is."`
 	Groups      []string `json:"groups,omitempty" spec:"max=1000" jsonschema:"The groups it is in."`
 	Permissions []string `json:"permissions,omitempty" spec:"max=1000" jsonschema:"The permissions it holds."`
+	// Proof says how we know who it is.
+	Proof jig.Proof `json:"proof,omitempty" spec:"form=proof" jsonschema:"claimed (the default), vouched, key or passkey."`
+}
+
+// policyAgent is the agent of a case.
+type policyAgent struct {
+	Name string `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: nightly" jsonschema:"The agent's name."`
+	// Registered is true when it is left out. The name of an agent that is not registered is draft:<name>.
+	Registered *bool  `json:"registered,omitempty" jsonschema:"Whether exactly this document is registered; true when left out. With false, rules see the name draft:<name>."`
+	Version    string `json:"version,omitempty" spec:"max=128" jsonschema:"The version of its document."`
 }
 
 // policyTool is the contract of a case's tool, as far as it is given; the rest is filled in as for a tool in code.
@@ -216,7 +233,7 @@ const (
 // policyCase makes a case of what is written.
 func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCase {
 	out := PolicyCase{
-		Name: c.Name, Input: c.Input, Agent: c.Agent, Tenant: c.Tenant, Expect: c.Expect, Rules: c.Rules, Quorum: c.Quorum,
+		Name: c.Name, Input: c.Input, Agent: d.policyAgent(path + ".agent"), Tenant: c.Tenant, Expect: c.Expect, Rules: c.Rules, Quorum: c.Quorum,
 		Principal: jig.Principal{ID: "case"}, Session: PolicySession{ID: caseSession, Pass: 1},
 	}
 	out.Tool, out.Lookup = d.policyTool(path + ".tool")
@@ -229,7 +246,7 @@ func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCa
 		out.Input = json.RawMessage(`{}`)
 	}
 	if c.Principal != nil {
-		out.Principal = jig.Principal{ID: c.Principal.ID, Groups: c.Principal.Groups, Permissions: c.Principal.Permissions}
+		out.Principal = jig.Principal{ID: c.Principal.ID, Groups: c.Principal.Groups, Permissions: c.Principal.Permissions, Proof: c.Principal.Proof}
 	}
 	if c.Session != nil {
 		d.checkObject(path+".session.input", c.Session.Input)
@@ -237,7 +254,6 @@ func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCa
 		setDefault(&out.Session.ID, caseSession)
 		setDefault(&out.Session.Pass, 1)
 	}
-	setDefault(&out.Agent, caseAgent)
 	setDefault(&out.Tenant, jig.DefaultTenant)
 	setDefault(&c.Now, caseNow)
 	now, err := time.Parse(time.RFC3339, c.Now)
@@ -251,6 +267,28 @@ func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCa
 		}
 	}
 	return out
+}
+
+// policyAgent reads the agent of a case: the name of a registered one, or what is known of it.
+func (d *decoder) policyAgent(path string) jig.Agent {
+	agent := jig.Agent{Name: caseAgent, Registered: true}
+	n := d.places[path]
+	switch {
+	case n == nil || n.kind == kindBroken:
+	case n.kind == kindString:
+		d.checkForm(path, n.text, "name")
+		agent.Name = n.text
+	case n.kind != kindMap:
+		d.at(path, ProblemWrongType, "write the agent's name, or {name: …, registered: false}", "this must be text or a mapping, not %s", n.kind)
+	default:
+		var a policyAgent
+		d.into(n, path, reflect.ValueOf(&a).Elem())
+		agent = jig.Agent{Name: a.Name, Version: a.Version, Registered: a.Registered == nil || *a.Registered}
+		if !agent.Registered {
+			agent.Name = jig.DraftPrefix + agent.Name
+		}
+	}
+	return agent
 }
 
 // policyTool reads what is known of a case's tool: its name alone, or its contract.

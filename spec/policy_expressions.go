@@ -31,9 +31,12 @@ func PolicyShapes() expr.Shapes {
 		}),
 		"input":     json.RawMessage(`{"type":"object"}`),
 		"call":      object(map[string]string{"id": text, "tool": text, "input": `{"type":"object"}`, "pass": number}),
-		"agent":     object(map[string]string{"name": text}),
-		"principal": object(map[string]string{"id": text, "groups": texts, "permissions": texts}),
-		"session":   object(map[string]string{"id": text, "task": text, "input": `{"type":"object"}`, "pass": number, "writes": number}),
+		"agent":     object(map[string]string{"name": text, "registered": flag, "version": text}),
+		"principal": object(map[string]string{"id": text, "groups": texts, "permissions": texts, "proof": text}),
+		"session": object(map[string]string{
+			"id": text, "task": text, "input": `{"type":"object"}`, "pass": number, "writes": number,
+			"root_agent": text, "parent_agent": text, "depth": number, "source": text,
+		}),
 	}
 }
 
@@ -106,6 +109,11 @@ func policyShape(schema *jsonschema.Schema) error {
 	}
 	name := &jsonschema.Schema{Type: "string", Pattern: toolNamePattern.String()}
 	cases.Properties["tool"].AnyOf = []*jsonschema.Schema{name, contract}
+	agent, err := shapeOf(reflect.TypeFor[policyAgent]())
+	if err != nil {
+		return err
+	}
+	cases.Properties["agent"].AnyOf = []*jsonschema.Schema{agent.Properties["name"], agent}
 	cases.Properties["now"].Format = "date-time"
 	return nil
 }

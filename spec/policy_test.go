@@ -84,7 +84,7 @@ func TestPolicy(t *testing.T) {
 		Cases: []spec.PolicyCase{
 			{
 				Name: "a page of the documentation", Tool: jig.Tool{Name: "file.write"}, Lookup: true,
-				Input: json.RawMessage(`{"path":"docs/a.md","content":"x"}`), Principal: jig.Principal{ID: "case"}, Agent: "case",
+				Input: json.RawMessage(`{"path":"docs/a.md","content":"x"}`), Principal: jig.Principal{ID: "case"}, Agent: jig.Agent{Name: "case", Registered: true},
 				Tenant: "default", Session: spec.PolicySession{ID: "ses_case", Pass: 1},
 				Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), Expect: jig.VerdictRun, Rules: []string{"docs-write"},
 			},
@@ -93,7 +93,7 @@ func TestPolicy(t *testing.T) {
 				Tool:      refund,
 				Input:     json.RawMessage(`{"amount":250}`),
 				Principal: jig.Principal{ID: "ana", Groups: []string{"support"}, Permissions: []string{"billing.refund"}},
-				Agent:     "desk", Tenant: "acme",
+				Agent:     jig.Agent{Name: "desk", Registered: true}, Tenant: "acme",
 				Session: spec.PolicySession{ID: "ses_case", Task: "Refund it.", Input: json.RawMessage(`{"order":7}`), Pass: 3, Writes: 2},
 				Now:     time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC), Expect: jig.VerdictAsk, Quorum: 2,
 			},

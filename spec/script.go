@@ -56,7 +56,7 @@ func (s Script) json() json.RawMessage {
 
 // checkScript checks what one key alone does not show: each rule either calls or answers, calls what the agent may use, and
 // its expressions compile.
-func (d *decoder) checkScript(s Script, whitelist []string) {
+func (d *decoder) checkScript(s Script, agent AgentHead) {
 	for i, rule := range s.Rules {
 		path := indexPath("script.rules", i)
 		switch {
@@ -68,22 +68,34 @@ func (d *decoder) checkScript(s Script, whitelist []string) {
 			d.at(path+".for_each", ProblemBadShape, "add calls", "for_each has no calls to repeat")
 		}
 		for j, call := range rule.Calls {
-			d.checkScriptCall(indexPath(path+".calls", j), call, whitelist)
+			d.checkScriptCall(indexPath(path+".calls", j), call, agent)
 		}
 	}
 	d.compileScript(s)
 }
 
-func (d *decoder) checkScriptCall(path string, call ScriptCall, whitelist []string) {
+func (d *decoder) checkScriptCall(path string, call ScriptCall, agent AgentHead) {
 	if raw := bytes.TrimSpace(call.Input); len(raw) > 0 && raw[0] != '{' && !isTemplate(raw) {
 		d.at(path+".input", ProblemWrongType, "", "the input must be a mapping")
 	}
 	if jig.CheckToolName(call.Tool) != nil {
 		return // its form was refused already
 	}
-	if !slices.ContainsFunc(whitelist, func(pattern string) bool { return covers(pattern, call.Tool) }) {
+	if !slices.ContainsFunc(agent.Tools, func(pattern string) bool { return covers(pattern, call.Tool) }) {
 		d.at(path+".tool", ProblemBadValue, "add it to tools", "the agent's tools do not include %s", call.Tool)
 	}
+	if name, ok := startedAgent(call.Tool, call.Input); ok && !slices.Contains(agent.Agents, name) {
+		d.at(path+".input.agent", ProblemBadValue, "add it to agents", "the agents that this agent may start do not include %q", name)
+	}
+}
+
+// startedAgent is the agent that a call starts, when its input names one without an expression.
+func startedAgent(tool string, input json.RawMessage) (name string, ok bool) {
+	var members map[string]json.RawMessage
+	if tool != "agent.run" || json.Unmarshal(input, &members) != nil || json.Unmarshal(members["agent"], &name) != nil {
+		return "", false
+	}
+	return name, name != "" && !strings.Contains(name, "${")
 }
 
 // isTemplate reports whether a JSON string is one whole expression.

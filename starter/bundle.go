@@ -126,7 +126,7 @@ type bundleList struct {
 func (a *app) bundles(cmd *cobra.Command, use func(bundleList) error) error {
 	ctx := cmd.Context()
 	return a.with(ctx, func(e engine) error {
-		call := client.CallInput{Tenant: a.flags.tenant, Tool: bundleListTool, Principal: a.principal(), Input: json.RawMessage(`{}`)}
+		call := client.CallInput{Tenant: a.flags.tenant, Tool: bundleListTool, Principal: a.principal(), Source: jig.SourceCLI, Input: json.RawMessage(`{}`)}
 		result, err := e.Trigger(ctx, call, "")
 		if err != nil {
 			return err

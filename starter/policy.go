@@ -232,7 +232,7 @@ func (a *app) explainCall(ctx context.Context, rules *policy.Rules, q policyQues
 		return err
 	}
 	call := jig.Call{Tenant: a.flags.tenant, ID: "1.1", Pass: 1, Ordinal: 1, Tool: tool.Name, Version: tool.Version, Input: input}
-	session := jig.Session{Tenant: a.flags.tenant, Agent: jig.Agent{Name: q.agent}, Principal: a.principal(), Pass: 1}
+	session := jig.Session{Tenant: a.flags.tenant, Agent: jig.Agent{Name: q.agent, Registered: !strings.HasPrefix(q.agent, jig.DraftPrefix)}, Principal: a.principal(), Pass: 1}
 	session.Principal.Groups, session.Principal.Permissions = q.groups, q.permissions
 	return a.printExplanation(tool, rules.Explain(ctx, tool, call, session, now))
 }

@@ -47,6 +47,7 @@ is durable: it goes on when this program is interrupted. An --id that is taken g
 			if err != nil {
 				return err
 			}
+			options.Source = jig.SourceCLI
 			return a.with(cmd.Context(), func(e engine) error { return a.runAny(cmd.Context(), e, options, f) })
 		},
 	}
@@ -116,7 +117,7 @@ func (a *app) runAny(ctx context.Context, e engine, o client.StartOptions, f run
 	}
 	input := client.CallInput{
 		Tenant: o.Tenant, Tool: o.Agent, Document: o.Document, DocumentName: o.DocumentName, Input: o.Input, Pairs: o.Pairs,
-		Principal: o.Principal,
+		Principal: o.Principal, Source: o.Source,
 	}
 	if o.Document != "" {
 		input.Tool = ""

@@ -66,7 +66,7 @@ func (a *app) trigger(ctx context.Context, call client.CallInput, f triggerFlags
 			return usage(err)
 		}
 	}
-	call.Tenant, call.Principal = a.flags.tenant, a.principal()
+	call.Tenant, call.Principal, call.Source = a.flags.tenant, a.principal(), jig.SourceCLI
 	return a.with(ctx, func(e engine) error { return a.attendCall(ctx, e, call, f) })
 }
 

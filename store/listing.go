@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,21 +68,48 @@ func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit 
 }
 
 // ListPending lists what waits in a tenant and passes a filter, oldest first, after a cursor ("" to begin); next is "" at
-// the end. A page has limit entries at most (100 when limit is not positive, 1,000 when it is more).
+// the end. A page has limit entries at most (100 when limit is not positive, 1,000 when it is more). The filter of a session
+// lets through what waits in the sessions that answer its calls, too.
 func (db *DB) ListPending(
 	ctx context.Context, tenant string, filter jig.PendingFilter, after string, limit int,
 ) (waiting []jig.Pending, next string, err error) {
-	args, err := listing(tenant, filter, after)
-	if err != nil {
-		return nil, "", err
-	}
 	limit = pendingLimit(limit)
-	var rows []approvalRow
-	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("ApprovalsListed", append(args, limit+1)...), &rows) })
+	sessions, via := []string{filter.SessionID}, map[string]string{}
+	if filter.SessionID != "" {
+		var delegated []delegatedRow
+		err = db.once(ctx, tenant, func(t *tx) { list(t.queue("Delegated", tenant, text(filter.SessionID), maxDelegated), &delegated) })
+		if err != nil {
+			return nil, "", err
+		}
+		for _, d := range delegated {
+			sessions, via[d.SessionID] = append(sessions, d.SessionID), d.Via
+		}
+	}
+	lists := make([][]any, len(sessions))
+	for i, session := range sessions {
+		filter.SessionID = session
+		if lists[i], err = listing(tenant, filter, after); err != nil {
+			return nil, "", err
+		}
+	}
+	pages := make([][]approvalRow, len(lists))
+	err = db.once(ctx, tenant, func(t *tx) {
+		for i, args := range lists {
+			list(t.queue("ApprovalsListed", append(args, limit+1)...), &pages[i])
+		}
+	})
 	if err != nil {
 		return nil, "", err
 	}
-	return pendingPage(rows, limit)
+	rows := slices.Concat(pages...)
+	slices.SortFunc(rows, func(x, y approvalRow) int {
+		return cmp.Or(x.RequestedAt.Compare(y.RequestedAt), cmp.Compare(x.ID, y.ID))
+	})
+	waiting, next, err = pendingPage(rows, limit)
+	for i := range waiting {
+		waiting[i].Via = via[waiting[i].SessionID]
+	}
+	return waiting, next, err
 }
 
 // listing makes the arguments of ApprovalsListed of a filter, all but the limit.

@@ -92,7 +92,7 @@ func TestAPauseReachesChildren(t *testing.T) {
 	line := []world{w}
 	for depth := 1; depth <= 2; depth++ {
 		s, err := w.CreateSession(t.Context(), jig.Session{
-			Tenant: w.tenant, ID: jig.NewSessionID(), Task: "help", ParentID: line[depth-1].session, Depth: depth,
+			Tenant: w.tenant, ID: jig.NewSessionID(), Task: "help", ParentID: line[depth-1].session, ParentCall: "1.1", Depth: depth,
 			Agent: jig.Agent{Name: "helper", Version: "0123456789abcdef", Model: "script/x", Tools: []string{"*"}}, Principal: jig.Principal{ID: "ana"},
 		})
 		require.NoError(t, err)

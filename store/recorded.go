@@ -24,6 +24,11 @@ type recordedRow struct {
 	Verdict, Status          string
 	CreatedAt                time.Time
 	AgentName                string
+	AgentVersion             string
+	Registered               bool
+	RootAgent, ParentAgent   string
+	Depth                    int
+	Source                   string
 	Principal                []byte
 	Task                     string
 	SessionInput             []byte
@@ -77,8 +82,9 @@ func (r *recordedRow) recorded(tenant string) (jig.RecordedCall, error) {
 			CreatedAt: r.CreatedAt.UTC(),
 		},
 		Session: jig.Session{
-			Tenant: tenant, ID: r.SessionID, Agent: jig.Agent{Name: r.AgentName}, Task: r.Task, Input: json.RawMessage(r.SessionInput),
-			Pass: r.Pass, Writes: r.Writes,
+			Tenant: tenant, ID: r.SessionID, Task: r.Task, Input: json.RawMessage(r.SessionInput), Pass: r.Pass, Writes: r.Writes,
+			Agent:     jig.Agent{Name: r.AgentName, Version: r.AgentVersion, Registered: r.Registered},
+			RootAgent: r.RootAgent, ParentAgent: r.ParentAgent, Depth: r.Depth, Source: jig.Source(r.Source),
 		},
 	}
 	err := decode(r.Principal, &c.Session.Principal)

@@ -25,19 +25,21 @@ type startedRow struct {
 //
 // What would run must be what was admitted: another version or digest gives ReserveWaiting, and the caller admits the call anew.
 func (db *DB) Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, error) {
-	var begun *startedRow
-	err := db.once(ctx, r.Tenant, func(t *tx) {
-		first(t.queue("CallStartFast", r.Tenant, r.SessionID, r.CallID, r.Version, r.Digest, r.Attempt), &begun)
-	})
-	if err != nil {
-		return jig.Reservation{}, err
-	}
-	if begun != nil {
-		db.touched(r.Tenant, r.SessionID, &begun.LastSeq)
-		return reservation(jig.ReserveRun, &begun.callRow)
+	if r.Child == "" { // most calls start no session, and most of those that run by themselves need no more than one statement
+		var begun *startedRow
+		err := db.once(ctx, r.Tenant, func(t *tx) {
+			first(t.queue("CallStartFast", r.Tenant, r.SessionID, r.CallID, r.Version, r.Digest, r.Attempt), &begun)
+		})
+		if err != nil {
+			return jig.Reservation{}, err
+		}
+		if begun != nil {
+			db.touched(r.Tenant, r.SessionID, &begun.LastSeq)
+			return reservation(jig.ReserveRun, &begun.callRow)
+		}
 	}
 	var answer jig.Reservation
-	err = db.transact(ctx, r.Tenant, func(t *tx) error {
+	err := db.transact(ctx, r.Tenant, func(t *tx) error {
 		var row *callRow
 		var approval *approvalRow
 		first(t.queue("CallLock", r.Tenant, r.SessionID, r.CallID), &row)
@@ -118,8 +120,8 @@ func (t *tx) reserveRun(ctx context.Context, r jig.Reserve, row *callRow, approv
 		}
 	}
 	var begun *callRow
-	first(t.queue("CallStart", t.tenant, row.SessionID, row.CallID, r.Attempt), &begun)
-	l.of(row, jig.EventToolStarted, details{"attempt": row.Fence + 1})
+	first(t.queue("CallStart", t.tenant, row.SessionID, row.CallID, r.Attempt, text(r.Child)), &begun)
+	l.of(row, jig.EventToolStarted, details{"attempt": row.Fence + 1, "child_session_id": r.Child})
 	if err := t.finish(ctx, l, row.SessionID); err != nil {
 		return jig.Reservation{}, err
 	}

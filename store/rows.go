@@ -26,7 +26,11 @@ type sessionRow struct {
 	Reason         string
 	Error          []byte
 	ParentID       string
+	ParentCall     string
+	ParentAgent    string
+	RootAgent      string
 	Depth          int
+	Source         string
 	SummaryThrough int
 	Summary        string
 	CreatedAt      time.Time
@@ -36,7 +40,8 @@ type sessionRow struct {
 func (r *sessionRow) session() (jig.Session, error) {
 	s := jig.Session{
 		Tenant: r.TenantID, ID: r.SessionID, Input: r.Input, Task: r.Task, Status: jig.Status(r.Status), Pass: r.Pass,
-		Writes: r.Writes, Tokens: r.Tokens, Todo: r.Todo, Answer: r.Answer, Reason: r.Reason, ParentID: r.ParentID, Depth: r.Depth,
+		Writes: r.Writes, Tokens: r.Tokens, Todo: r.Todo, Answer: r.Answer, Reason: r.Reason, ParentID: r.ParentID, ParentCall: r.ParentCall, ParentAgent: r.ParentAgent,
+		RootAgent: r.RootAgent, Depth: r.Depth, Source: jig.Source(r.Source),
 		SummaryThrough: r.SummaryThrough, Summary: r.Summary, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 	for _, part := range []struct {
@@ -79,6 +84,7 @@ type callRow struct {
 	Patch          []byte
 	EditedBy       string
 	IdempotencyKey string
+	Child          string
 	CreatedAt      time.Time
 	StartedAt      *time.Time
 	FinishedAt     *time.Time
@@ -93,7 +99,7 @@ func (r *callRow) call() (jig.Call, error) {
 		ConcurrencyKey: r.ConcurrencyKey, Digest: r.Digest, PolicyVersion: r.PolicyVersion, Verdict: jig.Verdict(r.Verdict),
 		Status: r.status(), Fence: r.Fence, DuplicateOf: r.DuplicateOf, ResultArtifact: r.ResultArtifact,
 		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt), Patch: r.Patch, EditedBy: r.EditedBy,
-		IdempotencyKey: r.IdempotencyKey,
+		IdempotencyKey: r.IdempotencyKey, Child: r.Child,
 	}
 	if err := decode(r.Reasons, &c.Reasons); err != nil {
 		return jig.Call{}, err
@@ -142,6 +148,8 @@ type approvalRow struct {
 	GrantID        string
 	DecidedBy      string
 	Claimed        bool
+	ParentID       string
+	ParentCall     string
 }
 
 func (r *approvalRow) status() jig.ApprovalStatus { return jig.ApprovalStatus(r.Status) }
@@ -150,7 +158,7 @@ func (r *approvalRow) pending() (jig.Pending, error) {
 	p := jig.Pending{
 		Tenant: r.TenantID, SessionID: r.SessionID, Kind: jig.PendingKind(r.Kind), Call: r.CallID, Tool: r.Tool, Input: r.Input,
 		Truncated: r.Truncated, Summary: r.Summary, Digest: r.Digest, RequestedBy: r.RequestedBy, RequestedAt: r.RequestedAt.UTC(),
-		Agent: r.Agent, PolicyVersion: r.PolicyVersion, Grant: r.GrantID,
+		Agent: r.Agent, PolicyVersion: r.PolicyVersion, Grant: r.GrantID, ParentID: r.ParentID, ParentCall: r.ParentCall,
 	}
 	if r.ExpiresAt != nil {
 		p.ExpiresAt = r.ExpiresAt.UTC()

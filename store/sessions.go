@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -102,14 +103,16 @@ func sessionColumns(s jig.Session) ([]any, error) {
 	}
 	return []any{
 		s.Tenant, s.ID, agent, text(s.Agent.Name), principal, []byte(s.Input), text(s.Task), catalogue, optional(s.Todo),
-		text(s.ParentID), s.Depth,
+		text(s.ParentID), s.Depth, text(s.ParentCall), text(s.ParentAgent), text(cmp.Or(s.RootAgent, s.Agent.Name)),
+		cmp.Or(s.Source, jig.SourceAPI),
 	}, nil
 }
 
 func started(s jig.Session) []byte {
 	d := details{
 		"agent": s.Agent.Name, "version": s.Agent.Version, "model": s.Agent.Model, "principal": s.Principal.ID,
-		"claimed": s.Principal.Claimed, "parent_id": s.ParentID, "task": cut(s.Task, jig.PreviewBytes),
+		"claimed": s.Principal.Claimed, "parent_id": s.ParentID, "parent_call": s.ParentCall,
+		"source": string(s.Source), "task": cut(s.Task, jig.PreviewBytes),
 	}
 	if len(s.Input) > 0 {
 		d["input"], _ = preview(s.Input)

@@ -21,19 +21,21 @@ type callViewRow struct {
 	Status     string
 	Summary    string
 	Error      []byte
+	Child      string
 	StartedAt  *time.Time
 	FinishedAt *time.Time
 }
 
 func (r *callViewRow) view() (jig.CallView, error) {
-	v := jig.CallView{Call: r.CallID, Tool: r.Tool, Status: jig.CallStatus(r.Status), Summary: r.Summary}
+	v := jig.CallView{Call: r.CallID, Tool: r.Tool, Status: jig.CallStatus(r.Status), Summary: r.Summary, Child: r.Child}
 	v.DurationMS = jig.Call{StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}.Duration().Milliseconds()
 	err := decode(r.Error, &v.Error)
 	return v, err
 }
 
 // SessionView returns a session with its pending approvals and its latest calls (at most 500 of each, in the order asked).
-// Its status is input_required when nothing is left to do but what waits for a person.
+// Its status is input_required when nothing is left to do but what waits for a person, in it or in the sessions that answer its
+// calls: what waits there comes after its own, each with the call that it holds up.
 func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionView, error) {
 	var row *sessionRow
 	var open []approvalRow
@@ -41,6 +43,8 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	var tally []countRow
 	var held *int
 	var paused []pauseRow
+	var delegated []delegatedRow
+	var below []delegatedApprovalRow
 	err := db.once(ctx, tenant, func(t *tx) {
 		first(t.queue("SessionGet", tenant, id), &row)
 		list(t.queue("ApprovalsOpenOfSession", tenant, id, maxViewPending), &open)
@@ -48,6 +52,8 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 		list(t.queue("CallCounts", tenant, id), &tally)
 		value(t.queue("CallsHeld", tenant, id), &held)
 		list(t.queue("PausesOfSession", tenant, id), &paused)
+		list(t.queue("Delegated", tenant, id, maxDelegated), &delegated)
+		list(t.queue("DelegatedApprovals", tenant, id, maxViewPending), &below)
 	})
 	if err != nil {
 		return jig.SessionView{}, err
@@ -67,22 +73,22 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	if v.Pending, err = pendings(open); err != nil {
 		return jig.SessionView{}, err
 	}
+	elsewhere, err := delegatedPending(below)
+	if err != nil {
+		return jig.SessionView{}, err
+	}
+	v.Pending = append(v.Pending, elsewhere[:min(len(elsewhere), maxViewPending-len(v.Pending))]...)
 	slices.Reverse(latest)
 	for i := range latest {
 		if v.Calls[i], err = latest[i].view(); err != nil {
 			return jig.SessionView{}, err
 		}
 	}
-	if v.Status == jig.StatusWorking && waitsForPeople(v.Counts, *held) {
+	c, idle := v.Counts, idleChildren(delegated)[s.ID]
+	if v.Status == jig.StatusWorking && onlyPeople(c[jig.CallWaiting]+c[jig.CallUnknown], c[jig.CallReserved]+c[jig.CallExecuting], *held, idle) {
 		v.Status = jig.StatusInputRequired
 	}
 	return v, nil
-}
-
-// waitsForPeople reports whether calls wait for a person and nothing else is open but the held ones: compositions that wait
-// for calls of theirs.
-func waitsForPeople(c jig.CallCounts, held int) bool {
-	return c[jig.CallWaiting]+c[jig.CallUnknown] > 0 && c[jig.CallReserved]+c[jig.CallExecuting] == held
 }
 
 // liveRow is a row of the query LiveSessions.

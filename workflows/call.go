@@ -61,7 +61,8 @@ func (s *session) openCall(ctx workflow.Context, in CallInput) error {
 		var opened activities.Opened
 		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.OpenCall, activities.OpenCallInput{
 			SessionRef: s.ref, Tool: in.Tool, Document: in.Document, DocumentArtifact: in.DocumentArtifact, DocumentName: in.DocumentName,
-			Input: in.Input, InputArtifact: in.InputArtifact, Pairs: in.Pairs, Principal: in.Principal, Parent: in.Parent,
+			Input: in.Input, InputArtifact: in.InputArtifact, Pairs: in.Pairs, Principal: in.Principal,
+			Parent: in.Parent, ParentCall: in.ParentCall, Source: in.Source,
 		}).Get(ctx, &opened)
 		if err != nil {
 			return err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types

@@ -185,8 +185,12 @@ type CallInput struct {
 	Principal        jig.Principal   `json:"principal"`
 	// Pairs are key=value inputs, converted by the tool's input schema.
 	Pairs map[string]string `json:"pairs,omitempty"`
-	// Parent is the session whose call started this one; empty for one that a person or a program started.
-	Parent string `json:"parent,omitempty"`
+	// Parent is the session, and ParentCall its call, that started this one; both are empty for a start by a person or a program.
+	// With a parent, the principal is the parent's.
+	Parent     string `json:"parent,omitempty"`
+	ParentCall string `json:"parent_call,omitempty"`
+	// Source says how a call without a parent is started; api when empty.
+	Source jig.Source `json:"source,omitempty"`
 	// Calling and Inbox are what a run hands to the next.
 	Calling bool       `json:"calling,omitempty"`
 	Inbox   []Envelope `json:"inbox,omitempty"`

@@ -155,7 +155,7 @@ func TestVisibilityFindsWhatNeedsAPerson(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
 	id := d.gated(r, "w")
-	query := fmt.Sprintf(`JigStatus="input_required" AND JigPending=1 AND JigAgent="probe" AND JigTool="test.write" AND WorkflowId=%q`, id)
+	query := fmt.Sprintf(`JigStatus="input_required" AND JigPending=1 AND JigAgent="draft:probe" AND JigTool="test.write" AND WorkflowId=%q`, id)
 	require.True(t, eventually(t.Context(), patience, func() bool { return d.listed(query) == 1 }))
 	list, err := d.Approvals(t.Context(), jig.DefaultTenant, id)
 	require.NoError(t, err)

@@ -2,12 +2,13 @@
 
 -- fragment: session
 s.tenant_id, s.session_id, s.agent, s.principal, s.input, s.task, s.catalogue, s.status, s.pass, s.writes, s.tokens, s.todo,
-s.answer, s.answer_artifact, s.reason, s.error, s.parent_id, s.depth, s.summary_through, s.summary, s.created_at, s.updated_at
+s.answer, s.answer_artifact, s.reason, s.error, s.parent_id, s.parent_call, s.parent_agent, s.root_agent, s.depth, s.source,
+s.summary_through, s.summary, s.created_at, s.updated_at
 
 -- fragment: call
 c.tenant_id, c.session_id, c.call_id, c.pass, c.ordinal, c.provider_id, c.tool, c.version, c.write, c.idempotent, c.input,
 c.signature, c.concurrency_key, c.digest, c.policy_version, c.verdict, c.reasons, c.status, c.fence, c.attempt, c.duplicate_of,
-c.result, c.result_artifact, c.frame, c.patch, c.edited_by, c.idempotency_key, c.created_at, c.started_at, c.finished_at
+c.result, c.result_artifact, c.frame, c.patch, c.edited_by, c.idempotency_key, c.child, c.created_at, c.started_at, c.finished_at
 
 -- fragment: call_order
 c.pass, c.ordinal, c.created_at, c.nth, c.call_id
@@ -15,8 +16,19 @@ c.pass, c.ordinal, c.created_at, c.nth, c.call_id
 -- fragment: approval
 a.tenant_id, a.id, a.session_id, a.call_id, a.kind, a.status, a.tool, a.input, a.truncated, a.summary, a.reasons, a.digest,
 a.approved_digest, a.requested_by, a.agent, a.policy_version, a.requested_at, a.expires_at, a.terms, a.votes, a.delegations,
-a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed
+a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed, a.parent_id, a.parent_call
 
 -- fragment: grant
 g.tenant_id, g.grant_id, g.tool, g.agent, g.condition, g.max_uses, g.used, g.expires_at, g.given_by, g.claimed, g.note, g.session_id,
 g.call_id, g.created_at, g.revoked_at, g.revoked_by
+
+-- fragment: delegated
+-- The sessions that answer running calls of the session $2, and of those sessions in turn. via is the call of $2 that each holds up.
+recursive delegated(session_id, parent_id, via, depth) as (
+    select c.child, c.session_id, c.call_id, 1 from calls c
+    where c.tenant_id = $1 and c.session_id = $2 and c.status = 'executing' and c.child <> ''
+    union all
+    select c.child, c.session_id, d.via, d.depth + 1 from delegated d
+    join calls c on c.tenant_id = $1 and c.session_id = d.session_id and c.status = 'executing' and c.child <> ''
+    where d.depth < 10
+)

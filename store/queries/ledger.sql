@@ -72,7 +72,8 @@ with c as (
 select {{call}}, n.last_seq from c, n
 
 -- name: CallStart
-update calls c set status = 'executing', fence = c.fence + 1, attempt = $4, started_at = clock_timestamp(), finished_at = null
+update calls c set status = 'executing', fence = c.fence + 1, attempt = $4, started_at = clock_timestamp(), finished_at = null,
+    child = case when $5 = '' then c.child else $5 end
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CallFinishFast
@@ -93,6 +94,11 @@ with c as (
     from n, c
 )
 select {{call}}, n.last_seq from c, n
+
+-- name: CallChild
+-- Names the session that a running call starts.
+update calls c set child = $4
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = 'executing' and c.child in ('', $4) returning c.call_id
 
 -- name: CallSet
 -- Moves a locked call on. A null result leaves it open.
@@ -135,7 +141,7 @@ where c.tenant_id = $1 and c.session_id = $2 and c.status = 'executing' and c.ca
     select distinct o.open_frame from calls o where o.tenant_id = $1 and o.session_id = $2 and o.open_frame is not null))
 
 -- name: CallViews
-select c.call_id, c.tool, c.status, c.summary, c.error, c.started_at, c.finished_at from calls c
+select c.call_id, c.tool, c.status, c.summary, c.error, c.child, c.started_at, c.finished_at from calls c
 where c.tenant_id = $1 and c.session_id = $2
 order by c.pass desc, c.ordinal desc, c.created_at desc, c.nth desc, c.call_id desc limit $3
 

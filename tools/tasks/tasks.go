@@ -48,9 +48,8 @@ type Start struct {
 	// Tool and Version name what is called; Version pins a document that came along with the first call.
 	Tool, Version string
 	Input         json.RawMessage
-	Principal     jig.Principal
-	// Parent is the session that asks for it.
-	Parent string
+	// Parent and ParentCall are the call that asks for it. The session acts for the principal of the one that asks.
+	Parent, ParentCall string
 }
 
 // Tools returns the family.
@@ -65,7 +64,7 @@ func Tools(o Options) []tools.Tool {
 		tools.New(jig.Tool{
 			Name: RetryTool,
 			Description: "Begins a session that failed or was canceled again: an agent gets its next pass, a single call is made anew in a session of its own, " +
-				"for the one whom the first acted for. Returns the session's id. To fill fields that failed, use entities.extract with mode retry instead.",
+				"for the one whom the session that asks acts for. Returns the session's id. To fill fields that failed, use entities.extract with mode retry instead.",
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second,
 			Tags: []string{"operator"},
 		}, o.retry),
@@ -160,7 +159,7 @@ func (o Options) again(ctx context.Context, inv jig.Invocation, s jig.Session) (
 	}
 	id := jig.ChildSessionID(inv.SessionID, inv.CallID)
 	return Retried{SessionID: id, Of: s.ID}, o.Starter.StartCall(ctx, inv.Tenant, id, Start{
-		Tool: call.Tool, Version: s.Catalogue[call.Tool], Input: s.Input, Principal: s.Principal, Parent: inv.SessionID,
+		Tool: call.Tool, Version: s.Catalogue[call.Tool], Input: s.Input, Parent: inv.SessionID, ParentCall: inv.CallID,
 	})
 }
 

@@ -138,8 +138,8 @@ func TestRetryOfACall(t *testing.T) {
 		require.JSONEq(t, `{"session_id":"`+id+`","of":"ses_call_failed"}`, string(r.Data))
 	}
 	require.Equal(t, map[string]tasks.Start{id: {
-		Tool: "file.write", Version: "v1", Input: []byte(`{"path":"a"}`), Principal: jig.Principal{ID: "bo"}, Parent: "ses_op",
-	}}, p.started, "it acts for the one whom the first acted for")
+		Tool: "file.write", Version: "v1", Input: []byte(`{"path":"a"}`), Parent: "ses_op", ParentCall: "1.1",
+	}}, p.started)
 }
 
 func TestWhatIsNotTriedAgain(t *testing.T) {

@@ -158,7 +158,10 @@ func (s sessions) Message(ctx context.Context, tenant, session string, m tasks.M
 // StartCall begins a session for a single call. A document that came along with the first call, and that nobody registered, comes
 // along again.
 func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks.Start) (err error) {
-	call := workflows.CallInput{Tenant: tenant, Tool: c.Tool, Input: c.Input, Principal: c.Principal, Parent: c.Parent}
+	if err := s.db.NameChild(ctx, tenant, c.Parent, c.ParentCall, session); err != nil {
+		return err
+	}
+	call := workflows.CallInput{Tenant: tenant, Tool: c.Tool, Input: c.Input, Parent: c.Parent, ParentCall: c.ParentCall}
 	if len(c.Input) > maxInline {
 		if call.InputArtifact, err = s.db.PutArtifact(ctx, tenant, c.Parent, "application/json", c.Input); err != nil {
 			return err

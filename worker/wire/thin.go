@@ -198,10 +198,13 @@ type extractions struct {
 // maxInline is how many bytes of input travel with a start; more is kept aside first.
 const maxInline = 32 << 10
 
-// Start begins a session for a call of entities.extract.
+// Start begins a session for a call of entities.extract, below the call that asks for it.
 func (x extractions) Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) (err error) {
+	if err := x.db.NameChild(ctx, inv.Tenant, inv.SessionID, inv.CallID, session); err != nil {
+		return err
+	}
 	call := workflows.CallInput{
-		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Principal: inv.Principal, Parent: inv.SessionID,
+		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Parent: inv.SessionID, ParentCall: inv.CallID,
 	}
 	if len(input) > maxInline {
 		if call.InputArtifact, err = x.db.PutArtifact(ctx, inv.Tenant, inv.SessionID, "application/json", input); err != nil {

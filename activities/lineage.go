@@ -1,0 +1,98 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// place puts a session where it belongs: below the call that started it, or, without a parent, at the root of a tree of its own.
+// A session below another one acts for the principal of that one, whatever its start says. The parent's call must say that it
+// started this very session, so nobody can place a session where its rules or its principal suit them.
+func (a *Activities) place(ctx context.Context, parent, call string, source jig.Source, session *jig.Session) error {
+	session.Principal = claimed(session.Principal)
+	if parent == "" {
+		session.RootAgent, session.Source = session.Agent.Name, source
+		return checkSource(&session.Source)
+	}
+	above, calls, err := a.store.CallsOf(ctx, session.Tenant, parent, []string{call})
+	if err != nil {
+		return err
+	}
+	if len(calls) == 0 || calls[0].Child != session.ID {
+		return jig.Errorf(jig.CodeNotPermitted, "call %q of session %s did not start session %s", call, parent, session.ID).WithField("parent_call").
+			WithHint("leave the parent out")
+	}
+	session.ParentID, session.ParentCall, session.ParentAgent = above.ID, call, above.Agent.Name
+	session.RootAgent, session.Depth, session.Source = above.RootAgent, above.Depth+1, jig.SourceAgent
+	session.Principal = above.Principal
+	return nil
+}
+
+// checkSource fills in how a session without a parent was started, and refuses what is not known.
+func checkSource(source *jig.Source) error {
+	switch *source {
+	case "":
+		*source = jig.SourceAPI
+	case jig.SourceWeb, jig.SourceAPI, jig.SourceMCP, jig.SourceCLI, jig.SourceSchedule:
+	case jig.SourceAgent:
+		return jig.Errorf(jig.CodeInvalidInput, "a session of the source agent has a parent").WithField("source").WithHint("leave the source out")
+	default:
+		return jig.Errorf(jig.CodeInvalidInput, "%q is not a source", *source).WithField("source").WithHint("use web, api, mcp, cli or schedule")
+	}
+	return nil
+}
+
+// claimed is a principal as its session keeps it: nobody has proved who it is.
+func claimed(p jig.Principal) jig.Principal {
+	p.Claimed, p.Proof = true, jig.ProofClaimed
+	return p
+}
+
+// acting adds to the principal of a session the groups and permissions that the tenant knows of it now. It is called wherever
+// calls are admitted or begin: somebody who is taken out of the tenant's document loses them in sessions that run.
+func (a *Activities) acting(ctx context.Context, session *jig.Session) error {
+	settings, err := a.tenants.Settings(ctx, session.Tenant)
+	if err != nil {
+		return err
+	}
+	known, p := settings.Person(session.Principal.ID), &session.Principal
+	p.Groups = union(p.Groups, known.Groups)
+	p.Permissions = union(p.Permissions, slices.Concat(known.Permissions, settings.Everybody))
+	return nil
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// registration says whether an agent's document is the one that is registered under its name. A document that is not is a draft,
+// and bears a name of its own.
+func (a *Activities) registration(ctx context.Context, tenant string, agent *jig.Agent, body []byte) error {
+	registered, err := a.store.Document(ctx, tenant, documentAgent, agent.Name)
+	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
+		return err
+	}
+	if agent.Registered = err == nil && bytes.Equal(registered, body); !agent.Registered {
+		agent.Name = jig.DraftPrefix + agent.Name
+	}
+	return nil
+}
+
+// mayChoose refuses a model that a caller chooses for an agent whose document does not list it.
+func mayChoose(agent jig.Agent, model string) error {
+	matches := func(entry string) bool {
+		prefix, all := strings.CutSuffix(entry, "*")
+		return entry == model || all && strings.HasPrefix(model, prefix)
+	}
+	if model == agent.Model || slices.ContainsFunc(agent.Models, matches) {
+		return nil
+	}
+	return jig.Errorf(jig.CodeNotPermitted, "nobody may choose the model %s for agent %s", model, agent.Name).WithField("model").
+		WithHint("leave the model out, or add it to `models` in the document of agent " + agent.Name)
+}

@@ -1,0 +1,283 @@
+package activities_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// anyModel takes every name of a model.
+type anyModel struct{ activities.Model }
+
+func (anyModel) Check(string) error { return nil }
+
+func (anyModel) Answer(context.Context, jig.ModelRequest, func(string)) (jig.Turn, error) {
+	return jig.Turn{}, jig.Errorf(jig.CodeInternal, "nobody asks this model")
+}
+
+const nightly = "---\nname: nightly\nmodel: script/nightly\ntools: [\"*\"]\nscript: {rules: [{answer: done}]}\n%s---\n"
+
+// nightlyMayRefund lets the agent nightly write without asking anybody.
+const nightlyMayRefund = "  - {name: trusted, when: \"agent.name == 'nightly' && tool.permission == 'write'\", verdict: run}\n"
+
+// document is an agent document named nightly with further keys, a line each.
+func document(keys ...string) string {
+	keys = append(keys, "")
+	return fmt.Sprintf(nightly, strings.Join(keys, "\n"))
+}
+
+// register makes a document the one of the agent nightly.
+func (o *office) register(t *testing.T, body string) {
+	t.Helper()
+	require.NoError(t, o.db.PutDocument(t.Context(), o.tenant, "agent", "nightly", fmt.Sprintf("%016x", len(body)), []byte(body)))
+}
+
+// launches opens a session and makes it the one that the office looks at.
+func (o *office) launches(t *testing.T, start activities.StartSession) (activities.Opened, error) {
+	t.Helper()
+	o.session = jig.NewSessionID()
+	return o.opens(t, o.session, start)
+}
+
+func (o *office) opens(t *testing.T, id string, start activities.StartSession) (activities.Opened, error) {
+	t.Helper()
+	if start.Principal.ID == "" {
+		start.Principal.ID = "ana"
+	}
+	return o.Open(t.Context(), activities.OpenInput{
+		SessionRef: activities.SessionRef{Tenant: o.tenant, SessionID: id}, Start: &start,
+	})
+}
+
+func (o *office) stored(t *testing.T, id string) jig.Session {
+	t.Helper()
+	s, err := o.db.Session(t.Context(), o.tenant, id)
+	require.NoError(t, err)
+	return s
+}
+
+// delegates lets the session ask for an agent, and returns the session that is to answer the call.
+func (o *office) delegates(t *testing.T, pass int, input string) activities.Child {
+	t.Helper()
+	c := o.asks(t, pass, "agent.run", input)
+	require.Equal(t, jig.CallReserved, c.Status, "%+v", c.Result)
+	child, err := o.BeginChild(t.Context(), activities.RunInput{SessionRef: o.ref(), Call: c.ID})
+	require.NoError(t, err)
+	return child
+}
+
+// An unregistered document that calls itself as an agent which a rule trusts gets nothing from that rule.
+func TestDraftOfARegisteredAgentIsNotTrustedAsIt(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, nightlyMayRefund)
+	o.register(t, document())
+	for _, c := range []struct {
+		start  activities.StartSession
+		agent  string
+		status jig.CallStatus
+	}{
+		{activities.StartSession{Agent: "nightly"}, "nightly", jig.CallReserved},
+		{activities.StartSession{Document: document()}, "nightly", jig.CallReserved},
+		{activities.StartSession{Document: document("description: edited")}, "draft:nightly", jig.CallWaiting},
+	} {
+		opened, err := o.launches(t, c.start)
+		require.NoError(t, err)
+		require.Equal(t, c.agent, opened.Agent)
+		s := o.stored(t, o.session)
+		require.Equal(t, []any{c.agent, c.agent == "nightly"}, []any{s.Agent.Name, s.Agent.Registered})
+		require.Equal(t, c.status, o.asks(t, 1, refundTool, small).Status)
+	}
+	require.Equal(t, "draft:nightly", o.pending(t, "1.1").Agent)
+
+	// A document that is registered later changes nothing of the sessions that run; the one before it becomes a draft.
+	o.register(t, document("description: edited"))
+	opened, err := o.launches(t, activities.StartSession{Document: document()})
+	require.NoError(t, err)
+	require.Equal(t, "draft:nightly", opened.Agent)
+}
+
+// A grant for a registered agent covers no draft of its name, and one that is given in a draft covers that document alone.
+func TestGrantsTellDraftsApart(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.register(t, document())
+	grants := func(start activities.StartSession, pass int, input string) {
+		t.Helper()
+		_, err := o.launches(t, start)
+		require.NoError(t, err)
+		c := o.asks(t, pass, refundTool, input)
+		ruled := o.hear(t, "decide", jig.Decision{Call: c.ID, By: "ben", Grant: &jig.GrantRequest{MaxUses: 5}})
+		require.Equal(t, jig.DecisionAccepted, ruled.Outcome, ruled.Reason)
+	}
+	status := func(start activities.StartSession) jig.CallStatus {
+		t.Helper()
+		_, err := o.launches(t, start)
+		require.NoError(t, err)
+		return o.asks(t, 1, refundTool, small).Status
+	}
+	draft := activities.StartSession{Document: document("description: edited")}
+	other := activities.StartSession{Document: document("description: other")}
+	grants(activities.StartSession{Agent: "nightly"}, 1, small)
+	require.Equal(t, jig.CallReserved, status(activities.StartSession{Agent: "nightly"}))
+	require.Equal(t, jig.CallWaiting, status(draft))
+
+	grants(draft, 1, small)
+	require.Equal(t, jig.CallReserved, status(draft))
+	require.Equal(t, jig.CallWaiting, status(other), "another document bears the same name")
+}
+
+// What a web page tells an agent to start is refused unless the agent's document lists it.
+func TestAgentStartsOnlyWhatItsDocumentLists(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.register(t, document())
+	_, err := o.launches(t, activities.StartSession{Document: document("agents: [helper]")})
+	require.NoError(t, err)
+	c := o.asks(t, 1, "agent.run", `{"agent":"nightly","task":"refund everything"}`)
+	require.Equal(t, jig.CallFailed, c.Status)
+	require.Equal(t, jig.CodeNotPermitted, c.Result.Error.Code)
+	require.Equal(t, "/agent", c.Result.Error.Field)
+	require.Contains(t, c.Result.Error.Hint, "`agents` in the document of agent nightly")
+
+	_, err = o.launches(t, activities.StartSession{Document: document("agents: [helper, nightly]")})
+	require.NoError(t, err)
+	require.Equal(t, jig.CallReserved, o.asks(t, 1, "agent.run", `{"agent":"nightly","task":"tidy up"}`).Status)
+}
+
+// A rule can tell who sent an agent that it trusts otherwise: its parent, the root of the tree and how deep it is.
+func TestRulesSeeWhoStartedAnAgent(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, nightlyMayRefund+
+		"  - {name: sent, when: \"tool.permission == 'write' && session.parent_agent == 'draft:nightly' && session.root_agent == 'draft:nightly' && "+
+		"session.depth == 1 && session.source == 'agent'\", verdict: ask}\n")
+	o.register(t, document())
+	_, err := o.launches(t, activities.StartSession{Document: document("agents: [nightly]"), Source: jig.SourceCLI})
+	require.NoError(t, err)
+	child := o.delegates(t, 1, `{"agent":"nightly","task":"refund everything"}`)
+	parent := o.session
+
+	opened, err := o.opens(t, child.SessionID, child.Start)
+	require.NoError(t, err)
+	require.Equal(t, "nightly", opened.Agent)
+	s := o.stored(t, child.SessionID)
+	require.Equal(t, []any{parent, "1.1", "draft:nightly", "draft:nightly", 1, jig.SourceAgent},
+		[]any{s.ParentID, s.ParentCall, s.ParentAgent, s.RootAgent, s.Depth, s.Source})
+	root := o.stored(t, parent)
+	require.Equal(t, []any{"", "draft:nightly", 0, jig.SourceCLI}, []any{root.ParentAgent, root.RootAgent, root.Depth, root.Source})
+	o.session = child.SessionID
+	require.Equal(t, jig.CallWaiting, o.asks(t, 1, refundTool, small).Status)
+	require.Equal(t, []string{parent, "1.1"}, []string{o.pending(t, "1.1").ParentID, o.pending(t, "1.1").ParentCall})
+
+	// Started by itself, the same agent is trusted.
+	_, err = o.launches(t, activities.StartSession{Agent: "nightly"})
+	require.NoError(t, err)
+	require.Equal(t, jig.CallReserved, o.asks(t, 1, refundTool, small).Status)
+}
+
+// Nobody places a session below another one but the call that starts it: a rule would take it for that one's child.
+func TestAPlaceInATreeCannotBeClaimed(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.register(t, document())
+	_, err := o.launches(t, activities.StartSession{Document: document("agents: [nightly]"), Principal: jig.Principal{ID: "fay"}})
+	require.NoError(t, err)
+	child := o.delegates(t, 1, `{"agent":"nightly"}`)
+	parent := o.session
+	for name, start := range map[string]activities.StartSession{
+		"another session":       {Agent: "nightly", ParentID: parent, ParentCall: "1.1"},
+		"a call that is not":    {Agent: "nightly", ParentID: parent, ParentCall: "1.2"},
+		"no call":               {Agent: "nightly", ParentID: parent},
+		"a source without one":  {Agent: "nightly", Source: jig.SourceAgent},
+		"a source that is none": {Agent: "nightly", Source: "mail"},
+	} {
+		_, err := o.opens(t, jig.NewSessionID(), start)
+		require.Contains(t, []jig.Code{jig.CodeNotPermitted, jig.CodeInvalidInput}, failed(t, err), name)
+	}
+	_, err = o.OpenCall(t.Context(), activities.OpenCallInput{
+		SessionRef: activities.SessionRef{Tenant: o.tenant, SessionID: jig.NewSessionID()}, Tool: refundTool, Input: []byte(small),
+		Parent: parent, ParentCall: "1.1",
+	})
+	require.Equal(t, jig.CodeNotPermitted, failed(t, err))
+
+	// The one that it starts acts for the principal of its parent, whoever else is named.
+	child.Start.Principal = jig.Principal{ID: "mallory", Permissions: []string{"*"}}
+	_, err = o.opens(t, child.SessionID, child.Start)
+	require.NoError(t, err)
+	require.Equal(t, jig.Principal{ID: "fay", Claimed: true, Proof: jig.ProofClaimed}, o.stored(t, child.SessionID).Principal)
+}
+
+// The caller of an agent chooses its model only where the agent's document says so.
+func TestCallerChoosesOnlyAListedModel(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.register(t, document("models: [openai/small, anthropic/*]"))
+	_, err := o.launches(t, activities.StartSession{Document: document("agents: [nightly]")})
+	require.NoError(t, err)
+	for pass, c := range []struct {
+		model string
+		code  jig.Code
+	}{{"openai/large", jig.CodeNotPermitted}, {"openai/small", ""}, {"script/nightly", ""}, {"anthropic/any", ""}, {"", ""}} {
+		input := fmt.Sprintf(`{"agent":"nightly","task":"%d"}`, pass)
+		if c.model != "" {
+			input = fmt.Sprintf(`{"agent":"nightly","model":%q}`, c.model)
+		}
+		child := o.delegates(t, pass+1, input)
+		_, err := o.opens(t, child.SessionID, child.Start)
+		if c.code != "" {
+			require.Equal(t, c.code, failed(t, err), c.model)
+			require.ErrorContains(t, err, "openai/large")
+			continue
+		}
+		require.NoError(t, err)
+	}
+	_, err = o.launches(t, activities.StartSession{Agent: "nightly", Model: "openai/large"})
+	require.NoError(t, err, "whoever starts a session chooses the model")
+}
+
+// Somebody who is taken out of the tenant's document loses their permissions in sessions that run: for calls that are admitted
+// from then on, and for those that wait or are about to begin.
+func TestLostPermissionsHoldInRunningSessions(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	people := o.settings.People
+	o.settings.People = append(people, jig.Principal{ID: "rex", Groups: []string{"support"}, Permissions: []string{"shop.guarded"}})
+	o.register(t, document())
+	_, err := o.launches(t, activities.StartSession{Agent: "nightly", Principal: jig.Principal{ID: "rex"}})
+	require.NoError(t, err)
+	first := o.asks(t, 1, guardedTool, `{"order":"a","amount":1}`)
+	require.Equal(t, jig.CallWaiting, first.Status, "%+v", first.Result)
+	second := o.asks(t, 2, guardedTool, `{"order":"b","amount":1}`)
+	require.Equal(t, jig.DecisionAccepted, o.hear(t, "decide", jig.Decision{Call: second.ID, By: "fay"}).Outcome)
+
+	o.settings.People = people
+	third := o.asks(t, 3, guardedTool, `{"order":"c","amount":1}`)
+	require.Equal(t, jig.CallFailed, third.Status)
+	require.Equal(t, jig.CodeNotPermitted, third.Result.Error.Code)
+	require.Equal(t, jig.CallFailed, o.runs(t, second.ID), "it was approved, and has not begun")
+	require.Equal(t, jig.CodeNotPermitted, o.call(t, second.ID).Result.Error.Code)
+	require.Empty(t, o.ran)
+	require.Equal(t, jig.DecisionAccepted, o.hear(t, "decide", jig.Decision{Call: first.ID, By: "fay"}).Outcome)
+	require.Equal(t, jig.CallFailed, o.runs(t, first.ID))
+	require.Empty(t, o.ran)
+}
+
+// Rules and tools see the groups and permissions that the principal has now.
+func TestRulesSeeThePrincipalAsTheTenantKnowsItNow(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, "  - {name: finance, when: \"'finance' in principal.groups && principal.proof == 'claimed'\", verdict: run}\n")
+	o.register(t, document())
+	_, err := o.launches(t, activities.StartSession{Agent: "nightly", Principal: jig.Principal{ID: "fay"}})
+	require.NoError(t, err)
+	require.Equal(t, jig.CallReserved, o.asks(t, 1, refundTool, `{"order":"a","amount":1}`).Status)
+	o.settings.People = nil
+	require.Equal(t, jig.CallWaiting, o.asks(t, 2, refundTool, `{"order":"b","amount":1}`).Status)
+}

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+// maxDelegated bounds the sessions below a session that a view of it looks at.
+const maxDelegated = 500
+
+// delegatedRow is a row of the query Delegated: a session that answers a running call of another one.
+type delegatedRow struct {
+	SessionID string
+	ParentID  string
+	Via       string
+	Status    string
+	Waiting   int
+	Busy      int
+	Held      int
+}
+
+// delegatedApprovalRow is a row of the query DelegatedApprovals.
+type delegatedApprovalRow struct {
+	approvalRow
+
+	Via string
+}
+
+// idleChildren counts, by session, the calls that only wait for people in the session that answers them. The rows have parents
+// before their children.
+func idleChildren(rows []delegatedRow) map[string]int {
+	idle := map[string]int{}
+	for i := len(rows) - 1; i >= 0; i-- {
+		r := rows[i]
+		if jig.Status(r.Status) == jig.StatusWorking && onlyPeople(r.Waiting, r.Busy, r.Held, idle[r.SessionID]) {
+			idle[r.ParentID]++
+		}
+	}
+	return idle
+}
+
+// onlyPeople reports whether people are all that calls wait for: some of them do, themselves or in the session that answers
+// them, and every other open call is a composition that waits for its own calls.
+func onlyPeople(waiting, busy, held, idle int) bool { return waiting+idle > 0 && busy == held+idle }
+
+// delegatedPending lists what waits in the sessions below one.
+func delegatedPending(rows []delegatedApprovalRow) ([]jig.Pending, error) {
+	list := make([]jig.Pending, len(rows))
+	for i := range rows {
+		var err error
+		if list[i], err = rows[i].pending(); err != nil {
+			return nil, err
+		}
+		list[i].Via = rows[i].Via
+	}
+	return list, nil
+}
+
+// NameChild records which session a running call starts, so that the session can show that the call did. CONFLICT when the call
+// does not run, or started another session.
+func (db *DB) NameChild(ctx context.Context, tenant, id, callID, child string) error {
+	var named *string
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallChild", tenant, id, callID, text(child)), &named) })
+	if err == nil && named == nil {
+		return jig.Errorf(jig.CodeConflict, "call %s of session %s does not run, or started another session", callID, id)
+	}
+	return err
+}

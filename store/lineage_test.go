@@ -1,0 +1,139 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+)
+
+// starts admits a call that is answered by a session of its own, begins it, and starts that session.
+func (w world) starts(t *testing.T, ordinal int) (jig.Call, world) {
+	t.Helper()
+	c := w.call(ordinal)
+	c.Tool, c.Idempotent, c.Write = "agent.run", true, false
+	w.admit(t, c)
+	child := world{DB: w.DB, tenant: w.tenant, session: jig.NewSessionID()}
+	request := w.request(c)
+	request.Child = child.session
+	_, err := w.Reserve(t.Context(), request)
+	require.NoError(t, err)
+	_, err = w.CreateSession(t.Context(), jig.Session{
+		Tenant: w.tenant, ID: child.session, ParentID: w.session, ParentCall: c.ID, Task: "help", Depth: 1, Source: jig.SourceAgent,
+		Agent: jig.Agent{Name: "helper", Model: "script/x"}, Principal: jig.Principal{ID: "ana"},
+	})
+	require.NoError(t, err)
+	child.begin(t, 1)
+	return c, child
+}
+
+func (w world) view(t *testing.T) jig.SessionView {
+	t.Helper()
+	v, err := w.SessionView(t.Context(), w.tenant, w.session)
+	require.NoError(t, err)
+	return v
+}
+
+// A call that a session of its own answers names it from the moment that it begins, in the row and in the log.
+func TestCallNamesTheSessionThatAnswersIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, child := w.starts(t, 1)
+	require.Equal(t, child.session, w.row(t, c).Child)
+	require.Equal(t, child.session, w.view(t).Calls[0].Child)
+	require.Equal(t, child.session, w.last(t, jig.EventToolStarted)["child_session_id"])
+	require.NoError(t, w.NameChild(t.Context(), w.tenant, w.session, c.ID, child.session), "naming it again changes nothing")
+	requireCode(t, jig.CodeConflict, w.NameChild(t.Context(), w.tenant, w.session, c.ID, "ses_other"))
+
+	other := w.call(2)
+	w.admit(t, other)
+	requireCode(t, jig.CodeConflict, w.NameChild(t.Context(), w.tenant, w.session, other.ID, "ses_other"))
+	w.reserve(t, other)
+	require.NoError(t, w.NameChild(t.Context(), w.tenant, w.session, other.ID, "ses_other"))
+	require.Equal(t, "ses_other", w.row(t, other).Child)
+}
+
+// A session waits for people while all that it does is wait for sessions that do, however deep the chain is.
+func TestWhatWaitsInAChildShowsInItsParents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, child := w.starts(t, 1)
+	_, grandchild := child.starts(t, 1)
+	require.Equal(t, jig.StatusWorking, w.view(t).Status)
+	require.Empty(t, w.view(t).Pending)
+
+	asks := grandchild.call(1)
+	asks.Verdict, asks.Status = jig.VerdictAsk, jig.CallWaiting
+	grandchild.admit(t, asks)
+	for _, level := range []struct {
+		world
+		via string
+	}{{w, first.ID}, {child, "1.1"}, {grandchild, ""}} {
+		v := level.view(t)
+		require.Equal(t, jig.StatusInputRequired, v.Status)
+		require.Len(t, v.Pending, 1)
+		p := v.Pending[0]
+		require.Equal(t, []string{grandchild.session, asks.ID, level.via, child.session, "1.1"}, []string{p.SessionID, p.Call, p.Via, p.ParentID, p.ParentCall})
+
+		listed, _, err := w.ListPending(t.Context(), w.tenant, jig.PendingFilter{SessionID: level.session, Tool: "file.*"}, "", 0)
+		require.NoError(t, err)
+		require.Len(t, listed, 1)
+		require.Equal(t, []string{grandchild.session, level.via}, []string{listed[0].SessionID, listed[0].Via})
+	}
+
+	busy := child.call(2) // what runs beside it keeps the chain working
+	child.admit(t, busy)
+	require.Equal(t, jig.StatusWorking, w.view(t).Status)
+	require.Equal(t, jig.StatusWorking, child.view(t).Status)
+	require.Len(t, w.view(t).Pending, 1)
+	child.reserve(t, busy)
+	child.complete(t, busy, 1, jig.CallSucceeded)
+	require.Equal(t, jig.StatusInputRequired, w.view(t).Status)
+
+	require.Equal(t, jig.DecisionAccepted, grandchild.decide(t, "k", jig.Decision{Call: asks.ID, By: "ben", Answer: jig.AnswerApprove}).Outcome)
+	require.Equal(t, jig.StatusWorking, w.view(t).Status)
+	require.Empty(t, w.view(t).Pending)
+}
+
+// What waits in a session whose call is over is not its parent's affair any more.
+func TestPendingOfAnEndedCallDoesNotShow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, child := w.starts(t, 1)
+	child.asking(t)
+	require.Len(t, w.view(t).Pending, 1)
+	w.complete(t, c, 1, jig.CallFailed)
+	require.Empty(t, w.view(t).Pending)
+	require.Len(t, child.view(t).Pending, 1)
+}
+
+// Pages over a session and those below it are in one order, without gaps.
+func TestPagesOverASessionAndItsChildren(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, child := w.starts(t, 1)
+	want := []string{}
+	for n := 2; n <= 6; n++ {
+		at := w
+		if n%2 == 0 {
+			at = child
+		}
+		c := at.call(n)
+		c.Verdict, c.Status = jig.VerdictAsk, jig.CallWaiting
+		at.admit(t, c)
+		want = append(want, at.session+" "+c.ID)
+	}
+	got, cursor := []string{}, ""
+	for {
+		page, next, err := w.ListPending(t.Context(), w.tenant, jig.PendingFilter{SessionID: w.session}, cursor, 2)
+		require.NoError(t, err)
+		for _, p := range page {
+			got = append(got, p.SessionID+" "+p.Call)
+		}
+		if cursor = next; next == "" {
+			break
+		}
+	}
+	require.Equal(t, want, got)
+}
