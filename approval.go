@@ -195,7 +195,7 @@ type Ruled struct {
 	Call string `json:"call"`
 	// Outcome is accepted or refused.
 	Outcome string `json:"outcome"`
-	// Reason says why it was refused, in a sentence; of an accepted one, what is still missing.
+	// Reason says why it was refused, in a sentence; of an accepted one, which approvals are missing.
 	Reason string `json:"reason,omitempty"`
 	// Status is where the call stands now, whoever decided it.
 	Status CallStatus `json:"status,omitempty"`

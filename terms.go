@@ -180,7 +180,8 @@ func (c Consent) Voted(id string) bool {
 // Granted reports whether every requirement has its quorum of distinct people.
 func (c Consent) Granted() bool { return c.Missing() == "" }
 
-// Missing says what is missing, for people; "" when nothing is.
+// Missing says for people how far each requirement is that lacks approvals, e.g. "1 of 2 approvals by group editors, 1 missing"; it
+// is empty when none does.
 func (c Consent) Missing() string {
 	var missing []string
 	for i, r := range c.Terms.demands() {
@@ -191,7 +192,7 @@ func (c Consent) Missing() string {
 			}
 		}
 		if need := max(1, r.Quorum); len(people) < need {
-			missing = append(missing, fmt.Sprintf("%d of %d approvals by %s", len(people), need, r.Approvers))
+			missing = append(missing, fmt.Sprintf("%d of %d approvals by %s, %d missing", len(people), need, r.Approvers, need-len(people)))
 		}
 	}
 	return strings.Join(missing, "; ")

@@ -88,19 +88,19 @@ func TestMissing(t *testing.T) {
 		votes []jig.Vote
 		want  string
 	}{
-		{nil, "0 of 2 approvals by group finance; 0 of 1 approvals by permission lead"},
-		{[]jig.Vote{vote("fay", 0)}, "1 of 2 approvals by group finance; 0 of 1 approvals by permission lead"},
-		{[]jig.Vote{vote("fay", 0), vote("fay", 0)}, "1 of 2 approvals by group finance; 0 of 1 approvals by permission lead"},
+		{nil, "0 of 2 approvals by group finance, 2 missing; 0 of 1 approvals by permission lead, 1 missing"},
+		{[]jig.Vote{vote("fay", 0)}, "1 of 2 approvals by group finance, 1 missing; 0 of 1 approvals by permission lead, 1 missing"},
+		{[]jig.Vote{vote("fay", 0), vote("fay", 0)}, "1 of 2 approvals by group finance, 1 missing; 0 of 1 approvals by permission lead, 1 missing"},
 		{[]jig.Vote{vote("fay", 0), vote("leo", 0, 1)}, ""},
-		{[]jig.Vote{vote("leo", 0, 1)}, "1 of 2 approvals by group finance"},
-		{[]jig.Vote{vote("fay", 0), vote("flo", 0)}, "0 of 1 approvals by permission lead"},
-		{[]jig.Vote{vote("fay", 5), vote("flo")}, "0 of 2 approvals by group finance; 0 of 1 approvals by permission lead"},
+		{[]jig.Vote{vote("leo", 0, 1)}, "1 of 2 approvals by group finance, 1 missing"},
+		{[]jig.Vote{vote("fay", 0), vote("flo", 0)}, "0 of 1 approvals by permission lead, 1 missing"},
+		{[]jig.Vote{vote("fay", 5), vote("flo")}, "0 of 2 approvals by group finance, 2 missing; 0 of 1 approvals by permission lead, 1 missing"},
 	} {
 		c := jig.Consent{Terms: terms, Votes: row.votes}
 		require.Equal(t, row.want, c.Missing())
 		require.Equal(t, row.want == "", c.Granted())
 	}
-	require.Equal(t, "0 of 1 approvals by anybody", jig.Consent{}.Missing())
+	require.Equal(t, "0 of 1 approvals by anybody, 1 missing", jig.Consent{}.Missing())
 	require.True(t, jig.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Granted())
 	require.True(t, jig.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Voted("ana"))
 	require.False(t, jig.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Voted("ann"))

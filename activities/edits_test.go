@@ -107,7 +107,7 @@ func TestAnEditIsCheckedAndRecorded(t *testing.T) {
 	}
 	got := edit("ana", `{"order":"a","amount":500}`)
 	require.Equal(t, jig.CallWaiting, got.Status, "ana may change it, and two of finance must approve what it became")
-	require.Contains(t, got.Reason, "0 of 2 approvals by group finance")
+	require.Contains(t, got.Reason, "0 of 2 approvals by group finance, 2 missing")
 	got = edit("fay", `{"amount":50,"order":"a"}`)
 	require.Equal(t, jig.CallReserved, got.Status, "%v", got)
 	row := o.call(t, c.ID)

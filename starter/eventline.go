@@ -120,7 +120,7 @@ func approvalWords(e jig.Event) string {
 	}
 	switch e.Type { //nolint:exhaustive // the others say it with a summary, a text or a reason
 	case jig.EventApprovalVoted, jig.EventApprovalReminded:
-		return "missing: " + cmp.Or(d.Missing, "nothing")
+		return cmp.Or(d.Missing, "nothing is missing")
 	case jig.EventApprovalDelegated:
 		return strings.TrimSuffix("to "+d.To+": "+d.Note, ": ")
 	case jig.EventApprovalEscalated:
@@ -154,7 +154,7 @@ func (d approvalData) editWords() string {
 		parts = append(parts, "changed to "+string(d.Edited.After))
 	}
 	if d.Missing != "" {
-		parts = append(parts, "missing: "+d.Missing)
+		parts = append(parts, d.Missing)
 	}
 	if d.Grant != "" {
 		parts = append(parts, "covered by "+d.Grant)
@@ -193,7 +193,7 @@ func eventWord(t jig.EventType) string {
 	words := map[jig.EventType]string{
 		jig.EventToolNeedsApproval: "waits for approval", jig.EventToolOutcomeUnknown: "outcome unknown: a person must say",
 		jig.EventToolAsked: "asks a person", jig.EventToolEdited: "changed: waits for another approval",
-		jig.EventApprovalVoted: "approved, not by all that it takes", jig.EventApprovalDelegated: "approval delegated",
+		jig.EventApprovalVoted: "approved in part", jig.EventApprovalDelegated: "approval delegated",
 		jig.EventApprovalReminded: "still waits for approval", jig.EventApprovalEscalated: "more people may approve",
 		jig.EventGrantCreated: "standing approval given", jig.EventGrantUsed: "standing approval used",
 		jig.EventToolSkipped: "skipped, a duplicate", jig.EventToolOutput: "says", jig.EventDecisionRefused: "decision refused",

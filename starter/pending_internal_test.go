@@ -40,7 +40,7 @@ func TestWhatWaitsIsShownWithItsTerms(t *testing.T) {
   needs 2 of group finance (pay/large); after 30m also dora
   needs 1 of anybody (pay/any)
   not ana: nobody decides what they requested
-  approved so far by ben (claimed); missing: 1 of 2 approvals by group finance
+  approved so far by ben (claimed): 1 of 2 approvals by group finance, 1 missing
   carla delegated to emil
   from `+moment(noon.Add(30*time.Minute))+` on also dora may decide
   expires `+moment(noon.Add(time.Hour))+`, and then the session is canceled
@@ -62,7 +62,7 @@ func TestFactsOfWhatWaits(t *testing.T) {
 		"reminder":   {func(p *jig.Pending) { p.NextAt = noon.Add(time.Minute) }, "next reminder " + moment(noon.Add(time.Minute))},
 		"fails":      {func(p *jig.Pending) { p.Terms.OnExpiry = jig.ExpiryFail }, "and then the session fails"},
 		"one line":   {func(p *jig.Pending) { p.Agent = "a\n\x1b[31mb" }, "agent a [31mb"},
-		"enough":     {func(p *jig.Pending) { p.Terms = nil }, "missing: nothing"},
+		"enough":     {func(p *jig.Pending) { p.Terms = nil }, ": nothing is missing"},
 		"reconciler": {func(p *jig.Pending) { p.Kind = jig.PendingReconcile }, "needs 2 of group finance"},
 	} {
 		p := reviewed()
@@ -107,14 +107,14 @@ func TestEventsOfApprovalsAreReadable(t *testing.T) {
 		want string
 	}{
 		"voted": {
-			jig.EventApprovalVoted, `{"by":"ben","claimed":true,"note":"","digest":"d","missing":"1 of 2 approvals by group finance"}`,
-			"approved, not by all that it takes · missing: 1 of 2 approvals by group finance (by ben, claimed)",
+			jig.EventApprovalVoted, `{"by":"ben","claimed":true,"note":"","digest":"d","missing":"1 of 2 approvals by group finance, 1 missing"}`,
+			"approved in part · 1 of 2 approvals by group finance, 1 missing (by ben, claimed)",
 		},
 		"delegated":  {jig.EventApprovalDelegated, `{"by":"ana","claimed":false,"to":"ben","note":"he knows"}`, "approval delegated · to ben: he knows (by ana)"},
 		"no note":    {jig.EventApprovalDelegated, `{"by":"ana","to":"ben"}`, "approval delegated · to ben (by ana)"},
-		"reminded":   {jig.EventApprovalReminded, `{"due":"2026-01-02T12:00:00Z","missing":"0 of 1 approvals by ben"}`, "still waits for approval · missing: 0 of 1 approvals by ben"},
+		"reminded":   {jig.EventApprovalReminded, `{"due":"2026-01-02T12:00:00Z","missing":"0 of 1 approvals by ben, 1 missing"}`, "still waits for approval · 0 of 1 approvals by ben, 1 missing"},
 		"escalated":  {jig.EventApprovalEscalated, `{"missing":"m","approvers":{"people":["dora"],"groups":["leads"]}}`, "more people may approve · now also dora or group leads"},
-		"edited":     {jig.EventToolEdited, `{"by":"ana","edited":{"before":{},"after":{"n":1}},"missing":"0 of 1 approvals by ben"}`, `changed: waits for another approval · changed to {"n":1}; missing: 0 of 1 approvals by ben (by ana)`},
+		"edited":     {jig.EventToolEdited, `{"by":"ana","edited":{"before":{},"after":{"n":1}},"missing":"0 of 1 approvals by ben, 1 missing"}`, `changed: waits for another approval · changed to {"n":1}; 0 of 1 approvals by ben, 1 missing (by ana)`},
 		"approved":   {jig.EventToolApproved, `{"by":"ana","edited":{"after":{"n":1}}}`, `approved · changed to {"n":1} (by ana)`},
 		"covered":    {jig.EventToolApproved, `{"grant":"grt_1","digest":"d"}`, "approved · covered by grt_1"},
 		"asked":      {jig.EventToolAsked, `{"kind":"question","summary":"cut","question":{"question":"Which one?"}}`, "asks a person · Which one?"},
@@ -125,7 +125,7 @@ func TestEventsOfApprovalsAreReadable(t *testing.T) {
 		"grant used": {jig.EventGrantUsed, `{"grant":"grt_1","by":["ana","ben"],"used":2,"max_uses":10}`, "standing approval used · grt_1: 2 of 10 calls (by ana, ben)"},
 		"paused":     {jig.EventSessionPaused, `{"by":"ana","claimed":true,"reason":"look first"}`, "session paused · look first (by ana, claimed)"},
 		"resumed":    {jig.EventSessionResumed, `{"by":"ana","claimed":false,"reason":""}`, "session resumed · by ana"},
-		"odd data":   {jig.EventApprovalVoted, `{"by":7}`, "approved, not by all that it takes"},
+		"odd data":   {jig.EventApprovalVoted, `{"by":7}`, "approved in part"},
 		"custom":     {jig.EventCustom + "sent", `{"to":5,"value":"x","summary":"three letters"}`, "custom sent · three letters"},
 	} {
 		line := newApp("jig", nil, nil, nil, nil).eventLine(palette{}, jig.Event{Type: tt.kind, At: noon, Data: json.RawMessage(tt.data)})

@@ -39,7 +39,7 @@ func pendingFacts(p jig.Pending) []string {
 		for i, v := range p.Votes {
 			names[i] = claimedName(v.By, v.Claimed)
 		}
-		add("approved so far by %s; missing: %s", strings.Join(names, ", "), cmp.Or(consent.Missing(), "nothing"))
+		add("approved so far by %s: %s", strings.Join(names, ", "), cmp.Or(consent.Missing(), "nothing is missing"))
 	}
 	for _, d := range p.Delegations {
 		add("%s delegated to %s", d.From, d.To)

@@ -162,14 +162,14 @@ func TestWrongProofs(t *testing.T) {
 
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	t.Parallel()
-	ruled := jig.Ruled{Call: "3.1", Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "still missing: 1 of 2 approvals by group finance"}
+	ruled := jig.Ruled{Call: "3.1", Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "1 of 2 approvals by group finance, 1 missing"}
 	for name, tt := range map[string]struct {
 		ruled jig.Ruled
 		args  []string
 		want  string
 		code  int
 	}{
-		"vote":      {ruled, []string{"approve", "ses_1", "3.1"}, "approved 3.1: still missing: 1 of 2 approvals by group finance\n", 0},
+		"vote":      {ruled, []string{"approve", "ses_1", "3.1"}, "approved 3.1: 1 of 2 approvals by group finance, 1 missing\n", 0},
 		"grant":     {jig.Ruled{Call: "3.1", Outcome: jig.DecisionAccepted, Grant: "grt_1"}, []string{"approve", "ses_1", "3.1"}, "approved 3.1, with the standing approval grt_1\n", 0},
 		"delegated": {jig.Ruled{Call: "3.1", Outcome: jig.DecisionAccepted, Reason: "delegated to ben"}, []string{"delegate", "ses_1", "3.1", "--to", "ben"}, "delegated 3.1 to ben\n", 0},
 		"refused":   {jig.Ruled{Call: "3.1", Outcome: jig.DecisionRefused, Reason: "ana may not"}, []string{"delegate", "ses_1", "3.1", "--to", "ben"}, "3.1 the decision was refused: ana may not\n", 1},
@@ -212,10 +212,10 @@ func TestAVoteThatIsNotEnoughIsNotAskedForTwice(t *testing.T) {
 	t.Parallel()
 	e := waitingEngine()
 	e.onDecide = nil
-	e.ruled = []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "still missing: 1 of 2 approvals by ben"}}
+	e.ruled = []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "1 of 2 approvals by ben, 1 missing"}}
 	e.pages = append(e.pages[:3:3], e.pages[2])
 	got := jigCLI(t, e, nil, "run", "review", "--yes", "--no-wait")
 	require.Equal(t, exitWaiting, got.code, got.stderr)
 	require.Len(t, e.decided, 1)
-	require.Contains(t, got.stderr, "approved 3.1 file.write: still missing: 1 of 2 approvals by ben")
+	require.Contains(t, got.stderr, "approved 3.1 file.write: 1 of 2 approvals by ben, 1 missing")
 }

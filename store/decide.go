@@ -231,14 +231,14 @@ func (t *tx) vote(d decision, l *log) (jig.Ruled, error) {
 	entry.Note = d.Decision.Note
 	if missing := d.consent.Missing(); missing != "" {
 		if d.Grant != nil {
-			return s.refused(l, s.call.CallID, "a grant goes with the approval that lets the call run; still missing: "+missing, what, entry), nil
+			return s.refused(l, s.call.CallID, "a grant goes with the approval that lets the call run: so far "+missing, what, entry), nil
 		}
 		t.queue("ApprovalVote", t.tenant, s.approval.ID, votes)
 		what["missing"] = missing
 		l.of(s.call, jig.EventApprovalVoted, what)
-		entry.Kind, entry.Status, entry.Reason = jig.AuditVoted, jig.CallWaiting, "missing: "+missing
+		entry.Kind, entry.Status, entry.Reason = jig.AuditVoted, jig.CallWaiting, missing
 		l.audits = append(l.audits, entry)
-		return jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "still missing: " + missing}, nil
+		return jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: missing}, nil
 	}
 	t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallReserved, nil, "", nil, "")
 	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, jig.AnswerApprove, text(d.Principal.ID), d.Principal.Claimed,

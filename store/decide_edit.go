@@ -26,7 +26,7 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 		status = jig.CallWaiting
 	}
 	if missing != "" && d.Grant != nil {
-		why := "a grant cannot come with a change that needs another approval; missing: " + missing
+		why := "a grant cannot come with a change that needs another approval: " + missing
 		return s.refused(l, s.call.CallID, why, d.details(), entryOf(d.Principal, d.Evidence, d.Decision.Note)), nil
 	}
 	reasons, err := encodeReasons(e.Reasons)
@@ -65,7 +65,7 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 		text(d.Decision.Note), "replaced: its input was changed", d.Key, "", before, after, optional(d.Patch), nil)
 	what["missing"] = missing
 	l.of(s.call, jig.EventToolEdited, what)
-	ruled.Reason = "the changed input needs another approval; missing: " + missing
+	ruled.Reason = "the changed input needs another approval: " + missing
 	return ruled, t.open(fresh, s.call, l)
 }
 

@@ -63,7 +63,7 @@ func TestRemindersAndEscalationsComeOnce(t *testing.T) {
 	require.Equal(t, asked.Add(6*time.Hour), w.lapse(t, asked.Add(5*time.Hour+time.Minute)).Ask.NextAt)
 	require.Equal(t, []string{"approval.requested", "approval.reminder", "approval.escalated", "approval.reminder"}, w.told(t))
 	require.Equal(t, map[string]any{"people": []any{"eve"}}, w.last(t, jig.EventApprovalEscalated)["approvers"])
-	require.Equal(t, "0 of 1 approvals by group finance", w.last(t, jig.EventApprovalReminded)["missing"])
+	require.Equal(t, "0 of 1 approvals by group finance, 1 missing", w.last(t, jig.EventApprovalReminded)["missing"])
 	require.Empty(t, w.audit(t), "nobody decided anything")
 }
 

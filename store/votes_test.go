@@ -89,7 +89,7 @@ func TestQuorumInAnyOrder(t *testing.T) {
 			require.Equal(t, jig.ReserveWaiting, w.reserve(t, c).Outcome)
 			got := w.says(t, people[who], jig.Decision{})
 			require.Equal(t, jig.DecisionAccepted, got.Outcome)
-			require.Equal(t, i < 2, got.Status == jig.CallWaiting && strings.HasPrefix(got.Reason, "still missing: "), "%v", got)
+			require.Equal(t, i < 2, got.Status == jig.CallWaiting && strings.HasSuffix(got.Reason, " missing"), "%v", got)
 		}
 		require.Equal(t, []string{"tool.needs_approval", "approval.voted", "approval.voted", "tool.approved"}, w.types(t))
 		require.Len(t, w.last(t, jig.EventToolApproved)["votes"], 3)
@@ -109,7 +109,7 @@ func TestNobodyVotesTwice(t *testing.T) {
 	w.says(t, member("fay"), jig.Decision{})
 	got := w.says(t, member("fay"), jig.Decision{})
 	require.Equal(t, jig.DecisionRefused, got.Outcome)
-	require.Contains(t, got.Reason, "fay approved this call already: another person is needed (1 of 2 approvals by group finance)")
+	require.Contains(t, got.Reason, "fay approved this call already: another person is needed (1 of 2 approvals by group finance, 1 missing)")
 	for _, who := range []jig.Principal{{ID: "eve"}, {ID: "fay "}, {}} {
 		require.Equal(t, jig.DecisionRefused, w.says(t, who, jig.Decision{}).Outcome)
 	}
@@ -232,7 +232,7 @@ func TestAnEditTakesTheEarlierVotesAway(t *testing.T) {
 	got := w.edit(t, member("flo"), c, "d2", &terms)
 	require.Equal(t, jig.DecisionAccepted, got.Outcome)
 	require.Equal(t, jig.CallWaiting, got.Status)
-	require.Contains(t, got.Reason, "1 of 2 approvals by group finance")
+	require.Contains(t, got.Reason, "1 of 2 approvals by group finance, 1 missing")
 	p, err := w.Pending(t.Context(), w.tenant, w.session, c.ID)
 	require.NoError(t, err)
 	require.Equal(t, "d2", p.Digest)

@@ -198,7 +198,7 @@ func describeTerms(b *strings.Builder, ask jig.Pending) {
 	if ask.Kind != jig.PendingApproval || ask.Terms == nil {
 		return
 	}
-	fmt.Fprintf(b, "- missing: %s\n", consent.Missing())
+	fmt.Fprintf(b, "- %s\n", consent.Missing())
 	if ask.Terms.NotRequester {
 		fmt.Fprintf(b, "- not by %s\n", oneLine(ask.RequestedBy))
 	}
