@@ -43,6 +43,9 @@ func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 		if err := s.end(ctx, err); err != nil {
 			return nil, err
 		}
+		if workflow.GetVersion(ctx, changeEndShown, workflow.DefaultVersion, 1) >= 1 {
+			s.show(ctx)
+		}
 		s.answerLate(ctx)
 		_, err := s.result()
 		return nil, err

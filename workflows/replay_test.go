@@ -19,7 +19,7 @@ import (
 // file a run: testdata/<path>.<run>.json.gz.
 var paths = []string{
 	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200",
-	"call", "call-answered", "many-calls", "unknown", "parallel",
+	"call", "call-answered", "call-cancel", "call-cancel-unshown", "many-calls", "unknown", "parallel",
 	"composition", "composition-approval", "composition-denial", "composition-undo", "composition-cancel", "composition-wait",
 	"composition-loop", "composition-nested",
 	"extraction", "extraction-approval",

@@ -63,7 +63,13 @@ func TestHistories(t *testing.T) {
 		},
 		"call":          triggered,
 		"call-answered": answered,
-		"unknown":       unknown,
+		"call-cancel": func(d *desk, r *receiver) string {
+			id := d.waitingCall(r)
+			d.waiting(id)
+			require.NoError(d.t, d.Cancel(d.t.Context(), jig.DefaultTenant, id))
+			return id
+		},
+		"unknown": unknown,
 		"composition": func(d *desk, r *receiver) string {
 			return d.compose(tour, map[string]any{"url": r.URL, "names": []string{"ana", "ben", "cleo"}})
 		},
