@@ -182,6 +182,8 @@ type End struct {
 	Reason    string
 	Answer    string
 	Error     *Error
+	// Since, unless it is zero, is when the session changed last as far as the caller knows: one that changed after it is left alone.
+	Since time.Time
 }
 
 // CallCounts is the tally of a session's calls, by status.
@@ -221,4 +223,6 @@ type SessionView struct {
 	Todo           json.RawMessage `json:"todo,omitempty"`
 	// Paused are the pauses that hold the session's calls back.
 	Paused []Pause `json:"paused,omitempty"`
+	// UpdatedAt is when the store changed the session last.
+	UpdatedAt time.Time `json:"-"`
 }

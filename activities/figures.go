@@ -44,7 +44,7 @@ func (a *Activities) ListPending(ctx context.Context, in PendingRequest) (Approv
 	}
 	if in.Filter.For == "" {
 		list, next, err := a.store.ListPending(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
-		return ApprovalsPage{Approvals: list, Next: next}, temporalError(err)
+		return ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
 	}
 	page, err := a.decidable(ctx, in)
 	return page, temporalError(err)
@@ -75,6 +75,7 @@ func (a *Activities) decidable(ctx context.Context, in PendingRequest) (Approval
 			break
 		}
 	}
+	page.Approvals = a.withoutEnded(ctx, in.Tenant, page.Approvals)
 	return page, nil
 }
 

@@ -251,6 +251,9 @@ type Schemas interface {
 type Runs interface {
 	// Open reports whether a workflow of that id is running.
 	Open(ctx context.Context, workflowID string) (bool, error)
+	// Ended returns those of the ids of which a run has ended; another run of the same id may be open. Temporal lists a run that ended
+	// a moment later.
+	Ended(ctx context.Context, workflowIDs []string) ([]string, error)
 }
 
 // Expressions evaluates CEL; only the engine's own uses stand here.

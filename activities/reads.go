@@ -22,7 +22,7 @@ const (
 
 // Status returns a session as the command line shows it.
 func (a *Activities) Status(ctx context.Context, in StatusRequest) (jig.SessionView, error) {
-	view, err := a.store.SessionView(ctx, in.Tenant, in.SessionID)
+	view, err := a.sessionView(ctx, in.Tenant, in.SessionID)
 	if err == nil && view.Agent == jig.CallAgent && view.Status.Final() {
 		err = a.showOutput(ctx, in, &view)
 	}
@@ -75,12 +75,12 @@ func (a *Activities) ListApprovals(ctx context.Context, in ApprovalsRequest) (Ap
 		in.Limit = maxListed
 	}
 	if in.SessionID != "" {
-		view, err := a.store.SessionView(ctx, in.Tenant, in.SessionID)
+		view, err := a.sessionView(ctx, in.Tenant, in.SessionID)
 		fitPending(view.Pending, func() bool { return sizeOf(view.Pending) <= pageBytes })
 		return ApprovalsPage{Approvals: view.Pending}, temporalError(err)
 	}
 	list, next, err := a.store.PendingApprovals(ctx, in.Tenant, in.Cursor, in.Limit)
-	return ApprovalsPage{Approvals: list, Next: next}, temporalError(err)
+	return ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
 }
 
 // ListEvents returns the events after a sequence number, waiting for the first when asked to.
@@ -92,7 +92,7 @@ func (a *Activities) ListEvents(ctx context.Context, in EventsRequest) (EventsPa
 	if err != nil {
 		return EventsPage{}, temporalError(err)
 	}
-	read := a.store.Events
+	read, asked := a.store.Events, ctx
 	if in.Wait > 0 && !session.Status.Final() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, min(in.Wait, maxWait))
@@ -103,6 +103,10 @@ func (a *Activities) ListEvents(ctx context.Context, in EventsRequest) (EventsPa
 	list, err := read(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
 	if err != nil {
 		return EventsPage{}, temporalError(err)
+	}
+	if len(list) == 0 && in.Wait > 0 && a.closeIfEnded(asked, in.Tenant, in.SessionID, session.Status, session.UpdatedAt) {
+		in.Wait = 0
+		return a.ListEvents(asked, in)
 	}
 	page := EventsPage{Status: session.Status}
 	size := 0

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -122,41 +121,4 @@ func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	swept, unclosed := a.closeEnded(ctx)
 	_, kept := a.store.ForgetTokens(ctx, tokensKept)
 	return swept, temporalError(errors.Join(unclosed, kept))
-}
-
-// closeEnded closes the sessions whose workflow ended without a word to the store. One that cannot be closed does not keep others open.
-func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
-	if a.runs == nil {
-		return swept, nil
-	}
-	live, err := a.store.LiveSessions(ctx, maxSwept)
-	if err != nil {
-		return swept, err
-	}
-	var failed error
-	for _, s := range live {
-		open, err := a.runs.Open(ctx, s.ID)
-		if err != nil {
-			return swept, errors.Join(failed, err)
-		}
-		if open {
-			continue
-		}
-		err = a.store.CancelSession(ctx, jig.End{
-			Tenant: s.Tenant, SessionID: s.ID, Status: jig.StatusFailed, Reason: jig.ReasonTerminated,
-			Error: jig.Errorf(jig.CodeCanceled, "the workflow was ended from outside").WithReason(jig.ReasonTerminated).
-				WithHint("a message continues the session"),
-		})
-		switch {
-		case err == nil:
-			swept.Closed++
-		case jig.CodeOf(err) == jig.CodeUnavailable || ctx.Err() != nil: // so it is for the others
-			return swept, errors.Join(failed, err)
-		default:
-			failed = err
-			a.logger.ErrorContext(ctx, "a session that was ended from outside cannot be closed",
-				slog.String("tenant", s.Tenant), slog.String("session_id", s.ID), slog.String("error", err.Error()))
-		}
-	}
-	return swept, failed
 }

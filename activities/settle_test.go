@@ -85,6 +85,8 @@ func (e *ended) ForgetTokens(context.Context, time.Duration) (int64, error) {
 
 func (e *ended) Open(context.Context, string) (bool, error) { return false, nil }
 
+func (e *ended) Ended(_ context.Context, ids []string) ([]string, error) { return ids, nil }
+
 func TestWhatCannotBeSweptKeepsNothingElse(t *testing.T) {
 	t.Parallel()
 	for code, closed := range map[jig.Code][]string{

@@ -9,7 +9,7 @@ import (
 // CancelSession cancels whatever is open (waiting and reserved calls, open approvals), with their events, ends the
 // compositions under way with a CANCELED result, and ends the session as end.Status says (canceled, or failed) with the
 // session's event. A call that was executing, or unknown, fails with OUTCOME_UNKNOWN unless its tool is idempotent: nobody
-// will ask any more. A session that has ended is left alone.
+// will ask any more. A session that has ended is left alone, and so is one that changed after end.Since.
 func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 	if end.Status == "" {
 		end.Status = jig.StatusCanceled
@@ -37,7 +37,7 @@ func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 		switch {
 		case row == nil:
 			return noSession(end.SessionID)
-		case jig.Status(row.Status).Final():
+		case jig.Status(row.Status).Final(), !end.Since.IsZero() && row.UpdatedAt.After(end.Since):
 			return nil
 		}
 		l := &log{}

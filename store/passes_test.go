@@ -90,6 +90,26 @@ func TestEndPassOfACanceledSession(t *testing.T) {
 	require.Equal(t, before, w.types(t))
 }
 
+// What is known of a session may be old when it is ended from outside: one that goes on meanwhile is not ended.
+func TestCancelSession_LeavesASessionThatChangedSince(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	seen, err := w.SessionView(t.Context(), w.tenant, w.session)
+	require.NoError(t, err)
+	end := jig.End{Tenant: w.tenant, SessionID: w.session, Status: jig.StatusFailed, Since: seen.UpdatedAt}
+	require.NoError(t, w.AppendEvents(t.Context(), w.tenant, w.session, jig.Event{Type: "custom.x"}))
+	require.NoError(t, w.CancelSession(t.Context(), end))
+	now, err := w.SessionView(t.Context(), w.tenant, w.session)
+	require.NoError(t, err)
+	require.Equal(t, jig.StatusWorking, now.Status)
+
+	end.Since = now.UpdatedAt
+	require.NoError(t, w.CancelSession(t.Context(), end))
+	now, err = w.SessionView(t.Context(), w.tenant, w.session)
+	require.NoError(t, err)
+	require.Equal(t, jig.StatusFailed, now.Status)
+}
+
 func TestCancelSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -68,7 +68,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	v := jig.SessionView{
 		SessionID: s.ID, Agent: s.Agent.Name, Status: s.Status, Pass: s.Pass, Calls: make([]jig.CallView, len(latest)),
 		Answer: s.Answer, AnswerArtifact: row.AnswerArtifact, Reason: s.Reason, Error: s.Error, Counts: counts(tally),
-		Tokens: s.Tokens, Todo: s.Todo, Paused: pauses(paused),
+		Tokens: s.Tokens, Todo: s.Todo, Paused: pauses(paused), UpdatedAt: s.UpdatedAt,
 	}
 	if v.Pending, err = pendings(open); err != nil {
 		return jig.SessionView{}, err

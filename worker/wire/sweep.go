@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 	sdk "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -36,7 +38,7 @@ func scheduleSweep(ctx context.Context, t sdk.Client, queue string) error {
 	return fmt.Errorf("schedule the sweeper: %w", err)
 }
 
-// runs tells the sweeper which workflows are open.
+// runs tells which workflows are open.
 type runs struct{ temporal sdk.Client }
 
 // Open reports whether a workflow of that id is running.
@@ -54,4 +56,28 @@ func (r runs) Open(ctx context.Context, workflowID string) (bool, error) {
 		enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED,
 	}
 	return slices.Contains(open, described.GetWorkflowExecutionInfo().GetStatus()), nil
+}
+
+// Ended returns those of the ids of which a run has ended, as far as the visibility store knows.
+func (r runs) Ended(ctx context.Context, workflowIDs []string) ([]string, error) {
+	quoted := make([]string, len(workflowIDs))
+	for i, id := range workflowIDs {
+		quoted[i] = "'" + id + "'" // an id has no quotes, see jig.CheckSessionID
+	}
+	query := "WorkflowId IN (" + strings.Join(quoted, ", ") + ") AND ExecutionStatus IN ('Completed', 'Failed', 'Canceled', 'Terminated', 'TimedOut')"
+	var ended []string
+	request := &workflowservicepb.ListWorkflowExecutionsRequest{Query: query}
+	for {
+		page, err := r.temporal.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, fmt.Errorf("look for workflows that ended: %w", err)
+		}
+		for _, info := range page.GetExecutions() {
+			ended = append(ended, info.GetExecution().GetWorkflowId())
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			slices.Sort(ended)
+			return slices.Compact(ended), nil
+		}
+	}
 }

@@ -1,0 +1,179 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// inbox is a store of sessions that wait for a person, and Temporal's view of their workflows.
+type inbox struct {
+	activities.Store
+	sessions map[string]*jig.Session
+	// over are the ids of which a run has ended, open those of which one is running.
+	over, open []string
+	// down is what Temporal answers when it does not know.
+	down error
+	ends []jig.End
+}
+
+var lastChange = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func newInbox(ids ...string) *inbox {
+	box := &inbox{sessions: map[string]*jig.Session{}, open: ids}
+	for _, id := range ids {
+		box.sessions[id] = &jig.Session{Tenant: "acme", ID: id, Status: jig.StatusWorking, UpdatedAt: lastChange}
+	}
+	return box
+}
+
+// terminate ends the workflow of a session as `temporal workflow terminate` does: the store is not told.
+func (b *inbox) terminate(id string) {
+	b.open = slices.DeleteFunc(slices.Clone(b.open), func(other string) bool { return other == id })
+	b.over = append(b.over, id)
+}
+
+func (b *inbox) pending(id string) []jig.Pending {
+	if b.sessions[id].Status.Final() {
+		return nil
+	}
+	return []jig.Pending{{SessionID: id, Call: "1.1"}}
+}
+
+func (b *inbox) Session(_ context.Context, _, id string) (jig.Session, error) {
+	return *b.sessions[id], nil
+}
+
+func (b *inbox) SessionView(_ context.Context, _, id string) (jig.SessionView, error) {
+	s := b.sessions[id]
+	view := jig.SessionView{SessionID: id, Status: s.Status, Reason: s.Reason, Pending: b.pending(id), UpdatedAt: s.UpdatedAt}
+	if len(view.Pending) > 0 {
+		view.Status = jig.StatusInputRequired
+	}
+	return view, nil
+}
+
+func (b *inbox) PendingApprovals(context.Context, string, string, int) (list []jig.Pending, next string, err error) {
+	for _, id := range slices.Sorted(maps.Keys(b.sessions)) {
+		list = append(list, b.pending(id)...)
+	}
+	return list, "", nil
+}
+
+func (b *inbox) ListPending(ctx context.Context, tenant string, _ jig.PendingFilter, cursor string, limit int) (list []jig.Pending, next string, err error) {
+	return b.PendingApprovals(ctx, tenant, cursor, limit)
+}
+
+func (b *inbox) WaitEvents(context.Context, string, string, int64, int) ([]jig.Event, error) {
+	return nil, nil
+}
+
+func (b *inbox) Events(_ context.Context, _, id string, _ int64, _ int) ([]jig.Event, error) {
+	if b.sessions[id].Status.Final() {
+		return []jig.Event{{Seq: 1, Type: jig.EventSessionFailed}}, nil
+	}
+	return nil, nil
+}
+
+func (b *inbox) CancelSession(_ context.Context, end jig.End) error {
+	b.ends = append(b.ends, end)
+	b.sessions[end.SessionID].Status, b.sessions[end.SessionID].Reason = end.Status, end.Reason
+	return nil
+}
+
+func (b *inbox) Open(_ context.Context, id string) (bool, error) {
+	return slices.Contains(b.open, id), b.down
+}
+
+func (b *inbox) Ended(_ context.Context, ids []string) ([]string, error) {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(b.over, id) }), b.down
+}
+
+func (b *inbox) activities() *activities.Activities {
+	return activities.New(activities.Deps{Store: b, Runs: b, Logger: slog.New(slog.DiscardHandler)})
+}
+
+func sessionsOf(list []jig.Pending) []string {
+	ids := []string{}
+	for _, p := range list {
+		ids = append(ids, p.SessionID)
+	}
+	return ids
+}
+
+// A session whose workflow was terminated is not shown as waiting until the sweeper comes by.
+func TestStatus_TerminatedWorkflowHasFailed(t *testing.T) {
+	t.Parallel()
+	box := newInbox("ses_1")
+	view, err := box.activities().Status(t.Context(), activities.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
+	require.NoError(t, err)
+	require.Equal(t, jig.StatusInputRequired, view.Status)
+
+	box.terminate("ses_1")
+	view, err = box.activities().Status(t.Context(), activities.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
+	require.NoError(t, err)
+	require.Equal(t, jig.StatusFailed, view.Status)
+	require.Equal(t, jig.ReasonTerminated, view.Reason)
+	require.Empty(t, view.Pending)
+	require.Len(t, box.ends, 1)
+	require.Equal(t, lastChange, box.ends[0].Since, "a session that goes on meanwhile is left alone")
+}
+
+func TestApprovals_TerminatedWorkflowWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	box := newInbox("ses_1", "ses_2", "ses_3")
+	box.terminate("ses_2")
+	box.over = append(box.over, "ses_3") // an earlier run of it ended; another is open
+	page, err := box.activities().ListApprovals(t.Context(), activities.ApprovalsRequest{Tenant: "acme"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"ses_1", "ses_3"}, sessionsOf(page.Approvals))
+	require.Len(t, box.ends, 1)
+
+	box.terminate("ses_1")
+	page, err = box.activities().ListPending(t.Context(), activities.PendingRequest{Tenant: "acme"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"ses_3"}, sessionsOf(page.Approvals))
+
+	box.terminate("ses_3")
+	page, err = box.activities().ListApprovals(t.Context(), activities.ApprovalsRequest{Tenant: "acme", SessionID: "ses_3"})
+	require.NoError(t, err)
+	require.Empty(t, page.Approvals)
+}
+
+func TestEvents_TerminatedWorkflowEndsTheWait(t *testing.T) {
+	t.Parallel()
+	box := newInbox("ses_1")
+	request := activities.EventsRequest{Tenant: "acme", SessionID: "ses_1", Wait: time.Minute}
+	page, err := box.activities().ListEvents(t.Context(), request)
+	require.NoError(t, err)
+	require.Equal(t, jig.StatusWorking, page.Status)
+
+	box.terminate("ses_1")
+	page, err = box.activities().ListEvents(t.Context(), request)
+	require.NoError(t, err)
+	require.Equal(t, jig.StatusFailed, page.Status)
+	require.Len(t, page.Events, 1)
+}
+
+func TestReads_WorkWhileTemporalDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	box := newInbox("ses_1")
+	box.terminate("ses_1")
+	box.down = errors.New("busy")
+	view, err := box.activities().Status(t.Context(), activities.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
+	require.NoError(t, err)
+	require.Equal(t, jig.StatusInputRequired, view.Status)
+	page, err := box.activities().ListApprovals(t.Context(), activities.ApprovalsRequest{Tenant: "acme"})
+	require.NoError(t, err)
+	require.Len(t, page.Approvals, 1)
+	require.Empty(t, box.ends)
+}

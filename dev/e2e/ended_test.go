@@ -1,0 +1,69 @@
+package e2e_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+)
+
+// shows reports whether Temporal lists a workflow with a status of the session.
+func (d *desk) shows(id string, status jig.Status) bool {
+	d.t.Helper()
+	counted, err := shared.temporal.CountWorkflow(d.t.Context(), countRequest(`WorkflowId = "`+id+`" AND JigStatus = "`+string(status)+`"`))
+	require.NoError(d.t, err)
+	return counted.GetCount() > 0
+}
+
+// A single call that was cancelled while it waited is no longer found by the query for what waits for people.
+func TestCancel_TakesACallOutOfTheOperatorsQuery(t *testing.T) {
+	t.Parallel()
+	d, r := open(t), newReceiver(t)
+	for name, id := range map[string]string{
+		"tool":        d.waitingCall(r),
+		"composition": d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"}),
+	} {
+		d.waiting(id)
+		require.True(t, eventually(t.Context(), patience, func() bool { return d.shows(id, jig.StatusInputRequired) }), name)
+		require.NoError(t, d.Cancel(t.Context(), jig.DefaultTenant, id))
+		d.finish(id)
+		require.True(t, eventually(t.Context(), patience, func() bool { return d.shows(id, jig.StatusCanceled) }), name)
+		require.False(t, d.shows(id, jig.StatusInputRequired), name)
+	}
+}
+
+func (d *desk) waitingCall(r *receiver) string {
+	d.t.Helper()
+	result, err := d.Trigger(d.t.Context(), callInput("test.write", map[string]any{"url": r.URL, "name": "w"}), "")
+	require.NoError(d.t, err)
+	require.Equal(d.t, jig.CallWaiting, result.Status)
+	return result.SessionID
+}
+
+// Who reads of a session whose workflow was terminated learns that it has ended, without waiting for the sweeper.
+func TestTerminate_IsSeenByTheNextReader(t *testing.T) {
+	t.Parallel()
+	d, r := open(t), newReceiver(t)
+	terminated := func() string {
+		id := d.waitingCall(r)
+		require.NoError(t, shared.temporal.TerminateWorkflow(t.Context(), id, "", "not needed"))
+		return id
+	}
+	view := d.stored(terminated())
+	require.Equal(t, jig.StatusFailed, view.Status)
+	require.Equal(t, jig.ReasonTerminated, view.Reason)
+	require.Empty(t, view.Pending)
+	require.Equal(t, jig.CallCanceled, byID(view)["1.1"].Status)
+
+	waits, err := d.Approvals(t.Context(), jig.DefaultTenant, terminated())
+	require.NoError(t, err)
+	require.Empty(t, waits)
+
+	id := terminated()
+	filter := jig.PendingFilter{SessionID: id}
+	require.True(t, eventually(t.Context(), patience, func() bool { // Temporal lists it as ended a moment later
+		page, err := d.Pending(t.Context(), jig.DefaultTenant, filter, "", 10)
+		return err == nil && len(page.Approvals) == 0
+	}))
+}
