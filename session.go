@@ -160,6 +160,8 @@ type Session struct {
 	// Catalogue pins the version of each tool the agent may use, by name.
 	Catalogue map[string]string `json:"catalogue,omitempty"`
 	Status    Status            `json:"status"`
+	// Paused says what holds the session's next pass back, tenant or session, where that was looked up; empty when nothing does.
+	Paused PauseScope `json:"paused,omitempty"`
 	// Pass is the number of the latest pass, 0 before the first.
 	Pass int `json:"pass"`
 	// Writes counts the successful write calls: part of a read's signature.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/spec"
 )
 
 // anyModel takes every name of a model.
@@ -280,4 +281,48 @@ func TestRulesSeeThePrincipalAsTheTenantKnowsItNow(t *testing.T) {
 	require.Equal(t, jig.CallReserved, o.asks(t, 1, refundTool, `{"order":"a","amount":1}`).Status)
 	o.settings.People = nil
 	require.Equal(t, jig.CallWaiting, o.asks(t, 2, refundTool, `{"order":"b","amount":1}`).Status)
+}
+
+// countedModel counts how often it is asked.
+type countedModel struct {
+	anyModel
+	asked int
+}
+
+func (m *countedModel) Answer(context.Context, jig.ModelRequest, func(string)) (jig.Turn, error) {
+	m.asked++
+	return jig.Turn{Stop: jig.StopEnd, Text: "done"}, nil
+}
+
+// A session that is paused, itself or with its tenant, does not pay the model; it asks once it is resumed.
+func TestPausedSessionDoesNotCallTheModel(t *testing.T) {
+	t.Parallel()
+	for _, pause := range []jig.Pause{{Scope: jig.PauseSession}, {Scope: jig.PauseTenant}} {
+		o, model := newOffice(t), &countedModel{}
+		o.Activities = activities.New(activities.Deps{
+			Store: o.db, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Model: model, Agents: spec.Parser{}, Now: o.now,
+		})
+		o.register(t, document())
+		_, err := o.launches(t, activities.StartSession{Agent: "nightly"})
+		require.NoError(t, err)
+		if pause.By = "ana"; pause.Scope == jig.PauseSession {
+			pause.Target = o.session
+		}
+		_, err = o.db.Pause(t.Context(), o.tenant, pause, nil)
+		require.NoError(t, err)
+		pass := activities.PassRef{SessionRef: o.ref(), Pass: 1}
+		thought, err := o.Think(t.Context(), pass)
+		require.NoError(t, err)
+		require.True(t, thought.Paused)
+		require.Equal(t, jig.Code("PAUSED"), failed(t, o.AwaitResume(t.Context(), pass)))
+		require.Zero(t, model.asked)
+
+		_, err = o.db.Resume(t.Context(), o.tenant, pause, nil)
+		require.NoError(t, err)
+		require.NoError(t, o.AwaitResume(t.Context(), pass))
+		thought, err = o.Think(t.Context(), pass)
+		require.NoError(t, err)
+		require.False(t, thought.Paused)
+		require.Equal(t, 1, model.asked)
+	}
 }

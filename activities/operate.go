@@ -14,10 +14,10 @@ import (
 // pauseLook is how soon a call that is held back is looked at again.
 const pauseLook = 5 * time.Second
 
-// pausedError brings a call that is held back to a worker again, without a trace in the history.
-func pausedError(call string) error {
-	return temporal.NewApplicationErrorWithOptions("call "+call+" is held back by a pause", "PAUSED", temporal.ApplicationErrorOptions{
-		NextRetryDelay: pauseLook,
+// pausedError brings what is held back to a worker again, without a trace in the history and without an error in the worker's log.
+func pausedError(what string) error {
+	return temporal.NewApplicationErrorWithOptions(what+" is held back by a pause", "PAUSED", temporal.ApplicationErrorOptions{
+		NextRetryDelay: pauseLook, Category: temporal.ApplicationErrorCategoryBenign,
 	})
 }
 

@@ -19,7 +19,7 @@ type Sessions interface {
 	// Session returns a session; NOT_FOUND when the tenant has none of that id.
 	Session(ctx context.Context, tenant, id string) (jig.Session, error)
 	// BeginPass sets the session's pass and status working and writes pass.started; a second call for the same pass
-	// changes nothing. It returns the session, and the pass's turn when the model has answered already.
+	// changes nothing. It returns the session, with what holds it back, and the pass's turn when the model has answered already.
 	BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *jig.Turn, error)
 	// Transcript returns the exchanges after pass `after`, oldest first, with calls and results as the rows have them.
 	Transcript(ctx context.Context, tenant, id string, after int) ([]jig.Exchange, error)

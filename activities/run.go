@@ -42,7 +42,7 @@ func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 			return Ran{}, temporalError(err)
 		}
 		if ran.Paused {
-			return Ran{}, pausedError(in.Call)
+			return Ran{}, pausedError("call " + in.Call)
 		}
 		if !again {
 			return ran, nil

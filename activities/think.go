@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 // Thought is what the workflow learns of a model's answer: how much it asks for, nothing of what it says.
 type Thought struct {
 	Calls int `json:"calls"`
+	// Paused says that a pause holds the session back: the model was not asked.
+	Paused bool `json:"paused,omitempty"`
 }
 
 // Think asks the model for the pass's turn and stores it. A pass that has its turn already is not asked again, so a
@@ -24,12 +27,25 @@ func (a *Activities) Think(ctx context.Context, in PassRef) (Thought, error) {
 	if err != nil {
 		return Thought{}, temporalError(err)
 	}
+	if turn == nil && session.Paused != "" {
+		return Thought{Paused: true}, nil
+	}
 	if turn == nil {
 		if turn, err = a.ask(ctx, session, in.Pass); err != nil {
 			return Thought{}, temporalError(err)
 		}
 	}
 	return Thought{Calls: len(turn.Calls)}, nil
+}
+
+// AwaitResume ends once nothing holds a session back any more. Until then each attempt fails, and Temporal brings it back without a
+// trace in the history.
+func (a *Activities) AwaitResume(ctx context.Context, in PassRef) error {
+	session, _, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
+	if err == nil && session.Paused != "" {
+		return pausedError("pass " + strconv.Itoa(in.Pass))
+	}
+	return temporalError(err)
 }
 
 func (a *Activities) ask(ctx context.Context, session jig.Session, pass int) (*jig.Turn, error) {

@@ -135,13 +135,16 @@ func (db *DB) Session(ctx context.Context, tenant, id string) (jig.Session, erro
 }
 
 // BeginPass sets the session's pass and status working, takes back the answer of an end before, and writes pass.started; a
-// second call for the same pass changes nothing. It returns the session, and the pass's turn when the model has answered already.
+// second call for the same pass changes nothing. It returns the session, with what holds it back, and the pass's turn when the model
+// has answered already.
 func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *jig.Turn, error) {
 	var last *int64
 	var row *sessionRow
 	var answered *turnRow
+	var paused []pauseRow
 	err := db.once(ctx, tenant, func(t *tx) {
 		value(t.queue("PassBegin", tenant, id, pass), &last)
+		list(t.queue("PausesOfSession", tenant, id), &paused)
 		first(t.queue("SessionGet", tenant, id), &row)
 		first(t.queue("TurnGet", tenant, id, pass), &answered)
 	})
@@ -153,6 +156,7 @@ func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (jig.S
 	}
 	db.touched(tenant, id, last)
 	session, err := row.session()
+	session.Paused = pausing(paused, "")
 	if err != nil || answered == nil {
 		return session, nil, err
 	}

@@ -34,6 +34,14 @@ func modelOptions(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
+// pausedOptions are for looking whether a pause is over, until it is.
+func pausedOptions(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: databaseTimeout, WaitForCancellation: true, Summary: summary,
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
+	})
+}
+
 // toolOptions are for a tool. How often its effect is tried is the ledger's business; Temporal's attempts only bring the
 // call back to a worker, so they have no limit.
 func toolOptions(ctx workflow.Context, ref activities.CallRef) workflow.Context {

@@ -93,9 +93,9 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 		s.settleMail(ctx)
 		s.calls, s.more, s.begun = nil, false, true
 		s.show(ctx)
-		var thought activities.Thought
-		if err := workflow.ExecuteActivity(modelOptions(ctx, "pass "+itoa(s.pass)), a.Think, s.passRef()).Get(ctx, &thought); err != nil {
-			return finished, err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types
+		thought, err := s.think(ctx)
+		if err != nil {
+			return finished, err
 		}
 		calling = thought.Calls > 0
 	}
@@ -123,6 +123,22 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	s.pass++
 	s.begun = false
 	return sameRun, nil
+}
+
+// think asks the model. A session that is paused does not: it waits until somebody resumes it, and asks then.
+func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
+	var a *activities.Activities
+	for {
+		var thought activities.Thought
+		err := workflow.ExecuteActivity(modelOptions(ctx, "pass "+itoa(s.pass)), a.Think, s.passRef()).Get(ctx, &thought)
+		if err != nil || !thought.Paused {
+			return thought, err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types
+		}
+		held := pausedOptions(ctx, "pass "+itoa(s.pass)+" is held back by a pause")
+		if err := workflow.ExecuteActivity(held, a.AwaitResume, s.passRef()).Get(ctx, nil); err != nil {
+			return thought, err //nolint:wrapcheck // as above
+		}
+	}
 }
 
 // close ends the run: it takes in what arrived meanwhile, and either continues as new or ends the workflow.

@@ -28,6 +28,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named("Open", a.Open)
 	named("OpenCall", a.OpenCall)
 	named("Think", a.Think)
+	named("AwaitResume", a.AwaitResume)
 	named("Admit", a.Admit)
 	named("Hear", a.Hear)
 	named("Expire", a.Expire)
