@@ -124,6 +124,9 @@ type Ask struct {
 	// Tool and Input of the call. A composition is a call of its name.
 	Tool  string
 	Input json.RawMessage
+	// RetryOf is the path of the attempt that failed before; empty for a first attempt. The call has that one's idempotency key and
+	// exactly its input, and none of its own.
+	RetryOf string
 	// Undoes is the path of a call whose effect this one takes back; empty of others. Without a Tool, it is the tool that the contract
 	// of that call's tool names for it.
 	Undoes string

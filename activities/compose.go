@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -201,7 +202,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 
 // move works out the next move. A run that cannot be worked out is over, as failed: no retry would mend it.
 func (c *composition) move(ctx context.Context) (jig.Move, error) {
-	facts := &facts{store: c.store, ref: SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}, root: c.root.ID}
+	facts := &facts{store: c.store, ref: c.ref(), root: c.root.ID, engine: c.Activities}
 	var move jig.Move
 	var err error
 	switch {
@@ -300,9 +301,20 @@ func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pe
 		}
 		call.Tool = name
 	}
+	var failed jig.Call
+	if ask.RetryOf != "" {
+		var err error
+		if _, failed, err = c.callOf(ctx, c.ref(), c.root.ID+"/"+ask.RetryOf); err != nil {
+			return call, nil, err
+		}
+		call.RetryOf, ask.Input = failed.ID, failed.Input
+	}
 	tool, refused, err := c.resolve(ctx, c.session, jig.ToolCall{Name: call.Tool, Input: ask.Input}, &call, ask.Named)
 	if err != nil {
 		return call, nil, err
+	}
+	if refused == nil && failed.Version != "" && !bytes.Equal(call.Input, failed.Input) {
+		refused = jig.Errorf(jig.CodeConflict, "%s takes another input than when call %s ran: the call is not made again", tool.Name, failed.ID)
 	}
 	if refused != nil {
 		refuse(&call, refused)
@@ -314,7 +326,7 @@ func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pe
 
 // undoOf names the tool of a call, and the one that undoes it as the contract of the first says; empty when it names none.
 func (c *composition) undoOf(ctx context.Context, path string) (undone, undo string, err error) {
-	_, call, err := c.callOf(ctx, SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}, c.root.ID+"/"+path)
+	_, call, err := c.callOf(ctx, c.ref(), c.root.ID+"/"+path)
 	if err != nil {
 		return "", "", err
 	}
@@ -384,6 +396,10 @@ func (c *composition) unknown(ctx context.Context, in ComposeInput, move jig.Mov
 		c.beside(refs)
 	}
 	return refs, err
+}
+
+func (c *composition) ref() SessionRef {
+	return SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}
 }
 
 // ids are the call ids of paths.

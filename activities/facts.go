@@ -19,6 +19,8 @@ type facts struct {
 	read  int64
 	// brief says of which tools' calls a large result is of no interest beyond its summary; of none when nil.
 	brief func(tool string) bool
+	// engine knows what calls are answered by calls of their own.
+	engine *Activities
 	// sources is what Sources asks; nil of what fills no entity.
 	sources func(ctx context.Context) (jig.Sources, error)
 }
@@ -53,11 +55,30 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepC
 				call.Result.Error.NotExecuted = short.Error.NotExecuted
 			}
 		}
+		if call.Status.Final() && call.Fence > 0 && f.brief == nil { // what fills many entities makes no call twice
+			if err := f.weigh(ctx, &call); err != nil {
+				return nil, err
+			}
+		}
 		found[strings.TrimPrefix(call.ID, f.root+"/")] = jig.StepCall{
 			Status: call.Status, Result: call.Result, Tool: call.Tool, Writes: call.Write, Idempotent: call.Idempotent,
 		}
 	}
 	return found, nil
+}
+
+// weigh makes a call that is answered by calls of its own one that writes and is not idempotent, when anything that writes began
+// inside it: a second one would write again, under other keys.
+func (f *facts) weigh(ctx context.Context, call *jig.Call) error {
+	whole, err := f.engine.whole(ctx, *call)
+	if err != nil || !whole {
+		return err
+	}
+	wrote, err := f.engine.wrote(ctx, *call)
+	if wrote {
+		call.Write, call.Idempotent = true, false
+	}
+	return err
 }
 
 // Values returns the values that were kept under these paths.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -29,7 +30,12 @@ func (o *office) begins(t *testing.T, document, input string) {
 // over at once. It returns where the composition is when it is over, or when nothing is left but what waits for a person.
 func (o *office) composes(t *testing.T) activities.Composed {
 	t.Helper()
-	in := activities.ComposeInput{SessionRef: o.ref(), Call: "1.1", Now: o.now()}
+	return o.composesCall(t, "1.1")
+}
+
+func (o *office) composesCall(t *testing.T, id string) activities.Composed {
+	t.Helper()
+	in := activities.ComposeInput{SessionRef: o.ref(), Call: id, Now: o.now()}
 	for {
 		out, err := o.Compose(t.Context(), in)
 		require.NoError(t, err)
@@ -38,7 +44,10 @@ func (o *office) composes(t *testing.T) activities.Composed {
 		}
 		ran := false
 		for _, ref := range out.Calls {
-			if ref.State == jig.CallReserved || ref.State == jig.CallExecuting {
+			switch {
+			case ref.Child == activities.ChildComposition:
+				ran = o.composesCall(t, ref.ID).Done || ran
+			case ref.State == jig.CallReserved || ref.State == jig.CallExecuting:
 				_, err := o.RunTool(t.Context(), activities.RunInput{SessionRef: o.ref(), Call: ref.ID})
 				ran = ran || err == nil
 			}
@@ -129,5 +138,94 @@ steps:
 		if e.Type == jig.EventToolUndone {
 			require.Equal(t, []string{"1.1/named", "shop.uncharge"}, []string{e.CallID, e.Tool})
 		}
+	}
+}
+
+// flaky adds a write that fails twice, once under each key, and notes the keys and inputs that it is called with.
+func flaky(idempotent bool, problem jig.Error) func(*office) {
+	return func(o *office) {
+		calls := 0
+		o.extra = append(o.extra, tools.New(
+			jig.Tool{Name: "shop.flaky", Description: "Pays an order, or not.", Permission: jig.PermissionWrite, Idempotent: idempotent, MaxAttempts: 1},
+			func(_ context.Context, inv jig.Invocation, in refund) (refund, error) {
+				o.did(in.Order+" "+inv.IdempotencyKey, inv)
+				if calls++; calls <= 2 {
+					return in, &problem
+				}
+				return in, nil
+			}))
+	}
+}
+
+const insisting = `kind: composition
+name: shop.insists
+steps:
+  - id: pay
+    tool: shop.flaky
+    input: {order: "${string(now)}", amount: 1}
+    retry: {max_attempts: 3, backoff: 10s, when: "true"}
+`
+
+const runsAll = "  - {name: all, when: 'true', verdict: run}\n"
+
+func TestRetry_HasTheKeyAndTheInputOfTheFirstAttempt(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, flaky(true, jig.Error{Code: jig.CodeRateLimited, Message: "slow down", NotExecuted: true}))
+	o.govern(t, runsAll)
+	o.begins(t, insisting, `{}`)
+	out := o.composes(t)
+	require.Equal(t, jig.CallSucceeded, out.Ran.State)
+	first := o.call(t, "1.1/pay")
+	require.True(t, strings.HasSuffix(first.IdempotencyKey, o.session+"/1.1/pay"), first.IdempotencyKey)
+	for i, id := range []string{"1.1/pay", "1.1/pay~2", "1.1/pay~3"} {
+		require.Equal(t, string(first.Input), string(o.call(t, id).Input))
+		_, effect, _ := strings.Cut(o.ran[i], " ")
+		_, key, _ := strings.Cut(effect, " ")
+		require.Equal(t, first.IdempotencyKey, key, "%s: %s", id, o.ran[i])
+	}
+}
+
+func TestRetry_OfAWriteThatMayHaveHappenedAsksAPerson(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, flaky(false, jig.Error{Code: jig.CodeUnavailable, Message: "connection reset"}))
+	o.govern(t, runsAll)
+	o.begins(t, insisting, `{}`)
+	for want := 1; want <= 2; want++ {
+		o.composes(t)
+		require.Equal(t, jig.CallUnknown, o.call(t, "1.1/pay").Status)
+		require.Len(t, o.ran, want, "nothing runs again by itself")
+		o.hear(t, "reconcile", jig.Reconciliation{Call: "1.1/pay", Outcome: jig.OutcomeNotHappened, By: "fay"})
+	}
+	require.Equal(t, jig.CallSucceeded, o.composes(t).Ran.State)
+	require.Len(t, o.ran, 3)
+}
+
+// A composition whose step wrote, and which fails after that, is not tried again: it would write a second time.
+func TestRetry_NotOfACompositionThatWrote(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		first string
+		tries int
+	}{
+		"wrote":        {"shop.refund", 1},
+		"only drafted": {"shop.charge", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t, charges)
+			o.govern(t, runsAll)
+			body := "kind: composition\nname: shop.inner\nsteps:\n  - {id: a, tool: " + row.first +
+				", input: {order: a, amount: 1}}\n  - {fail: {message: \"no\"}}\n"
+			tool, err := compose.NewEngine().Contract("inner.yaml", []byte(body))
+			require.NoError(t, err)
+			require.NoError(t, o.db.PutDocument(t.Context(), o.tenant, activities.DocumentSpec, tool.Name, tool.Version, []byte(body)))
+			o.begins(t, `kind: composition
+name: shop.outer
+steps:
+  - {id: inner, composition: shop.inner, retry: {max_attempts: 2, backoff: 1s, when: "true"}}
+`, `{}`)
+			o.composes(t)
+			require.Len(t, o.ran, row.tries)
+		})
 	}
 }

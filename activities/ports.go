@@ -59,6 +59,9 @@ type Ledger interface {
 	Call(ctx context.Context, tenant, id, callID string) (jig.Call, error)
 	// CallsOf returns a session with some of its calls, in the order asked.
 	CallsOf(ctx context.Context, tenant, id string, ids []string) (jig.Session, []jig.Call, error)
+	// BegunBelow reports whether a call that writes began inside a call, or in the whole session when callID is empty, and which calls
+	// of the named tools did.
+	BegunBelow(ctx context.Context, tenant, id, callID string, tools []string) (wrote bool, calls []string, err error)
 	// FinishQuick records first attempts of read-only, idempotent calls that have run already, in one transaction; it
 	// returns the ids of those that were still as they had been admitted. The others are left as they are.
 	FinishQuick(ctx context.Context, tenant, id string, done []jig.QuickCompletion) ([]string, error)

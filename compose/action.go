@@ -71,12 +71,18 @@ func (r *run) callTool(ctx context.Context, n *node, st *stepState, sc *scope, p
 		}
 		st.Until = 0
 	}
-	input, problem, err := r.attemptInput(ctx, n, st, sc, path)
-	if problem != nil || err != nil {
-		return r.broken(n, path, problem, err)
+	ask := Ask{Path: attempt, Tool: n.call.tool, Named: n.call.named}
+	if st.Retries > 0 {
+		ask.RetryOf = attemptPath(path, st.Retries)
+	} else {
+		var problem *jig.Error
+		var err error
+		if ask.Input, problem, err = r.input(ctx, n.call, sc); problem != nil || err != nil {
+			return r.broken(n, path, problem, err)
+		}
 	}
 	st.Asked = true
-	r.ask(Ask{Path: attempt, Tool: n.call.tool, Input: input, Named: n.call.named})
+	r.ask(ask)
 	return outcome{}, nil
 }
 
@@ -116,37 +122,10 @@ func (r *run) ask(a Ask) {
 	r.stored += len(a.Input)
 }
 
-// attemptInput is the input of the next attempt: rendered for the first, and the same for the others.
-func (r *run) attemptInput(ctx context.Context, n *node, st *stepState, sc *scope, path string) (json.RawMessage, *jig.Error, error) {
-	key := path + "#input"
-	switch {
-	case st.Input != nil:
-		return st.Input, nil, nil
-	case st.Kept:
-		if err := r.loadValues(ctx, []string{key}); err != nil {
-			return nil, nil, err
-		}
-		if raw, ok := r.values[key]; ok {
-			return raw, nil, nil
-		}
-		return nil, nil, jig.Errorf(jig.CodeInternal, "the input of step %s is gone", path)
-	}
-	input, problem, err := r.input(ctx, n.call, sc)
-	if problem != nil || err != nil || n.retry == nil {
-		return input, problem, err
-	}
-	if len(input) <= inlineBytes {
-		st.Input = input
-	} else {
-		st.Kept = true
-		r.keep(key, input)
-	}
-	return input, nil, nil
-}
-
-// again decides whether a failed call is tried again, and when.
-func (r *run) again(ctx context.Context, n *node, st *stepState, sc *scope, failure *jig.Error) (bool, *jig.Error, error) {
-	if n.retry == nil || st.Retries+1 >= n.retry.attempts {
+// again decides whether a failed call is tried again, and when. What may have had an effect that another attempt could repeat is not,
+// whatever the document says.
+func (r *run) again(ctx context.Context, n *node, st *stepState, sc *scope, path string, failure *jig.Error) (bool, *jig.Error, error) {
+	if n.retry == nil || !st.Asked || st.Retries+1 >= n.retry.attempts || !r.calls[attemptPath(path, st.Retries+1)].MayRetry() {
 		return false, nil, nil
 	}
 	switch failure.Code { //nolint:exhaustive // those that nobody tries again: somebody decided, or it may have happened

@@ -281,7 +281,7 @@ func (r *run) item(ctx context.Context, n *node, st *stepState, sc *scope, path 
 	if out.fail == nil {
 		return out, r.succeeded(ctx, n, st, sc, path, out.mark)
 	}
-	again, problem, err := r.again(ctx, n, st, sc, out.fail.Error)
+	again, problem, err := r.again(ctx, n, st, sc, path, out.fail.Error)
 	switch {
 	case err != nil:
 		return outcome{}, err

@@ -8,6 +8,6 @@
 // open items, so its size does not grow with the items that are done, nor does the work of a move. What has been evaluated
 // (conditions, lists, inputs) is never evaluated again.
 //
-// Kept values have the paths of steps (results), of loops with #n (their lists, in chunks), of calls that may be tried
-// again with #input, vars.<name>, and #n for what undoes the n-th step that succeeded. Only vars are written more than once.
+// Kept values have the paths of steps (results), of loops with #n (their lists, in chunks),
+// vars.<name>, and #n for what undoes the n-th step that succeeded. Only vars are written more than once.
 package compose

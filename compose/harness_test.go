@@ -60,11 +60,13 @@ type timed struct {
 // row is a call in the ledger.
 type row struct {
 	path, tool string
-	input      json.RawMessage
-	undo       bool
-	status     jig.CallStatus
-	result     *jig.ToolResult
-	canceled   bool
+	// retryOf is the path of the attempt that failed before.
+	retryOf  string
+	input    json.RawMessage
+	undo     bool
+	status   jig.CallStatus
+	result   *jig.ToolResult
+	canceled bool
 	// begun says that the tool may have had its effect, doubt counts how often its outcome became unknown.
 	begun bool
 	doubt int
@@ -99,7 +101,7 @@ func (w *world) Calls(_ context.Context, paths []string) (map[string]compose.Cal
 	out := map[string]compose.Call{}
 	for _, p := range paths {
 		if r, ok := w.rows[p]; ok {
-			out[p] = compose.Call{Status: r.status, Result: r.result, Tool: r.tool}
+			out[p] = compose.Call{Status: r.status, Result: r.result, Tool: r.tool, Writes: strings.HasPrefix(r.tool, "write.")}
 		}
 	}
 	return out, nil
@@ -173,9 +175,15 @@ func (w *world) store(t *testing.T, move jig.Move) {
 	for _, ask := range move.Calls {
 		_, twice := w.rows[ask.Path]
 		require.False(t, twice, "the call %s was asked for twice", ask.Path)
-		require.True(t, json.Valid(ask.Input), "the input of %s is no JSON: %s", ask.Path, ask.Input)
 		w.asked = append(w.asked, ask.Path)
-		r := &row{path: ask.Path, tool: ask.Tool, input: ask.Input, undo: ask.Undoes != "", status: jig.CallReserved}
+		if ask.RetryOf != "" {
+			require.Empty(t, ask.Input)
+			require.NotNil(t, w.rows[ask.RetryOf], "%s tries %s again, which was never asked for", ask.Path, ask.RetryOf)
+			require.True(t, w.rows[ask.RetryOf].status.Final())
+			ask.Input = w.rows[ask.RetryOf].input
+		}
+		require.True(t, json.Valid(ask.Input), "the input of %s is no JSON: %s", ask.Path, ask.Input)
+		r := &row{path: ask.Path, tool: ask.Tool, retryOf: ask.RetryOf, input: ask.Input, undo: ask.Undoes != "", status: jig.CallReserved}
 		if w.order != nil && len(ask.Path)%3 == 0 {
 			r.status, r.begun = jig.CallExecuting, true
 		}

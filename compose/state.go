@@ -133,9 +133,6 @@ type stepState struct {
 	// became of a call which was under way then, or when the run was cancelled, is settled.
 	Late bool `json:"t,omitempty"`
 	Over bool `json:"o,omitempty"`
-	// Input is what a call that may be tried again takes, when it is small; Kept says that it is kept as a value.
-	Input json.RawMessage `json:"in,omitempty"`
-	Kept  bool            `json:"k,omitempty"`
 	// Block is that of a block, of the chosen case, or of a catch (when Caught is set).
 	Block *blockState `json:"b,omitempty"`
 	// Case is the chosen case of a switch, from 1.

@@ -149,7 +149,9 @@ func (r *run) look(ctx context.Context, o *openState) (over bool, err error) {
 			return false, nil
 		}
 		o.Until = 0
-		return r.again(ctx, t, o)
+		r.evaluated++
+		r.retry(t, o)
+		return false, nil
 	}
 	call := r.calls[o.path(t)]
 	if !call.Status.Final() || r.full() {
@@ -162,7 +164,7 @@ func (r *run) look(ctx context.Context, o *openState) (over bool, err error) {
 	return r.answered(ctx, t, o, call.Outcome())
 }
 
-// again asks for a further call; a task whose input cannot be made has failed.
+// again asks for another answer; a task whose input cannot be made has failed.
 func (r *run) again(ctx context.Context, t *task, o *openState) (over bool, err error) {
 	r.evaluated++
 	problem, err := r.ask(ctx, t, o)

@@ -8,18 +8,28 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ask makes the next call of a task.
+// ask makes the next call of a task: its first, or one that asks for another answer.
 func (r *run) ask(ctx context.Context, t *task, o *openState) (*jig.Error, error) {
 	input, problem, err := r.callInput(ctx, t, o)
 	if problem != nil || err != nil {
 		return problem, err
 	}
 	o.Calls++
-	path := o.path(t)
-	r.move.Calls = append(r.move.Calls, jig.Ask{Path: path, Tool: t.tool, Input: input, Named: t.Kind == jig.TaskAgent})
-	r.news[path] = true
-	r.stored += len(input)
+	r.make(jig.Ask{Path: o.path(t), Tool: t.tool, Input: input, Named: t.Kind == jig.TaskAgent})
 	return nil, nil //nolint:nilnil // neither
+}
+
+// retry makes the latest call of a task again, with the same input.
+func (r *run) retry(t *task, o *openState) {
+	failed := o.path(t)
+	o.Calls++
+	r.make(jig.Ask{Path: o.path(t), Tool: t.tool, Named: t.Kind == jig.TaskAgent, RetryOf: failed})
+}
+
+func (r *run) make(a jig.Ask) {
+	r.move.Calls = append(r.move.Calls, a)
+	r.news[a.Path] = true
+	r.stored += len(a.Input)
 }
 
 // callInput is what the next call takes: an object of at most 256 KiB.
@@ -176,7 +186,7 @@ func (r *run) broke(ctx context.Context, t *task, o *openState, failure *jig.Err
 		return true, r.keepRecord(t, Record{Attempts: o.Calls})
 	}
 	o.Failed++
-	if failure.Code.Retryable() && o.Failed < t.Attempts && !r.at.Canceled {
+	if failure.Code.Retryable() && r.calls[o.path(t)].MayRetry() && o.Failed < t.Attempts && !r.at.Canceled {
 		pause, most := t.Backoff, max(maxBackoff, t.Backoff)
 		for range o.Failed - 1 {
 			if pause *= 2; pause >= most {

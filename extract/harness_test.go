@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,10 +53,12 @@ type world struct {
 // row is a call in the ledger.
 type row struct {
 	path, tool string
-	input      json.RawMessage
-	status     jig.CallStatus
-	result     *jig.ToolResult
-	canceled   bool
+	// retryOf is the path of the attempt that failed before.
+	retryOf  string
+	input    json.RawMessage
+	status   jig.CallStatus
+	result   *jig.ToolResult
+	canceled bool
 }
 
 // lenient checks hold values against nothing but what the tests call bad.
@@ -117,7 +120,7 @@ func (w *world) Calls(_ context.Context, paths []string) (map[string]jig.StepCal
 	out := map[string]jig.StepCall{}
 	for _, p := range paths {
 		if r, ok := w.rows[p]; ok {
-			out[p] = jig.StepCall{Status: r.status, Result: r.result}
+			out[p] = jig.StepCall{Status: r.status, Result: r.result, Writes: strings.HasPrefix(r.tool, "write.")}
 		}
 	}
 	return out, nil
@@ -186,9 +189,15 @@ func (w *world) store(t *testing.T, move jig.Move) {
 	w.biggest = max(w.biggest, len(move.State))
 	for _, ask := range move.Calls {
 		require.NotContains(t, w.rows, ask.Path, "the call was asked for twice")
+		if ask.RetryOf != "" {
+			require.Empty(t, ask.Input)
+			require.NotNil(t, w.rows[ask.RetryOf], "%s tries %s again, which was never asked for", ask.Path, ask.RetryOf)
+			require.True(t, w.rows[ask.RetryOf].status.Final())
+			ask.Input = w.rows[ask.RetryOf].input
+		}
 		require.True(t, json.Valid(ask.Input), "the input of %s is no JSON: %s", ask.Path, ask.Input)
 		w.asked = append(w.asked, ask.Path)
-		w.rows[ask.Path] = &row{path: ask.Path, tool: ask.Tool, input: ask.Input, status: jig.CallReserved}
+		w.rows[ask.Path] = &row{path: ask.Path, tool: ask.Tool, retryOf: ask.RetryOf, input: ask.Input, status: jig.CallReserved}
 	}
 	for _, path := range move.Cancel {
 		require.NotNil(t, w.rows[path], "%s was never asked for", path)

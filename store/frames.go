@@ -133,3 +133,21 @@ func (db *DB) FrameValues(ctx context.Context, tenant, id, callID string, paths 
 	}
 	return values, err
 }
+
+// begunRow is a row of the query CallsBegunBelow.
+type begunRow struct {
+	CallID string
+	Write  bool
+}
+
+// BegunBelow reports whether a call that writes began inside a call, or in the whole session when callID is empty. It also returns the
+// ids of the calls of certain tools that began there (at most 1,000).
+func (db *DB) BegunBelow(ctx context.Context, tenant, id, callID string, tools []string) (wrote bool, calls []string, err error) {
+	var rows []begunRow
+	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("CallsBegunBelow", tenant, id, callID, tools), &rows) })
+	for _, r := range rows {
+		wrote = wrote || r.Write
+		calls = append(calls, r.CallID)
+	}
+	return wrote, calls, err
+}

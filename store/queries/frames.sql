@@ -87,3 +87,12 @@ with r as (
     select $1, $2, n.last_seq, clock_timestamp(), $7, n.pass, $8::json from n
 )
 select n.last_seq from n
+
+-- name: CallsBegunBelow
+-- The calls of a session, or those inside a call, that began and write, or whose tools are named. A composition counts by its steps.
+select c.call_id, c.write from calls c
+where c.tenant_id = $1 and c.session_id = $2 and c.fence > 0 and (c.write or c.tool = any($4))
+    and ($3 = '' or starts_with(c.call_id, $3 || '/'))
+    and not exists (select from frames f where f.tenant_id = c.tenant_id and f.session_id = c.session_id and f.call_id = c.call_id)
+order by c.write desc, c.call_id
+limit 1000

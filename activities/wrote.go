@@ -1,0 +1,42 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+// whole reports whether a call is answered by calls of its own, in a composition or in another session, and may be made again: its own
+// row does not say what it changed. A composition that succeeded is not made again; an agent is, when its answer is not what was
+// asked for.
+func (a *Activities) whole(ctx context.Context, call jig.Call) (bool, error) {
+	tool, _, err := a.tool(ctx, call.Tenant, call.Tool, call.Version)
+	child := childOf(tool)
+	return child == ChildAgent || call.Status != jig.CallSucceeded && (child != "" || isThin(tool)), err
+}
+
+// wrote reports whether anything that writes began inside a call: in its steps, in the session that answers it, and so on down.
+func (a *Activities) wrote(ctx context.Context, call jig.Call) (bool, error) {
+	var agents []string
+	for _, tool := range a.catalogue.Tools() {
+		if childOf(tool) == ChildAgent {
+			agents = append(agents, tool.Name)
+		}
+	}
+	type place struct{ session, call string }
+	places := []place{{call.SessionID, call.ID}, {session: jig.ChildSessionID(call.SessionID, call.ID)}}
+	for depth := 0; len(places) > 0 && depth <= maxDepth; depth++ {
+		var inner []place
+		for _, p := range places {
+			wrote, begun, err := a.store.BegunBelow(ctx, call.Tenant, p.session, p.call, agents)
+			if wrote || err != nil {
+				return wrote, err
+			}
+			for _, id := range begun {
+				inner = append(inner, place{session: jig.ChildSessionID(p.session, id)})
+			}
+		}
+		places = inner
+	}
+	return len(places) > 0, nil // deeper than sessions go: better not
+}
