@@ -313,7 +313,7 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 		}
 		call.ConcurrencyKey = key
 	}
-	if call.Digest, err = digest(*call); err != nil {
+	if call.Digest, err = digest(a.store.Installation(), *call); err != nil {
 		return ruling, err
 	}
 	if tool.Implementation == jig.ImplementationPerson && ruling.Verdict == jig.VerdictRun {

@@ -1,6 +1,8 @@
 package activities_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"testing"
 
@@ -23,10 +25,22 @@ func TestSignature(t *testing.T) {
 	require.NotEqual(t, activities.Signature(read, in, 0), activities.Signature(jig.Tool{Name: "data.get2", Permission: jig.PermissionRead}, in, 0))
 }
 
+// Other programs compute the digest like this.
+func TestDigestIsTheHashOfTheDocumentedJSON(t *testing.T) {
+	t.Parallel()
+	got, err := activities.Digest("ins_1", jig.Call{
+		Tenant: "acme", SessionID: "ses_1", ID: "1.1", Tool: "billing.pay", Version: "f00d", Input: []byte(`{"to": "é<", "amount": 1.50}`), PolicyVersion: "shop@c0de",
+	})
+	require.NoError(t, err)
+	sum := sha256.Sum256([]byte(`{"call":"1.1","input":{"amount":1.5,"to":"é<"},"installation":"ins_1","policy_version":"shop@c0de","preview":null,` +
+		`"session":"ses_1","tenant":"acme","tool":"billing.pay","v":2,"version":"f00d"}`))
+	require.Equal(t, hex.EncodeToString(sum[:]), got)
+}
+
 func TestDigestCoversEverythingShown(t *testing.T) {
 	t.Parallel()
 	base := jig.Call{Tenant: "t", SessionID: "s", ID: "1.1", Tool: "a.b", Version: "v", Input: []byte(`{"x":1}`), PolicyVersion: "p"}
-	same, err := activities.Digest(base)
+	same, err := activities.Digest("i", base)
 	require.NoError(t, err)
 	for name, change := range map[string]func(*jig.Call){
 		"tenant":  func(c *jig.Call) { c.Tenant = "u" },
@@ -39,13 +53,16 @@ func TestDigestCoversEverythingShown(t *testing.T) {
 	} {
 		changed := base
 		change(&changed)
-		other, err := activities.Digest(changed)
+		other, err := activities.Digest("i", changed)
 		require.NoError(t, err)
 		require.NotEqual(t, same, other, name)
 	}
+	other, err := activities.Digest("j", base)
+	require.NoError(t, err)
+	require.NotEqual(t, same, other, "installation")
 	reordered := base
 	reordered.Input = []byte(` { "x" : 1.0 } `)
-	other, err := activities.Digest(reordered)
+	other, err = activities.Digest("i", reordered)
 	require.NoError(t, err)
 	require.Equal(t, same, other, "RFC 8785: white space and number form do not matter")
 }

@@ -19,18 +19,25 @@ func canonicalJSON(raw []byte) ([]byte, error) {
 	return out, nil
 }
 
-// digest binds what a person is shown to what runs: SHA-256 over the RFC 8785 form of tenant, session, call id, tool name
-// and version, input and policy version. The input is canonical already.
-func digest(c jig.Call) (string, error) {
+// digestVersion says what a digest is made of; it is part of the digest.
+const digestVersion = 2
+
+// digest binds what a person is shown to what runs: the SHA-256 of the RFC 8785 JSON of the version of digests, the installation, the
+// tenant, the session, the call's id, the tool's name and version, the input, the policy version and the preview, which is null. The
+// input is canonical already.
+func digest(installation string, c jig.Call) (string, error) {
 	sum, err := canonical.Hash(struct {
-		Tenant  string          `json:"tenant"`
-		Session string          `json:"session"`
-		Call    string          `json:"call"`
-		Tool    string          `json:"tool"`
-		Version string          `json:"version"`
-		Input   json.RawMessage `json:"input"`
-		Policy  string          `json:"policy_version"`
-	}{c.Tenant, c.SessionID, c.ID, c.Tool, c.Version, json.RawMessage(c.Input), c.PolicyVersion})
+		V            int             `json:"v"`
+		Installation string          `json:"installation"`
+		Tenant       string          `json:"tenant"`
+		Session      string          `json:"session"`
+		Call         string          `json:"call"`
+		Tool         string          `json:"tool"`
+		Version      string          `json:"version"`
+		Input        json.RawMessage `json:"input"`
+		Policy       string          `json:"policy_version"`
+		Preview      json.RawMessage `json:"preview"`
+	}{digestVersion, installation, c.Tenant, c.SessionID, c.ID, c.Tool, c.Version, json.RawMessage(c.Input), c.PolicyVersion, nil})
 	if err != nil {
 		return "", jig.Errorf(jig.CodeInvalidInput, "the input is not JSON: %w", err)
 	}

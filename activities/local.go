@@ -76,7 +76,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 		}
 		fresh := call
 		fresh.Version = tool.Version
-		if digested, err := digest(fresh); err != nil || digested != call.Digest || fresh.Version != call.Version {
+		if digested, err := digest(a.store.Installation(), fresh); err != nil || digested != call.Digest || fresh.Version != call.Version {
 			continue
 		}
 		if denied, err := a.deniedNow(ctx, session, tool, call); err != nil || denied {

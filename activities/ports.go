@@ -49,6 +49,8 @@ type Passes interface {
 
 // Ledger keeps calls and the effects they have.
 type Ledger interface {
+	// Installation is the id of this installation of jig. Digests and idempotency keys carry it, so that neither holds in another one.
+	Installation() string
 	// Signatures returns, of the given signatures, those that a call of an earlier pass of the session has, with that call's id.
 	Signatures(ctx context.Context, tenant, id string, pass int, signatures []string) (map[string]string, error)
 	// Admit stores a pass's calls, approvals and events in one transaction. When the pass was admitted already, nothing changes.

@@ -104,7 +104,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	}
 	running := call
 	running.Version = tool.Version
-	digested, err := digest(running)
+	digested, err := digest(a.store.Installation(), running)
 	if err != nil {
 		return jig.Reservation{}, nil, err
 	}

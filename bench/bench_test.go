@@ -142,11 +142,11 @@ func TestBaselineDigestIsCanonical(t *testing.T) {
 	call := jig.Call{
 		Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: noopTool, Version: "v", PolicyVersion: "p", Input: []byte(`{"n":1}`),
 	}
-	first, err := stepDigest(call)
+	first, err := stepDigest("i", call)
 	require.NoError(t, err)
 	require.Len(t, first, 64)
 	call.Input = []byte(`{"n":2}`)
-	second, err := stepDigest(call)
+	second, err := stepDigest("i", call)
 	require.NoError(t, err)
 	require.NotEqual(t, first, second)
 }

@@ -87,7 +87,7 @@ func (e *engine) AdmitStep(ctx context.Context, in StepInput) (string, error) {
 		return "", fmt.Errorf("policy says %s to %s", ruling.Verdict, tool.Name)
 	}
 	call.Verdict, call.Reasons, call.PolicyVersion = ruling.Verdict, ruling.Reasons, ruling.PolicyVersion
-	if call.Digest, err = stepDigest(call); err != nil {
+	if call.Digest, err = stepDigest(e.store.Installation(), call); err != nil {
 		return "", err
 	}
 	err = e.store.Admit(ctx, jig.Admission{Tenant: in.Tenant, SessionID: in.SessionID, Pass: 1, Calls: []jig.Call{call}})
@@ -114,16 +114,19 @@ func (e *engine) StepOutput(ctx context.Context, in StepInput) (out toolOutput, 
 
 // stepDigest is the digest that running the call checks. With the members sorted, and nothing that needs escaping, what
 // encoding/json writes is the RFC 8785 form.
-func stepDigest(c jig.Call) (string, error) {
+func stepDigest(installation string, c jig.Call) (string, error) {
 	document, err := json.Marshal(struct {
-		Call    string          `json:"call"`
-		Input   json.RawMessage `json:"input"`
-		Policy  string          `json:"policy_version"`
-		Session string          `json:"session"`
-		Tenant  string          `json:"tenant"`
-		Tool    string          `json:"tool"`
-		Version string          `json:"version"`
-	}{c.ID, c.Input, c.PolicyVersion, c.SessionID, c.Tenant, c.Tool, c.Version})
+		Call         string          `json:"call"`
+		Input        json.RawMessage `json:"input"`
+		Installation string          `json:"installation"`
+		Policy       string          `json:"policy_version"`
+		Preview      json.RawMessage `json:"preview"`
+		Session      string          `json:"session"`
+		Tenant       string          `json:"tenant"`
+		Tool         string          `json:"tool"`
+		V            int             `json:"v"`
+		Version      string          `json:"version"`
+	}{c.ID, c.Input, installation, c.PolicyVersion, nil, c.SessionID, c.Tenant, c.Tool, 2, c.Version})
 	if err != nil {
 		return "", fmt.Errorf("digest call %s: %w", c.ID, err)
 	}

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"encoding/json"
 	"maps"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/canonical"
 	"github.com/jig-run/jig/store/storetest"
 )
 
@@ -142,6 +144,15 @@ func everywhere() map[string]mutation {
 		}, end: away},
 		"policy: another, and the row's input": {change: govern(quorumRule), sql: []string{"calls: " + otherInput}, end: asked},
 
+		"installation: a copy of the database": {change: func(t *testing.T, v *vault) { t.Helper(); v.serve(t, elsewhere{v.db}) }, end: asked},
+		"digest: of the form before":           {change: func(t *testing.T, v *vault) { t.Helper(); v.digestAs(t, map[string]any{"v": 1}) }, end: asked},
+		"digest: with another preview": {change: func(t *testing.T, v *vault) {
+			t.Helper()
+			v.digestAs(t, map[string]any{"preview": map[string]string{"title": "Pays bob."}})
+		}, end: asked},
+		"digest: of another installation":   {change: func(t *testing.T, v *vault) { t.Helper(); v.digestAs(t, map[string]any{"installation": "elsewhere"}) }, end: asked},
+		"digest: as the engine computes it": {change: func(t *testing.T, v *vault) { t.Helper(); v.digestAs(t, nil) }, end: same},
+
 		"request: another call that waits": {in: func(_ *testing.T, _ *vault, in *activities.RunInput) { in.Call = "1.2" }, end: asked},
 		"request: a destructive call":      {in: func(_ *testing.T, _ *vault, in *activities.RunInput) { in.Call = "1.3" }, end: asked},
 		"request: no such call":            {in: func(_ *testing.T, _ *vault, in *activities.RunInput) { in.Call = "1.9" }, end: missing},
@@ -203,6 +214,21 @@ func everywhere() map[string]mutation {
 		"limit: who it is done for":                  {sql: []string{`sessions: principal = '{"id":"eve"}'`}, end: same},
 		"limit: whether it may be tried again":       {sql: []string{"calls: idempotent = true"}, end: same},
 	}
+}
+
+// digestAs binds the call and its approval to a digest whose members differ from those of the call as it stands.
+func (v *vault) digestAs(t *testing.T, other map[string]any) {
+	t.Helper()
+	call, err := v.db.Call(t.Context(), v.tenant, v.session, "1.1")
+	require.NoError(t, err)
+	members := map[string]any{
+		"v": 2, "installation": v.db.Installation(), "tenant": v.tenant, "session": v.session, "call": "1.1", "tool": call.Tool,
+		"version": call.Version, "input": json.RawMessage(call.Input), "policy_version": call.PolicyVersion, "preview": nil,
+	}
+	maps.Copy(members, other)
+	digest, err := canonical.Hash(members)
+	require.NoError(t, err)
+	v.update(t, "calls: digest = '"+digest+"'", "approvals: approved_digest = '"+digest+"', digest = '"+digest+"'")
 }
 
 // forge rewrites a call's input with everything that binds it: its digest, and the digest that was approved.

@@ -69,7 +69,7 @@ func (p *play) check() {
 		p.checkCall(r, id, call)
 	}
 	for key := range p.effects {
-		call, ok := strings.CutPrefix(key, p.id+"/")
+		call, ok := strings.CutPrefix(key, p.key(""))
 		require.True(p.t, ok, key)
 		require.Contains(p.t, r.calls, call, "something ran that was never admitted")
 	}
@@ -377,7 +377,7 @@ func (p *play) checkAllowed(r record, id string, call storedCall, ran effect) {
 
 func (p *play) digest(id string, call storedCall, input []byte) string {
 	doc, err := json.Marshal(map[string]any{
-		"tenant": p.tenant, "session": p.id, "call": id, "tool": call.Tool, "version": call.Version, "input": json.RawMessage(input),
+		"v": 2, "preview": nil, "installation": p.db.Installation(), "tenant": p.tenant, "session": p.id, "call": id, "tool": call.Tool, "version": call.Version, "input": json.RawMessage(input),
 		"policy_version": call.PolicyVersion,
 	})
 	require.NoError(p.t, err)

@@ -161,14 +161,25 @@ func newVault(t *testing.T, db *store.DB, rules ...string) *vault {
 	v := &vault{db: db, tenant: storetest.Tenant(t)}
 	v.registry = v.catalogue(t, nil)
 	v.govern(t, rules...)
-	expressions, err := expr.NewEngine()
-	require.NoError(t, err)
-	v.Activities = activities.New(activities.Deps{
-		Store: db, Catalogue: v, Policy: v, Tenants: v, GrantRules: v, Expressions: expressions, Composer: compose.NewEngine(),
-	})
+	v.serve(t, db)
 	v.session = v.open(t, v.tenant)
 	return v
 }
+
+// serve makes the engine over a store.
+func (v *vault) serve(t *testing.T, over activities.Store) {
+	t.Helper()
+	expressions, err := expr.NewEngine()
+	require.NoError(t, err)
+	v.Activities = activities.New(activities.Deps{
+		Store: over, Catalogue: v, Policy: v, Tenants: v, GrantRules: v, Expressions: expressions, Composer: compose.NewEngine(),
+	})
+}
+
+// elsewhere is the store of another installation, with the same rows: a copy of the database, say.
+type elsewhere struct{ *store.DB }
+
+func (elsewhere) Installation() string { return "elsewhere" }
 
 // open starts a session with the calls of its first pass.
 func (v *vault) open(t *testing.T, tenant string) string {
