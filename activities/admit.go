@@ -269,7 +269,7 @@ func (a *Activities) resolve(
 		return tool, jig.Errorf(jig.CodeInvalidInput, "the arguments are not JSON").
 			WithHint("send one JSON object that fits the input schema; a cut-off answer needs fewer or shorter arguments"), nil
 	}
-	if refused := a.normalize(tool, asked.Input, call); refused != nil {
+	if refused := a.normalize(ctx, session, tool, asked.Input, call); refused != nil {
 		return tool, refused, nil
 	}
 	if refused := mayStart(session, tool, *call, named); refused != nil {
@@ -279,13 +279,20 @@ func (a *Activities) resolve(
 }
 
 // normalize sets the call's tool version and its input: defaults filled in, validated, canonical.
-func (a *Activities) normalize(tool jig.Tool, input json.RawMessage, call *jig.Call) *jig.Error {
+func (a *Activities) normalize(ctx context.Context, session jig.Session, tool jig.Tool, input json.RawMessage, call *jig.Call) *jig.Error {
 	if len(input) == 0 {
 		input = json.RawMessage(`{}`)
 	}
 	input = withDefaults(tool.InputSchema, input)
 	if err := a.validate(tool, input); err != nil {
 		return jig.AsError(err)
+	}
+	if filler, ok := a.catalogue.(Filler); ok && !isDocument(tool) {
+		filled, err := filler.Fill(ctx, tool.Name, input, a.invocation(session, *call, 0, nil))
+		if err != nil {
+			return jig.AsError(err)
+		}
+		input = filled
 	}
 	normal, err := canonicalJSON(input)
 	if err != nil {

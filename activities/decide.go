@@ -155,7 +155,7 @@ func explain(err error) string {
 // edit validates changed input, puts it through policy again and gives it its own digest.
 func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session jig.Session, tool jig.Tool, call jig.Call) error {
 	edited := call
-	if failed := a.normalize(tool, r.Decision.Input, &edited); failed != nil {
+	if failed := a.normalize(ctx, session, tool, r.Decision.Input, &edited); failed != nil {
 		r.Refusal = "the changed input does not fit: " + failed.Error()
 		return nil
 	}

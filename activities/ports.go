@@ -200,6 +200,12 @@ type Catalogue interface {
 	Run(ctx context.Context, name string, input []byte, inv jig.Invocation) jig.ToolResult
 }
 
+// Filler is a catalogue whose tools complete their inputs when calls are admitted.
+type Filler interface {
+	// Fill completes an input that fits the tool's schema; see tools.Fill.
+	Fill(ctx context.Context, name string, input []byte, inv jig.Invocation) ([]byte, error)
+}
+
 // Policy rules on calls.
 type Policy interface {
 	// Rule gives the verdict on a call that is well-formed and permitted, by the policies that the tenant has now. An error is

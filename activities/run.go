@@ -205,7 +205,7 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 		failed = allowed(tool, session) // the contract may ask for more than it did
 	}
 	if failed == nil {
-		failed = a.normalize(tool, call.Input, &fresh)
+		failed = a.normalize(ctx, session, tool, call.Input, &fresh)
 	}
 	if failed == nil {
 		failed = a.checkQuestion(tool, fresh.Input)

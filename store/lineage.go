@@ -67,3 +67,9 @@ func (db *DB) NameChild(ctx context.Context, tenant, id, callID, child string) e
 	}
 	return err
 }
+
+// DoubtfulCalls lists calls of a session that ended without anybody knowing whether they took effect, as "<call> <tool>"; at most 50.
+func (db *DB) DoubtfulCalls(ctx context.Context, tenant, id string) (doubtful []string, err error) {
+	err = db.once(ctx, tenant, func(t *tx) { column(t.queue("CallsDoubtful", tenant, text(id)), &doubtful) })
+	return doubtful, err
+}

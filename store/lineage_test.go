@@ -137,3 +137,19 @@ func TestPagesOverASessionAndItsChildren(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 }
+
+// A call whose outcome nobody knows is doubtful once it has ended, by a person who gave up or by the end of its session.
+func TestDoubtfulCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.running(t, nil)
+	w.reserve(t, c)
+	other := w.call(2)
+	w.admit(t, other)
+	w.reserve(t, other)
+	w.complete(t, other, 1, jig.CallFailed)
+	require.NoError(t, w.CancelSession(t.Context(), jig.End{Tenant: w.tenant, SessionID: w.session}))
+	doubtful, err := w.DoubtfulCalls(t.Context(), w.tenant, w.session)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1.1 file.write"}, doubtful)
+}

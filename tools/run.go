@@ -43,6 +43,18 @@ func (t *registered) validate(input []byte) error {
 	return &e
 }
 
+// Fill completes an input that fits the tool's schema; most tools have nothing to complete, and get it back as it is.
+func (r *Registry) Fill(ctx context.Context, name string, input []byte, inv jig.Invocation) ([]byte, error) {
+	t, missing := r.find(name)
+	if missing != nil {
+		return nil, missing
+	}
+	if t.fill == nil {
+		return input, nil
+	}
+	return t.fill(ctx, complete(inv), orEmpty(input))
+}
+
 func orEmpty(input []byte) []byte {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return []byte("{}")

@@ -20,6 +20,8 @@ import (
 type Tool struct {
 	contract jig.Tool
 	handler  Handler
+	// fill completes an input before anybody decides on it; nil when there is nothing to complete.
+	fill func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error)
 	// err says what New could not derive, sealing why the contract has no version. Both are reported when the tool is registered.
 	err, sealing error
 }
@@ -45,6 +47,29 @@ type Option func(*derivation)
 
 type derivation struct {
 	adjustInput, adjustOutput func(*jsonschema.Schema)
+	fill                      func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error)
+}
+
+// Fill completes an input when the call is admitted, before policy and people see it: with what the arguments only refer to, and
+// who decides must know. Whatever the caller wrote there is replaced. The approval is bound to the completed input, so the handler
+// must check that what it finds is still the same. fill only reads, and takes well under a second.
+func Fill[In any](fill func(ctx context.Context, inv jig.Invocation, in *In) error) Option {
+	return func(d *derivation) {
+		d.fill = func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error) {
+			in, err := decode[In](input, nil)
+			if err != nil {
+				return nil, err
+			}
+			if err := fill(ctx, inv, &in); err != nil {
+				return nil, err
+			}
+			filled, err := json.Marshal(in)
+			if err != nil {
+				return nil, jig.Errorf(jig.CodeInternal, "encoding the completed input: %w", err)
+			}
+			return filled, nil
+		}
+	}
 }
 
 // AdjustInput changes the input schema after it was derived from the type, for what tags cannot say.
@@ -83,7 +108,7 @@ func New[In, Out any](spec jig.Tool, fn func(ctx context.Context, inv jig.Invoca
 		t.err = err
 		return t
 	}
-	t.handler = typed(fn, defaults)
+	t.handler, t.fill = typed(fn, defaults), d.fill
 	t.contract, t.sealing = seal.Tool(t.contract)
 	return t
 }

@@ -10,6 +10,12 @@ select d.session_id, d.parent_id, d.via, coalesce(s.status, '') as status,
 from delegated d left join sessions s on s.tenant_id = $1 and s.session_id = d.session_id
 order by d.depth, d.via, d.session_id limit $3
 
+-- name: CallsDoubtful
+select c.call_id || ' ' || c.tool from calls c
+where c.tenant_id = $1 and c.session_id = $2 and c.status = 'failed' and c.error is not null
+    and convert_from(c.error, 'UTF8')::json ->> 'code' = 'OUTCOME_UNKNOWN'
+order by {{call_order}} limit 50
+
 -- name: DelegatedApprovals
 with {{delegated}}
 select {{approval}}, d.via from delegated d

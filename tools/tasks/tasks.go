@@ -4,9 +4,15 @@ package tasks
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"strings"
 	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/tools"
@@ -27,6 +33,8 @@ type Options struct {
 	// Session and Call read what is to be tried again; NOT_FOUND when it is not there.
 	Session func(ctx context.Context, tenant, id string) (jig.Session, error)
 	Call    func(ctx context.Context, tenant, session, call string) (jig.Call, error)
+	// Doubtful lists the calls of a session that ended without anybody knowing whether they took effect, as "<call> <tool>".
+	Doubtful func(ctx context.Context, tenant, session string) ([]string, error)
 	// Said reports whether a session has taken a message with an id.
 	Said    func(ctx context.Context, tenant, session, id string) (bool, error)
 	Starter Starter
@@ -67,7 +75,7 @@ func Tools(o Options) []tools.Tool {
 				"for the one whom the session that asks acts for. Returns the session's id. To fill fields that failed, use entities.extract with mode retry instead.",
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second,
 			Tags: []string{"operator"},
-		}, o.retry),
+		}, o.retry, tools.Fill(o.show), tools.AdjustInput(func(s *jsonschema.Schema) { s.Properties["retries"].ReadOnly = true })),
 	}
 }
 
@@ -104,6 +112,103 @@ func (o Options) getStatus(ctx context.Context, inv jig.Invocation, in getStatus
 
 type retryIn struct {
 	SessionID string `json:"session_id" jsonschema:"the session that failed" minLength:"1" maxLength:"128"`
+	// MayHaveHappened must be said where a call of the session may have taken effect.
+	MayHaveHappened bool `json:"may_have_happened,omitempty" jsonschema:"true to try again although a call of the session may have taken effect: nobody knows, and it may be made a second time"`
+	// Retries is what the reviewer sees, and what the approval is bound to.
+	Retries *Retry `json:"retries,omitempty" jsonschema:"what is tried again; leave it out: jig fills it in for whoever decides"`
+}
+
+// Retry is what a call of sessions.retry tries again.
+type Retry struct {
+	Agent     string     `json:"agent"     jsonschema:"the agent of the session, or call for a single call"`
+	Principal string     `json:"principal" jsonschema:"on whose behalf the session acted"`
+	Status    jig.Status `json:"status"    jsonschema:"how the session ended"`
+	Pass      int        `json:"pass"      jsonschema:"its latest pass"`
+	Error     string     `json:"error,omitempty" jsonschema:"why it ended"`
+	Task      string     `json:"task,omitempty"  jsonschema:"what an agent was asked to do"`
+	Tool      string     `json:"tool,omitempty"  jsonschema:"the tool of a single call"`
+	Version   string     `json:"version,omitempty" jsonschema:"the version of its contract"`
+	// Input is a preview of at most 16 KiB; InputSHA256 is of the whole.
+	Input       any      `json:"input,omitempty" jsonschema:"the input, at most 16 KiB of it"`
+	InputSHA256 string   `json:"input_sha256,omitempty" jsonschema:"the hash of the whole input"`
+	Doubtful    []string `json:"doubtful,omitempty" jsonschema:"calls that may have taken effect: nobody knows"`
+}
+
+// shownInput bounds the input that the reviewer of a retry is shown, in bytes.
+const shownInput = 16 << 10
+
+// show completes the input of a call of sessions.retry with what is tried again. What may have taken effect is tried again only
+// when the caller says so, and the reviewer sees that it does.
+func (o Options) show(ctx context.Context, inv jig.Invocation, in *retryIn) error {
+	s, err := o.Session(ctx, inv.Tenant, in.SessionID)
+	if err != nil {
+		return notFound(err, in.SessionID)
+	}
+	if err := retryable(s); err != nil {
+		return err
+	}
+	r, err := o.describe(ctx, inv, s)
+	if err != nil {
+		return err
+	}
+	if len(r.Doubtful) > 0 && !in.MayHaveHappened {
+		return jig.Errorf(jig.CodeConflict, "session %s has calls that may have taken effect: %s", s.ID, strings.Join(r.Doubtful, ", ")).
+			WithField("/may_have_happened").WithHint("find out whether they did; to try again all the same, set may_have_happened to true")
+	}
+	in.Retries = r
+	return nil
+}
+
+// describe says what trying a session again does.
+func (o Options) describe(ctx context.Context, inv jig.Invocation, s jig.Session) (*Retry, error) {
+	r := &Retry{Agent: s.Agent.Name, Principal: s.Principal.ID, Status: s.Status, Pass: s.Pass, Task: jig.Cut(s.Task, jig.PreviewBytes)}
+	if s.Error != nil {
+		r.Error = s.Error.Error()
+	}
+	var err error
+	if r.Doubtful, err = o.Doubtful(ctx, inv.Tenant, s.ID); err != nil {
+		return nil, err
+	}
+	if len(s.Input) > 0 {
+		sum := sha256.Sum256(s.Input)
+		shown, _ := jig.Preview(s.Input, shownInput)
+		r.InputSHA256 = hex.EncodeToString(sum[:])
+		if err := json.Unmarshal(shown, &r.Input); err != nil {
+			return nil, jig.Errorf(jig.CodeInternal, "reading the input of session %s: %w", s.ID, err)
+		}
+	}
+	if s.Agent.Name != jig.CallAgent {
+		return r, nil
+	}
+	call, err := o.Call(ctx, inv.Tenant, s.ID, jig.CallID(1, 1))
+	if err != nil {
+		return nil, notFound(err, s.ID)
+	}
+	r.Tool, r.Version = call.Tool, s.Catalogue[call.Tool]
+	return r, nil
+}
+
+// unchanged refuses to try again what is not what was approved.
+func (o Options) unchanged(ctx context.Context, inv jig.Invocation, s jig.Session, approved *Retry) error {
+	now, err := o.describe(ctx, inv, s)
+	if err != nil {
+		return err
+	}
+	var forms [2]any
+	for i, r := range []*Retry{approved, now} {
+		raw, err := json.Marshal(r)
+		if err == nil {
+			err = json.Unmarshal(raw, &forms[i])
+		}
+		if err != nil {
+			return jig.Errorf(jig.CodeInternal, "comparing what is tried again: %w", err)
+		}
+	}
+	if !reflect.DeepEqual(forms[0], forms[1]) {
+		return jig.Errorf(jig.CodeConflict, "session %s is not as it was when this was approved", s.ID).WithField("/session_id").
+			WithHint("ask for it again: what is tried again is shown anew")
+	}
+	return nil
 }
 
 // Retried is the output of sessions.retry.
@@ -138,6 +243,9 @@ func (o Options) retry(ctx context.Context, inv jig.Invocation, in retryIn) (Ret
 		}
 	}
 	if err := retryable(s); err != nil {
+		return Retried{}, err
+	}
+	if err := o.unchanged(ctx, inv, s, in.Retries); err != nil {
 		return Retried{}, err
 	}
 	if single {

@@ -3,6 +3,7 @@ package tasks_test
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,11 @@ type place struct {
 	readable map[string]bool
 	said     []string
 	started  map[string]tasks.Start
+	doubtful map[string][]string
+	// filled are the inputs of calls as they were approved.
+	filled map[string][]byte
+	// changed is done between the approval of a call and its run.
+	changed func()
 	// taken are sessions with the ids of messages that they took.
 	taken map[string]bool
 }
@@ -59,13 +65,27 @@ func (p *place) run(t *testing.T, tool, input string, attempt int) jig.ToolResul
 			require.Equal(t, "1.1", call)
 			return jig.Call{Tool: "file.write"}, nil
 		},
-		Said:    func(_ context.Context, _, session, id string) (bool, error) { return p.taken[session+" "+id], nil },
-		Starter: p,
+		Doubtful: func(_ context.Context, _, session string) ([]string, error) { return p.doubtful[session], nil },
+		Said:     func(_ context.Context, _, session, id string) (bool, error) { return p.taken[session+" "+id], nil },
+		Starter:  p,
 	})...)
 	require.NoError(t, err)
-	return registry.Run(t.Context(), tool, []byte(input), jig.Invocation{
+	inv := jig.Invocation{
 		Tenant: "acme", Principal: jig.Principal{ID: "ana"}, SessionID: "ses_op", CallID: "1.1", Attempt: attempt, IdempotencyKey: "ses_op/1.1",
-	})
+	}
+	filled := []byte(input)
+	if attempt == 1 { // as when the call is admitted
+		if filled, err = registry.Fill(t.Context(), tool, filled, inv); err != nil {
+			return jig.Failure(jig.AsError(err))
+		}
+		p.filled[input] = filled
+	} else if approved, ok := p.filled[input]; ok {
+		filled = approved
+	}
+	if p.changed != nil {
+		p.changed()
+	}
+	return registry.Run(t.Context(), tool, filled, inv)
 }
 
 func newPlace() *place {
@@ -75,7 +95,8 @@ func newPlace() *place {
 			Input: []byte(`{"path":"a"}`), Catalogue: map[string]string{"file.write": "v1"}, Error: jig.Errorf(jig.CodeTimeout, "too slow"),
 		}
 	}
-	p := &place{sessions: map[string]jig.Session{}, readable: map[string]bool{"ent_1": true}, started: map[string]tasks.Start{}, taken: map[string]bool{}}
+	p := &place{sessions: map[string]jig.Session{}, readable: map[string]bool{"ent_1": true}, started: map[string]tasks.Start{}, taken: map[string]bool{},
+		filled: map[string][]byte{}, doubtful: map[string][]string{}}
 	for _, agent := range []string{"call", "writer"} {
 		for _, status := range []jig.Status{jig.StatusWorking, jig.StatusInputRequired, jig.StatusCompleted, jig.StatusFailed, jig.StatusCanceled} {
 			s := session(agent, status)
@@ -156,4 +177,52 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 	}
 	require.Empty(t, p.said)
 	require.Empty(t, p.started)
+}
+
+// Whoever decides on a retry sees what is tried again, whatever the caller wrote there.
+func TestReviewerOfARetrySeesWhatIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlace()
+	require.True(t, p.run(t, tasks.RetryTool, `{"session_id":"ses_call_failed","retries":{"agent":"a","principal":"b","status":"failed","pass":1,"tool":"file.read"}}`, 1).Success)
+	require.Len(t, p.filled, 1)
+	for _, filled := range p.filled {
+		require.JSONEq(t, `{"session_id":"ses_call_failed","retries":{"agent":"call","principal":"bo","status":"failed","pass":0,"error":"TIMEOUT: too slow",
+			"tool":"file.write","version":"v1","input":{"path":"a"},"input_sha256":"8ddd87d0bf7f1e37c6c7b5f4e0c1e2ce0c5d0d4c3c0b5b0a5d0f0f0a5b5c5d5e"}}`,
+			regexp.MustCompile(`"input_sha256":"[0-9a-f]{64}"`).ReplaceAllString(string(filled),
+				`"input_sha256":"8ddd87d0bf7f1e37c6c7b5f4e0c1e2ce0c5d0d4c3c0b5b0a5d0f0f0a5b5c5d5e"`))
+	}
+}
+
+// What runs is what was approved: a session that has changed since is not tried again.
+func TestRetryIsOfWhatWasApproved(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"ses_call_failed", "ses_writer_failed"} {
+		p := newPlace()
+		p.changed = func() {
+			s := p.sessions[id]
+			s.Pass, s.Error = 2, jig.Errorf(jig.CodeDenied, "something else")
+			p.sessions[id] = s
+		}
+		r := p.run(t, tasks.RetryTool, `{"session_id":"`+id+`"}`, 1)
+		require.Equal(t, jig.CodeConflict, r.Error.Code)
+		require.Empty(t, p.started)
+		require.Empty(t, p.said)
+	}
+	p := newPlace() // nothing was shown to anybody
+	require.Equal(t, jig.CodeConflict, p.run(t, tasks.RetryTool, `{"session_id":"ses_call_failed"}`, 2).Error.Code)
+}
+
+// A call that may have taken effect is made again only when the caller says so, and the reviewer sees it.
+func TestRetryOfADoubtfulCallMustBeSaid(t *testing.T) {
+	t.Parallel()
+	p := newPlace()
+	p.doubtful["ses_call_failed"] = []string{"1.1 bank.pay"}
+	r := p.run(t, tasks.RetryTool, `{"session_id":"ses_call_failed"}`, 1)
+	require.Equal(t, jig.CodeConflict, r.Error.Code)
+	require.Equal(t, "/may_have_happened", r.Error.Field)
+	require.Empty(t, p.started)
+	input := `{"session_id":"ses_call_failed","may_have_happened":true}`
+	require.True(t, p.run(t, tasks.RetryTool, input, 1).Success)
+	require.Contains(t, string(p.filled[input]), `"doubtful":["1.1 bank.pay"]`)
+	require.Len(t, p.started, 1)
 }

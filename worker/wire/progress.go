@@ -139,7 +139,7 @@ func filled(e jig.Entity) []string {
 // taskTools are the tools over work under way.
 func taskTools(db *store.DB, temporal sdk.Client, s Settings) []tools.Tool {
 	return tasks.Tools(tasks.Options{
-		Readable: entityOptions(db).Readable, Status: newProgress(db).EntityStatus, Session: db.Session, Call: db.Call, Said: db.HasMessage,
+		Readable: entityOptions(db).Readable, Status: newProgress(db).EntityStatus, Session: db.Session, Call: db.Call, Doubtful: db.DoubtfulCalls, Said: db.HasMessage,
 		Starter: sessions{db: db, client: client.New(temporal, client.Options{TaskQueue: s.Temporal.TaskQueue})},
 	})
 }
