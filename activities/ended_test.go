@@ -155,7 +155,7 @@ func TestEvents_TerminatedWorkflowEndsTheWait(t *testing.T) {
 	request := activities.EventsRequest{Tenant: "acme", SessionID: "ses_1", Wait: time.Minute}
 	page, err := box.activities().ListEvents(t.Context(), request)
 	require.NoError(t, err)
-	require.Equal(t, jig.StatusWorking, page.Status)
+	require.Equal(t, jig.StatusInputRequired, page.Status, "something waits for a person in it")
 
 	box.terminate("ses_1")
 	page, err = box.activities().ListEvents(t.Context(), request)

@@ -109,6 +109,13 @@ func (a *Activities) ListEvents(ctx context.Context, in EventsRequest) (EventsPa
 		return a.ListEvents(asked, in)
 	}
 	page := EventsPage{Status: session.Status}
+	if len(list) == 0 && session.Status == jig.StatusWorking { // a session that waits for people tells so, also for those of its children
+		view, err := a.store.SessionView(asked, in.Tenant, in.SessionID)
+		if err != nil {
+			return EventsPage{}, temporalError(err)
+		}
+		page.Status = view.Status
+	}
 	size := 0
 	for _, e := range list {
 		if size += len(e.Data) + 200; size > pageBytes && len(page.Events) > 0 {

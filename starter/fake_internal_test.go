@@ -32,13 +32,15 @@ type fake struct {
 	waited   client.CallResult
 	input    client.CallInput
 	decided  []jig.Decision
-	ruled    []jig.Ruled
-	word     jig.Reconciliation
-	message  string
-	canceled string
-	events   []jig.Event
-	catalog  client.Catalog
-	entity   jig.EntityStatus
+	// decidedIn is the session of the latest decisions.
+	decidedIn string
+	ruled     []jig.Ruled
+	word      jig.Reconciliation
+	message   string
+	canceled  string
+	events    []jig.Event
+	catalog   client.Catalog
+	entity    jig.EntityStatus
 	// documents are what is registered, by kind and name.
 	documents map[string]string
 	// audit are the pages of the tenant's record, audited what it was asked for.
@@ -129,7 +131,7 @@ func (f *fake) Show(_ context.Context, _, _, call string) (jig.Pending, json.Raw
 }
 
 func (f *fake) Decide(_ context.Context, id string, decisions []jig.Decision) (client.DecideResult, error) {
-	f.decided = append(f.decided, decisions...)
+	f.decided, f.decidedIn = append(f.decided, decisions...), id
 	if f.onDecide != nil {
 		f.onDecide(f)
 	}

@@ -113,7 +113,7 @@ func (f *follower) attend(ctx context.Context) error {
 	f.stale, f.view = false, view
 	left := 0
 	for _, p := range view.Pending {
-		p.SessionID = f.id
+		p.SessionID = cmp.Or(p.SessionID, f.id) // it may wait in a session that answers a call of this one
 		answered, err := f.deal(ctx, p)
 		if err != nil {
 			return err
@@ -173,16 +173,16 @@ func (f *follower) deal(ctx context.Context, p jig.Pending) (answered bool, err 
 func (f *follower) send(ctx context.Context, p jig.Pending, by string, said reply) (client.DecideResult, error) {
 	if said.value != nil {
 		answer := jig.Reply{Call: p.Call, Value: said.value, By: by, Note: said.note}
-		if err := f.signReply(f.id, &answer, p.Digest); err != nil {
+		if err := f.signReply(p.SessionID, &answer, p.Digest); err != nil {
 			return client.DecideResult{}, err
 		}
-		return f.engine.Reply(ctx, f.id, answer)
+		return f.engine.Reply(ctx, p.SessionID, answer)
 	}
 	decisions := []jig.Decision{{Call: p.Call, By: by, Answer: said.answer, Digest: p.Digest, Note: said.note, Reason: said.reason}}
-	if err := f.signDecisions(ctx, f.engine, f.id, decisions); err != nil {
+	if err := f.signDecisions(ctx, f.engine, p.SessionID, decisions); err != nil {
 		return client.DecideResult{}, err
 	}
-	return f.engine.Decide(ctx, f.id, decisions)
+	return f.engine.Decide(ctx, p.SessionID, decisions)
 }
 
 // decideFailed lets the following go on when the session changed while the answer was on its way.
@@ -199,7 +199,7 @@ func (f *follower) decideFailed(err error) error {
 }
 
 func dealtKey(p jig.Pending, answered bool) string {
-	key := string(p.Kind) + " " + p.Call + " " + p.Digest
+	key := string(p.Kind) + " " + p.SessionID + " " + p.Call + " " + p.Digest
 	if answered {
 		key += " answered"
 	}

@@ -161,3 +161,26 @@ func TestQuoting(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `a 'b c' 'it'\''s' '{"x":1}' ''`, shellLine("a", "b c", "it's", `{"x":1}`, ""))
 }
+
+// What waits in a session that answers a call is shown with its place, and answered there.
+func TestWhatWaitsInAChildIsAnsweredInTheChild(t *testing.T) {
+	t.Parallel()
+	delegated := func() *fake {
+		e := waitingEngine()
+		e.view.Pending[0].SessionID, e.view.Pending[0].Via = "ses_child", "1.1"
+		e.view.Calls = []jig.CallView{{Call: "1.1", Tool: "agent.run", Status: jig.CallExecuting, Child: "ses_child"}}
+		e.pages[1].Events = nil // the parent's log has no word of it
+		return e
+	}
+	e := delegated()
+	got := jigCLI(t, e, nil, "run", "review", "--yes")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Len(t, e.decided, 1)
+	require.Equal(t, "ses_child", e.decidedIn)
+	require.Equal(t, exitWaiting, jigCLI(t, delegated(), nil, "run", "review", "--no-wait").code)
+
+	got = jigCLI(t, delegated(), nil, "status", "ses_1")
+	require.Contains(t, got.stdout, "1.1 → ses_child 3.1 file.write waits for approval")
+	require.Regexp(t, `1\.1 +agent\.run +executing.*→ ses_child`, got.stdout)
+	require.Contains(t, got.stderr, "jig approve ses_child 3.1\n")
+}

@@ -26,9 +26,13 @@ func (a *app) pendingText(c palette, p jig.Pending) string {
 		head = "asks a person"
 	case jig.PendingApproval:
 	}
-	lines := []string{fmt.Sprintf("%s %s %s", c.yellow(oneLine(p.Call, 0)), c.bold(oneLine(p.Tool, 0)), head)}
+	call := c.yellow(oneLine(p.Call, 0))
+	if p.Via != "" { // it waits in a session that answers the call
+		call = fmt.Sprintf("%s → %s %s", oneLine(p.Via, 0), oneLine(p.SessionID, 0), call)
+	}
+	lines := []string{fmt.Sprintf("%s %s %s", call, c.bold(oneLine(p.Tool, 0)), head)}
 	if p.Kind == jig.PendingReconcile {
-		lines[0] = fmt.Sprintf("%s %s: %s", c.yellow(oneLine(p.Call, 0)), c.bold(oneLine(p.Tool, 0)), head)
+		lines[0] = fmt.Sprintf("%s %s: %s", call, c.bold(oneLine(p.Tool, 0)), head)
 	}
 	if p.Kind == jig.PendingQuestion && p.Question != nil {
 		lines = append(lines, indent(questionText(*p.Question), "  "))

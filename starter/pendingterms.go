@@ -27,6 +27,9 @@ func pendingFacts(p jig.Pending) []string {
 	if p.Agent != "" {
 		from = append(from, "agent "+p.Agent)
 	}
+	if p.ParentID != "" {
+		from = append(from, "for call "+p.ParentCall+" of "+p.ParentID)
+	}
 	if len(from) > 0 {
 		add("%s", strings.Join(from, ", "))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -87,6 +88,9 @@ func (a *app) printStatus(view jig.SessionView) error {
 			if call.Error != nil {
 				text = string(call.Error.Code) + ": " + call.Error.Message
 			}
+			if call.Child != "" && !call.Status.Final() {
+				text = "→ " + call.Child
+			}
 			took := shortDuration(time.Duration(call.DurationMS) * time.Millisecond)
 			calls = append(calls, []string{oneLine(call.Call, 0), oneLine(call.Tool, 80), a.statusWord(a.out, string(call.Status)), took, oneLine(text, 100)})
 		}
@@ -95,7 +99,7 @@ func (a *app) printStatus(view jig.SessionView) error {
 		}
 	}
 	for _, p := range view.Pending {
-		p.SessionID = view.SessionID
+		p.SessionID = cmp.Or(p.SessionID, view.SessionID)
 		if err := a.print("\n%s", a.pendingText(a.out, p)); err != nil {
 			return err
 		}
