@@ -23,6 +23,8 @@ type Grant struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"grant_id"`
 	Tool   string `json:"tool"`
+	// Meaning is that of the tool's contract when the grant was given. Under a contract that means something else it covers nothing.
+	Meaning string `json:"meaning"`
 	// Agent is the only agent whose calls it covers; all when empty.
 	Agent     string    `json:"agent,omitempty"`
 	When      string    `json:"when"`
@@ -39,7 +41,15 @@ type Grant struct {
 	CreatedAt time.Time  `json:"created_at"`
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	RevokedBy string     `json:"revoked_by,omitempty"`
+	// Ended says why a grant that is live covers no new call; empty for one that may. It is filled in when grants are listed.
+	Ended GrantEnd `json:"ended,omitempty"`
 }
+
+// GrantEnd says why a live grant covers no new call.
+type GrantEnd string
+
+// GrantContractChanged is the end of a grant whose tool has a contract now that means something else than when it was given.
+const GrantContractChanged GrantEnd = "contract_changed"
 
 // Live reports whether the grant can still be used.
 func (g Grant) Live(now time.Time) bool {

@@ -33,6 +33,8 @@ type Reserve struct {
 	CallID    string
 	// Version is the version of the tool that this worker would run.
 	Version string
+	// Meaning is that of the tool's contract; a grant that stands for the approval must have been given for it.
+	Meaning string
 	// Digest is recomputed by the one who asks from what it is about to run; it must equal the row's, and the approved one's.
 	Digest string
 	// MaxAttempts bounds the attempts of the call.

@@ -2,7 +2,9 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/jig-run/jig"
 )
@@ -35,6 +37,7 @@ func (c *cover) apply(ctx context.Context, tool jig.Tool, call *jig.Call, approv
 		}
 		c.known[tool.Name] = list
 	}
+	ended := ""
 	for _, g := range list {
 		g.Used += c.taken[g.ID]
 		covers, err := c.grantRules.Covers(ctx, g, tool, *call, c.session, c.now())
@@ -44,6 +47,9 @@ func (c *cover) apply(ctx context.Context, tool jig.Tool, call *jig.Call, approv
 			continue
 		}
 		if !covers {
+			if ended == "" && c.endedWithContract(ctx, g, tool, *call) {
+				ended = g.ID
+			}
 			continue
 		}
 		votes, err := c.votes(ctx, g, *approval)
@@ -58,7 +64,21 @@ func (c *cover) apply(ctx context.Context, tool jig.Tool, call *jig.Call, approv
 		approval.Grant, approval.Votes = g.ID, votes
 		return nil
 	}
+	if ended != "" {
+		approval.Reasons = append(slices.Clone(approval.Reasons),
+			fmt.Sprintf("the standing approval %s ended: the contract of %s has changed since it was given", ended, tool.Name))
+	}
 	return nil
+}
+
+// endedWithContract reports whether a grant would cover a call if the tool's contract still meant what it did when the grant was given.
+func (c *cover) endedWithContract(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call) bool {
+	if g.Meaning == tool.Meaning {
+		return false
+	}
+	g.Meaning = tool.Meaning
+	covers, err := c.grantRules.Covers(ctx, g, tool, call, c.session, c.now())
+	return err == nil && covers
 }
 
 // votes are the approvals of those who gave a grant; nil when they would not be enough, or might not decide.

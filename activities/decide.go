@@ -103,6 +103,10 @@ func (a *Activities) furnish(ctx context.Context, settings jig.TenantSettings, r
 		return nil
 	}
 	if r.Decision.Grant != nil {
+		if tool.Version != call.Version {
+			r.Refusal = fmt.Sprintf("the contract of %s has changed since the call was shown, so no grant can come with this approval", call.Tool)
+			return nil
+		}
 		if r.Refusal = a.grantWith(settings, r, session, tool); r.Refusal != "" {
 			return nil
 		}

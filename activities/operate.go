@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -161,6 +162,9 @@ type GrantsPage struct {
 func (a *Activities) ListGrants(ctx context.Context, in GrantsRequest) (GrantsPage, error) {
 	if in.Revoke == "" {
 		list, next, err := a.store.Grants(ctx, in.Tenant, in.Cursor, 100, in.All, a.now())
+		if err == nil {
+			err = a.markEnded(ctx, in.Tenant, list)
+		}
 		return GrantsPage{Grants: list, Next: next}, temporalError(err)
 	}
 	who, evidence, err := a.operator(ctx, in.Tenant, in.By, in.Token, "revoke", in.Revoke, "")
@@ -172,4 +176,23 @@ func (a *Activities) ListGrants(ctx context.Context, in GrantsRequest) (GrantsPa
 		return GrantsPage{}, temporalError(err)
 	}
 	return GrantsPage{Grants: []jig.Grant{g}}, nil
+}
+
+// markEnded marks the live grants that the current contract of their tool has ended. A tool that this worker does not know ends none.
+func (a *Activities) markEnded(ctx context.Context, tenant string, list []jig.Grant) error {
+	now := a.now()
+	if !slices.ContainsFunc(list, func(g jig.Grant) bool { return g.Live(now) }) {
+		return nil
+	}
+	tools, err := a.tools(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	for i, g := range list {
+		changed := func(tool jig.Tool) bool { return tool.Name == g.Tool && tool.Meaning != g.Meaning }
+		if g.Live(now) && slices.ContainsFunc(tools, changed) {
+			list[i].Ended = jig.GrantContractChanged
+		}
+	}
+	return nil
 }

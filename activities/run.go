@@ -123,7 +123,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	var r jig.Reservation
 	err = insist(ctx, func() (err error) {
 		r, err = a.store.Reserve(ctx, jig.Reserve{
-			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Digest: digested,
+			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested,
 			MaxAttempts: tool.MaxAttempts, Attempt: attempt, ProofWanted: proof, Child: answeredBy(session, call, tool),
 		})
 		return err

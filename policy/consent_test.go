@@ -40,7 +40,7 @@ func granted(t testing.TB, grants ...jig.Grant) []*policy.GrantRule {
 
 // standing is a grant that covers the calls of the table.
 func standing(by ...string) jig.Grant {
-	return jig.Grant{Tenant: "acme", ID: "grant_1", Tool: "file.act", When: "input.n < 5", MaxUses: 3, ExpiresAt: noon.Add(time.Hour), By: by}
+	return jig.Grant{Tenant: "acme", ID: "grant_1", Tool: "file.act", Meaning: "acts", When: "input.n < 5", MaxUses: 3, ExpiresAt: noon.Add(time.Hour), By: by}
 }
 
 // becomes says what becomes of a call before anybody looks at it.
@@ -123,7 +123,8 @@ func grantsOf(column string) [][]jig.Grant {
 			spoiled(func(g *jig.Grant) { g.Used = g.MaxUses }), spoiled(func(g *jig.Grant) { g.Tool = "file.other" }),
 			spoiled(func(g *jig.Grant) { g.Agent = "other" }), spoiled(func(g *jig.Grant) { g.Tenant = "other" }),
 			spoiled(func(g *jig.Grant) { g.Tenant = "" }), spoiled(func(g *jig.Grant) { g.When = "input.n > 5" }),
-			spoiled(func(g *jig.Grant) { g.When = "input.missing" }), spoiled(func(g *jig.Grant) { g.By = nil }),
+			spoiled(func(g *jig.Grant) { g.When = "input.missing" }), spoiled(func(g *jig.Grant) { g.Meaning = "acts twice" }),
+			spoiled(func(g *jig.Grant) { g.Meaning = "" }), spoiled(func(g *jig.Grant) { g.By = nil }),
 		}
 	}
 	var grants []jig.Grant
@@ -159,6 +160,7 @@ func TestConsent(t *testing.T) {
 					if classOf(tool) != words[0] {
 						continue
 					}
+					tool.Meaning = "acts"
 					q := request{
 						tool: tool, call: jig.Call{Tool: tool.Name, Input: []byte(`{"n":4}`)}, now: noon,
 						session: jig.Session{Tenant: "acme", Agent: jig.Agent{Name: "desk"}, Principal: jig.Principal{ID: "rex"}},
@@ -207,7 +209,7 @@ func TestNothingGrantsWhatMustNotRun(t *testing.T) {
 	for seed := range uint64(2_000) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		rules, grants, q := randomSet(t, r), randomGrants(t, r), randomRequest(r)
-		q.call.Tool = q.tool.Name
+		q.call.Tool, q.tool.Meaning = q.tool.Name, pick(r, "acts", "acts", "acts", "acts", "acts", "acts", "acts twice")
 		outcome := q.becomes(t, rules, grants)
 		seen[outcome]++
 		x := rules.Explain(t.Context(), q.tool, q.call, q.session, q.now)
@@ -223,7 +225,7 @@ func TestNothingGrantsWhatMustNotRun(t *testing.T) {
 			covers, err := g.Covers(t.Context(), q.tool, q.call, q.session, q.now)
 			require.False(t, covers && err != nil, says)
 			if one := g.Grant(); covers {
-				require.True(t, one.Live(q.now) && one.Tool == q.tool.Name && one.Tenant == q.session.Tenant, says)
+				require.True(t, one.Live(q.now) && one.Tool == q.tool.Name && one.Meaning == q.tool.Meaning && one.Tenant == q.session.Tenant, says)
 				require.True(t, one.Agent == "" || one.Agent == q.session.Agent.Name, says)
 				require.NotEqual(t, "fixed", classOf(q.tool), says)
 			}

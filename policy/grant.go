@@ -60,8 +60,8 @@ func badGrant(field, hint, format string, args ...any) *jig.Error {
 // Grant returns the standing approval as it was given to CompileGrant.
 func (r *GrantRule) Grant() jig.Grant { return r.grant }
 
-// Covers reports whether the grant speaks for a call: it is live, of the session's tenant, for the tool and the agent, the
-// tool is one that grants may speak for, and the condition holds. A condition that cannot be worked out does not hold; the
+// Covers reports whether the grant speaks for a call: it is live, of the session's tenant, for the tool and the agent, was given for
+// a contract that means the same, the tool is one that grants may speak for, and the condition holds. A condition that cannot be worked out does not hold; the
 // error says why. The call's input is the one that will run.
 func (r *GrantRule) Covers(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error) {
 	g := r.grant
@@ -69,6 +69,8 @@ func (r *GrantRule) Covers(ctx context.Context, tool jig.Tool, call jig.Call, se
 	case !g.Live(now), g.Tenant != session.Tenant:
 		return false, nil
 	case g.Tool != tool.Name, g.Tool != call.Tool, g.Agent != "" && g.Agent != session.Agent.Name:
+		return false, nil
+	case g.Meaning == "", g.Meaning != tool.Meaning:
 		return false, nil
 	case baseVerdict(tool).fixed:
 		return false, nil
@@ -86,7 +88,7 @@ func (r *GrantRule) Covers(ctx context.Context, tool jig.Tool, call jig.Call, se
 // grant.expires or grant.note.
 func NewGrant(req jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
 	ceiling = ceiling.WithDefaults()
-	g := jig.Grant{Tool: tool.Name, Agent: req.Agent, When: req.When, MaxUses: req.MaxUses, Note: req.Note, CreatedAt: now}
+	g := jig.Grant{Tool: tool.Name, Meaning: tool.Meaning, Agent: req.Agent, When: req.When, MaxUses: req.MaxUses, Note: req.Note, CreatedAt: now}
 	if err := grantable(req, ceiling, tool); err != nil {
 		return jig.Grant{}, err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 var payTool = jig.Tool{
-	Name: "billing.pay", Risk: jig.RiskHigh,
+	Name: "billing.pay", Meaning: "pays", Risk: jig.RiskHigh,
 	InputSchema: json.RawMessage(`{"type":"object","properties":{"amount":{"type":"number"},"to":{"type":"string"}},"additionalProperties":false}`),
 }.WithDefaults()
 
@@ -39,7 +39,7 @@ func TestNewGrant(t *testing.T) {
 	} {
 		got, err := policy.NewGrant(c.req, c.ceiling, payTool, noon)
 		require.NoError(t, err, name)
-		c.want.Tool, c.want.CreatedAt = "billing.pay", noon
+		c.want.Tool, c.want.Meaning, c.want.CreatedAt = "billing.pay", "pays", noon
 		require.Equal(t, c.want, got, name)
 		require.True(t, got.Live(noon), name)
 		_, err = policy.CompileGrant(got)
@@ -96,7 +96,7 @@ func TestNewGrantRefuses(t *testing.T) {
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	g := jig.Grant{
-		Tenant: "acme", ID: "grant_1", Tool: "billing.pay", Agent: "desk", MaxUses: 1, ExpiresAt: noon.Add(time.Minute), By: []string{"ana"},
+		Tenant: "acme", ID: "grant_1", Tool: "billing.pay", Meaning: "pays", Agent: "desk", MaxUses: 1, ExpiresAt: noon.Add(time.Minute), By: []string{"ana"},
 		When: "input.amount < 100 && call.input == input && agent.name == 'desk' && principal.id == 'rex' && tenant == 'acme' && session.writes < 3 && tool.risk == 'high'",
 	}
 	rule := granted(t, g)[0]
@@ -120,6 +120,13 @@ func TestCovers(t *testing.T) {
 	got, err = rule.With(g).Covers(t.Context(), payTool, jig.Call{Tool: "billing.pay", Input: []byte(`{"amount": 1}`)}, session, noon)
 	require.NoError(t, err)
 	require.False(t, got, "it was used up since it was compiled")
+	for name, meanings := range map[string][2]string{"another contract": {"pays", "pays twice"}, "no contract": {"", ""}} {
+		g, tool := rule.Grant(), payTool
+		g.Meaning, tool.Meaning = meanings[0], meanings[1]
+		got, err = rule.With(g).Covers(t.Context(), tool, jig.Call{Tool: "billing.pay", Input: []byte(`{"amount": 1}`)}, session, noon)
+		require.NoError(t, err)
+		require.False(t, got, name)
+	}
 	got, err = rule.Covers(t.Context(), payTool, jig.Call{Tool: "billing.refund", Input: []byte(`{"amount": 1}`)}, session, noon)
 	require.NoError(t, err)
 	require.False(t, got, "the call is of another tool than its contract")

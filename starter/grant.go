@@ -123,7 +123,8 @@ func (a *app) grantListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List standing approvals, the latest first",
 		Long: `List the standing approvals that can be used, the latest first; with --all also those that are used up, expired or revoked.
-For programs: {"grants": [{"grant_id", "tool", "agent"?, "when", "max_uses", "used", "expires_at", "by", …}]}.`,
+A grant whose tool's contract has changed covers no new call; it stays in the list, marked as ended.
+For programs: {"grants": [{"grant_id", "tool", "agent"?, "when", "max_uses", "used", "expires_at", "by", "ended"?, …}]}.`,
 		Example: `  jig grant list
   jig grant list --all --output json | jq '.grants[] | select(.revoked_at)'`,
 		Args: cobra.NoArgs,
@@ -167,6 +168,10 @@ func (a *app) grantText(g jig.Grant, now time.Time) string {
 		state = a.out.yellow("used up")
 	case !g.Live(now):
 		state = a.out.yellow("expired")
+	case g.Ended == jig.GrantContractChanged:
+		state = a.out.yellow("ended: the tool's contract has changed")
+	case g.Ended != "":
+		state = a.out.yellow(oneLine("ended: "+string(g.Ended), 0))
 	}
 	agent := "all agents"
 	if g.Agent != "" {

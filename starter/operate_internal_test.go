@@ -79,6 +79,7 @@ func grantsOf(now time.Time) []jig.Grant {
 		{ID: "grt_2", Tool: "file.write", When: "true", MaxUses: 1, Used: 1, ExpiresAt: now.Add(time.Hour), By: []string{"ana"}},
 		{ID: "grt_3", Tool: "file.write", When: "true", MaxUses: 1, ExpiresAt: now.Add(-time.Hour), By: []string{"ana"}},
 		{ID: "grt_4", Tool: "shop\x1b[31m", When: "true", MaxUses: 2, ExpiresAt: now.Add(time.Hour), By: []string{"ana"}, RevokedAt: &revoked, RevokedBy: "dora"},
+		{ID: "grt_5", Tool: "file.write", When: "true", MaxUses: 2, ExpiresAt: now.Add(time.Hour), By: []string{"ana"}, Ended: jig.GrantContractChanged},
 	}
 }
 
@@ -93,13 +94,14 @@ func TestGrantList(t *testing.T) {
 		"\n  when input.path == \"a\"\n  given by ana, ben (claimed): the docs\n")
 	require.Contains(t, got.stdout, "grt_2 file.write: used up\n  all agents, 1 of 1 call used, until "+until+"\n  given by ana\n")
 	require.Contains(t, got.stdout, "grt_3 file.write: expired\n")
+	require.Contains(t, got.stdout, "grt_5 file.write: ended: the tool's contract has changed\n")
 	require.Contains(t, got.stdout, "grt_4 shop [31m: revoked by dora at "+moment(now.Add(-time.Hour)))
 	require.NotContains(t, jigCLI(t, e, nil, "grant", "list").stdout, "grt_4")
 
 	got = jigCLI(t, e, nil, "grant", "list", "--output", "json")
 	var printed struct{ Grants []jig.Grant }
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &printed))
-	require.Len(t, printed.Grants, 3)
+	require.Len(t, printed.Grants, 4)
 	require.Equal(t, "grt_1", printed.Grants[0].ID)
 	require.JSONEq(t, `{"grants":[]}`, jigCLI(t, &fake{}, nil, "grant", "list", "--output", "json").stdout)
 	got = jigCLI(t, &fake{}, nil, "grant", "list")

@@ -13,6 +13,7 @@ type grantRow struct {
 	TenantID  string
 	GrantID   string
 	Tool      string
+	Meaning   string
 	Agent     string
 	Condition string
 	MaxUses   int
@@ -30,7 +31,7 @@ type grantRow struct {
 
 func (r *grantRow) grant() jig.Grant {
 	return jig.Grant{
-		Tenant: r.TenantID, ID: r.GrantID, Tool: r.Tool, Agent: r.Agent, When: r.Condition, MaxUses: r.MaxUses, Used: r.Used,
+		Tenant: r.TenantID, ID: r.GrantID, Tool: r.Tool, Meaning: r.Meaning, Agent: r.Agent, When: r.Condition, MaxUses: r.MaxUses, Used: r.Used,
 		ExpiresAt: r.ExpiresAt.UTC(), By: r.GivenBy, Claimed: r.Claimed, Note: r.Note, SessionID: r.SessionID, Call: r.CallID,
 		CreatedAt: r.CreatedAt.UTC(), RevokedAt: utc(r.RevokedAt), RevokedBy: r.RevokedBy,
 	}
@@ -48,7 +49,7 @@ func grants(rows []grantRow) []jig.Grant {
 func grantColumns(tenant string, g jig.Grant) []any {
 	return []any{
 		tenant, g.ID, text(g.Tool), text(g.Agent), text(g.When), g.MaxUses, g.ExpiresAt, g.By, g.Claimed, text(g.Note),
-		text(g.SessionID), text(g.Call), g.CreatedAt,
+		text(g.SessionID), text(g.Call), g.CreatedAt, g.Meaning,
 	}
 }
 
@@ -58,6 +59,7 @@ func grantEntry(g jig.Grant, who jig.Principal, evidence *jig.Evidence) jig.Audi
 	e.Kind, e.Subject, e.Tool, e.SessionID, e.Call = jig.AuditGranted, g.ID, g.Tool, g.SessionID, g.Call
 	terms, err := encode(map[string]any{
 		"agent": g.Agent, "when": g.When, "max_uses": g.MaxUses, "expires_at": g.ExpiresAt.UTC().Format(time.RFC3339), "by": g.By,
+		"meaning": g.Meaning,
 	})
 	if err == nil {
 		e.Shown = &jig.Shown{Input: terms}

@@ -143,12 +143,12 @@ func (t *tx) consume(ctx context.Context, r jig.Reserve, row *callRow, approval 
 		}
 	}
 	if approval.GrantID != "" {
-		first(t.queue("GrantUse", t.tenant, approval.GrantID), &used)
+		first(t.queue("GrantUse", t.tenant, approval.GrantID, r.Meaning), &used)
 		if err := t.flush(ctx); err != nil {
 			return false, err
 		}
 		if used == nil {
-			return false, t.takeBack(ctx, row, approval, l, "the grant was used up, expired or was revoked")
+			return false, t.takeBack(ctx, row, approval, l, "the grant was used up, expired or was revoked, or the contract of the tool has changed since it was given")
 		}
 		l.of(row, jig.EventGrantUsed, details{"grant": used.GrantID, "by": used.GivenBy, "used": used.Used, "max_uses": used.MaxUses})
 		entry := subject{session: row.SessionID, call: row, approval: approval}.entry(jig.AuditGrantUsed, jig.Principal{ID: strings.Join(used.GivenBy, ", "), Claimed: used.Claimed}, nil)

@@ -58,8 +58,9 @@ func deniedStart(t *testing.T, db *store.DB) *vault {
 func grantStart(t *testing.T, db *store.DB) *vault {
 	t.Helper()
 	v := newVault(t, db)
+	pay, _ := v.Tool(ledgerPay)
 	require.NoError(t, db.PutGrant(t.Context(), jig.Grant{
-		Tenant: v.tenant, ID: "grt_1", Tool: ledgerPay, When: "input.amount < 15", MaxUses: 3, ExpiresAt: time.Date(2126, 1, 1, 0, 0, 0, 0, time.UTC), By: []string{"ben"}, Claimed: true,
+		Tenant: v.tenant, ID: "grt_1", Tool: ledgerPay, Meaning: pay.Meaning, When: "input.amount < 15", MaxUses: 3, ExpiresAt: time.Date(2126, 1, 1, 0, 0, 0, 0, time.UTC), By: []string{"ben"}, Claimed: true,
 	}))
 	v.session = v.open(t, v.tenant)
 	require.Equal(t, jig.CallReserved, v.status(t, "1.1"))

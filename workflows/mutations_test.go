@@ -305,7 +305,15 @@ func grantMutations() map[string]mutation {
 		[]string{"grants: revoked_at = now()"}, []string{"grants: used = max_uses"}, []string{"grants: expires_at = now()"},
 		[]string{"calls: " + otherInput}, []string{"approvals: votes = '[]'", "grants: revoked_at = now()"},
 		[]string{"calls: digest = 'f00d'", "grants: revoked_at = now()"}, []string{"calls: verdict = 'run'", "grants: revoked_at = now()"},
+		[]string{"grants: meaning = 'f00d'"}, []string{"grants: meaning = ''"}, []string{"calls: digest = 'f00d'", "grants: meaning = 'f00d'"},
 	)
+	sell := func(change func(*jig.Tool)) func(*testing.T, *vault) {
+		return func(t *testing.T, v *vault) { t.Helper(); v.sell(v.catalogue(t, change)) }
+	}
+	all["catalogue: another revision"] = mutation{change: sell(func(c *jig.Tool) { c.Revision++ }), end: asked}
+	all["catalogue: another time-out"] = mutation{change: sell(func(c *jig.Tool) { c.Timeout = time.Hour }), end: asked}
+	all["catalogue: another description"] = mutation{change: sell(func(c *jig.Tool) { c.Description = "Pays somebody, at once." }), end: same}
+	all["catalogue: another icon"] = mutation{change: sell(func(c *jig.Tool) { c.Icon = "coin" }), end: same}
 	maps.Copy(all, columns(same, []string{"grants: used = max_uses - 1"}, []string{"grants: note = 'x'"}, []string{"approvals: grant_id = 'grt_none'"},
 		[]string{"calls: digest = 'f00d'"}, []string{"approvals: status = 'expired'"}, []string{"calls: verdict = 'run'"}))
 	return all

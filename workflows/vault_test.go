@@ -211,7 +211,12 @@ func (v *vault) open(t *testing.T, tenant string) string {
 // say decides on a call as a signal does.
 func (v *vault) say(t *testing.T, answer jig.Answer, call, by string) jig.Ruled {
 	t.Helper()
-	payload, err := json.Marshal(jig.Decision{Call: call, By: by})
+	return v.decide(t, answer, jig.Decision{Call: call, By: by})
+}
+
+func (v *vault) decide(t *testing.T, answer jig.Answer, d jig.Decision) jig.Ruled {
+	t.Helper()
+	payload, err := json.Marshal(d)
 	require.NoError(t, err)
 	heard, err := v.Hear(t.Context(), activities.Letter{
 		SessionRef: v.ref().SessionRef, Name: string(answer), Key: "signal:" + jig.NewSessionID(), Payload: payload, Pass: 1,

@@ -1,6 +1,7 @@
 -- name: GrantInsert
-insert into grants (tenant_id, grant_id, tool, agent, condition, max_uses, expires_at, given_by, claimed, note, session_id, call_id, created_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+insert into grants (tenant_id, grant_id, tool, agent, condition, max_uses, expires_at, given_by, claimed, note, session_id, call_id, created_at,
+    meaning)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 on conflict do nothing
 
 -- name: GrantsLive
@@ -18,9 +19,10 @@ order by g.created_at desc, g.grant_id desc limit $6
 select {{grant}} from grants g where g.tenant_id = $1 and g.grant_id = $2 for no key update
 
 -- name: GrantUse
--- One use, when the grant still holds: the row's lock makes the count exact.
+-- One use, when the grant still holds, for a tool whose contract means $3: the row's lock makes the count exact.
 update grants g set used = g.used + 1
-where g.tenant_id = $1 and g.grant_id = $2 and g.revoked_at is null and g.used < g.max_uses and g.expires_at > clock_timestamp()
+where g.tenant_id = $1 and g.grant_id = $2 and g.meaning = $3 and g.revoked_at is null and g.used < g.max_uses
+    and g.expires_at > clock_timestamp()
 returning {{grant}}
 
 -- name: GrantRevoke
