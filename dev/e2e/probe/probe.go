@@ -31,7 +31,7 @@ func Tools(revision string) []tools.Tool {
 		tools.New(hidden(read("test.hidden", "Belongs to another tenant. For tests alone.")), echo),
 		tools.New(keyed(draft("test.serial", "Notes when it runs, one after another for a key. For tests alone.", true)), effect),
 	}
-	return slices.Concat(list, effects(), cutTools(), taskTools(), bundledTools(), revisedTools(revision))
+	return slices.Concat(list, effects(), cutTools(), doubtTools(), taskTools(), bundledTools(), revisedTools(revision))
 }
 
 func effects() []tools.Tool {

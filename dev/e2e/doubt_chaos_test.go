@@ -1,0 +1,199 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/dev/e2e/probe"
+)
+
+const doubtPolicy = `kind: policy
+name: doubt
+rules:
+  - {name: run, when: "tool.name == 'test.doubt'", verdict: run}
+`
+
+// doubtSpec asks for retries after whatever happens, in a branch, in a loop, and under a time limit.
+const doubtSpec = `kind: composition
+name: probe.doubt
+description: Writes three times, whatever happens.
+input_schema: {type: object}
+steps:
+  - parallel:
+      - id: a
+        tool: test.doubt
+        input: {url: "${input.url}", name: "${input.name}-a", ways: "${input.a}"}
+        retry: {max_attempts: 3, backoff: 1s, when: "true"}
+        on_error: continue
+      - id: b
+        for_each: "['b']"
+        tool: test.doubt
+        input: {url: "${input.url}", name: "${input.name}-${item}", ways: "${input.b}"}
+        retry: {max_attempts: 3, backoff: 1s, when: "true"}
+        on_error: continue
+      - id: c
+        timeout: 2s
+        tool: test.doubt
+        input: {url: "${input.url}", name: "${input.name}-c", ways: "${input.c}"}
+        retry: {max_attempts: 3, backoff: 1s, when: "true"}
+        on_error: continue
+`
+
+// doubtType asks for attempts after whatever happens.
+const doubtType = `fields:
+  - {name: a, type: number, task: a}
+  - {name: b, type: number, task: b}
+  - {name: c, type: number, task: c}
+tasks:
+  - {id: a, tool: test.doubt, input: {url: "${input.url}", name: "${input.name}-a", ways: "${input.a}"}, value: "result.?status.orValue(0)", attempts: 3, backoff: 1s}
+  - {id: b, tool: test.doubt, input: {url: "${input.url}", name: "${input.name}-b", ways: "${input.b}"}, value: "result.?status.orValue(0)", attempts: 3, backoff: 1s}
+  - {id: c, tool: test.doubt, input: {url: "${input.url}", name: "${input.name}-c", ways: "${input.c}"}, value: "result.?status.orValue(0)", attempts: 3, backoff: 1s}
+`
+
+// doubtRun is a composition, or an extraction, whose three steps end as they are told.
+type doubtRun struct {
+	session, name string
+	input         map[string]any
+}
+
+// TestChaosDoubt lets a tool that must not run twice fail in every way a tool can, inside compositions and extractions that ask for
+// retries: outside, each step has at most one effect, unless a person said that it had none.
+func TestChaosDoubt(t *testing.T) {
+	t.Parallel()
+	runs, seed := chaos(t, 1000, 60, 12)
+	random := rand.New(rand.NewPCG(uint64(seed), 11))
+	o, r := office{desk: newDesk(t)}, newLedgerReceiver(t)
+	o.tenant = "doubt-" + strings.ToLower(o.queue[len(o.queue)-8:])
+	var deaths atomic.Int64
+	t.Cleanup(o.supervise(t.Context(), 4, &deaths))
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		_, err := o.Approvals(t.Context(), o.tenant, "")
+		return err == nil
+	}), "no worker came up")
+	g := o.registry(doubtType)
+	o.install("policy.yaml", doubtPolicy, o.trusting)
+	stop := make(chan struct{})
+	var answering, going sync.WaitGroup
+	answering.Go(func() { o.reconcile(r, stop) })
+
+	var all []doubtRun
+	began := time.Now()
+	slots := make(chan struct{}, 40)
+	for i := range runs {
+		one := doubtRun{session: jig.NewSessionID(), name: fmt.Sprintf("d%d", i), input: map[string]any{"url": r.URL, "name": fmt.Sprintf("d%d", i)}}
+		for _, step := range []string{"a", "b", "c"} {
+			one.input[step] = someWays(random)
+		}
+		all = append(all, one)
+		slots <- struct{}{}
+		going.Go(func() {
+			defer func() { <-slots }()
+			if err := g.doubtful(one, i%3 == 2); err != nil {
+				t.Errorf("%s %v: %v", one.session, one.input, err)
+			}
+		})
+	}
+	going.Wait()
+	close(stop)
+	answering.Wait()
+	t.Logf("%d runs in %s, %d deaths of workers", len(all), time.Since(began).Round(time.Second), deaths.Load())
+	o.requireOnce(r, all)
+}
+
+// someWays chooses how up to four attempts of a step end. Deaths of workers are rare: they take all calls of the worker along.
+func someWays(random *rand.Rand) []string {
+	ways := make([]string, 1+random.IntN(4))
+	all := probe.DoubtWays()
+	for i := range ways {
+		if i == 0 && random.IntN(3) == 0 {
+			ways[i] = "refused" // so that much is retried
+			continue
+		}
+		ways[i] = all[random.IntN(len(all))]
+		for (ways[i] == "cut" || ways[i] == "killed") && random.IntN(4) > 0 {
+			ways[i] = all[random.IntN(len(all))]
+		}
+	}
+	return append(ways, "succeeds") // what a person lets run again and again comes to an end
+}
+
+// doubtful makes a run and waits for its end.
+func (g registry) doubtful(one doubtRun, extraction bool) error {
+	raw, err := json.Marshal(one.input)
+	if err != nil {
+		return err
+	}
+	in := client.CallInput{Tenant: g.tenant, Document: doubtSpec, DocumentName: "doubt.yaml", Input: raw, Principal: jig.Principal{ID: "tester"}}
+	if extraction {
+		e, _, err := g.db.CreateEntity(g.t.Context(), jig.NewEntity{
+			Entity: jig.Entity{Tenant: g.tenant, Type: g.kind, Title: one.name, Content: json.RawMessage(`{}`)},
+		})
+		if err != nil {
+			return err
+		}
+		in = g.extraction(map[string]any{"id": e.ID, "input": one.input})
+	}
+	if _, err := g.StartCall(g.t.Context(), in, one.session); err != nil {
+		return err
+	}
+	_, err = g.WaitCall(g.t.Context(), g.tenant, one.session)
+	return err
+}
+
+// requireOnce counts what reached the outside for each step, and holds it against what people said and what the ledger says.
+func (o office) requireOnce(r *receiver, all []doubtRun) {
+	o.t.Helper()
+	effects, asked, again, tried := 0, 0, 0, 0
+	for _, one := range all {
+		denied, succeeded := map[string]int{}, map[string]bool{}
+		events, err := o.Events(o.t.Context(), o.tenant, one.session, 0)
+		require.NoError(o.t, err)
+		for _, e := range events {
+			step := stepOf(e.CallID)
+			switch e.Type { //nolint:exhaustive // the others say nothing of it
+			case jig.EventToolReconciled:
+				asked++
+				if strings.Contains(string(e.Data), `"not_happened"`) {
+					denied[step]++
+					again++
+				}
+			case jig.EventToolStarted:
+				if strings.Contains(e.CallID, "~") {
+					tried++
+				}
+			case jig.EventToolCompleted:
+				succeeded[step] = true
+			}
+		}
+		for _, step := range []string{"a", "b", "c"} {
+			requests, keys := r.count(one.name + "-" + step)
+			require.LessOrEqual(o.t, requests, 1+denied[step], "%s %s %v: one effect, and one more for each time that a person said that there was none", one.session, step, one.input[step])
+			require.LessOrEqual(o.t, keys, 1, "%s %s %v: all attempts have one key", one.session, step, one.input[step])
+			if succeeded[step] {
+				require.Positive(o.t, requests, "%s %s %v: it succeeded without an effect", one.session, step, one.input[step])
+			}
+			effects += requests
+		}
+	}
+	o.t.Logf("%d steps, %d effects, %d questions, %d times a person let a call run again, %d retries by themselves", 3*len(all), effects, asked, again, tried)
+	require.Positive(o.t, asked, "nobody was asked")
+	require.Positive(o.t, tried, "nothing was retried")
+}
+
+// stepOf names the step of a call, whatever attempt or item it is.
+func stepOf(call string) string {
+	_, path, _ := strings.Cut(call, "/")
+	step, _, _ := strings.Cut(path, "~")
+	step, _, _ = strings.Cut(step, "[")
+	return step
+}
