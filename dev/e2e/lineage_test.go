@@ -1,0 +1,69 @@
+package e2e_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// delegating is an agent that hands its task to another one and answers as that one does.
+func delegating(to string) string {
+	return agent(`["agent.run"]`, fmt.Sprintf(`    - when: pass == 1
+      calls: [{tool: agent.run, input: {agent: %q, input: {url: "${input.url}", name: "${input.name}"}}}]
+    - answer: "${calls[0].success ? calls[0].data.answer : calls[0].error.code}"
+`, to), "agents: ["+to+"]")
+}
+
+func named(document, name string) string {
+	return strings.Replace(document, "name: probe", "name: "+name, 1)
+}
+
+// A starts B, B starts C, and C's call waits for a person: it shows in all of them, and is answered in C. `jig run --no-wait` of A
+// returns.
+func TestApprovalInAChainOfAgents(t *testing.T) {
+	t.Parallel()
+	d, r := open(t), newReceiver(t)
+	tag := strings.ToLower(d.queue[len(d.queue)-6:])
+	middle, last := "middle-"+tag, "last-"+tag
+	d.register(map[string]string{"middle.md": named(delegating(last), middle), "last.md": named(agent(`["test.*"]`, gatedRules), last)})
+	id := d.run(delegating(middle), map[string]any{"url": r.URL, "name": "w"})
+	var view jig.SessionView
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		var err error
+		view, err = d.Status(t.Context(), jig.DefaultTenant, id)
+		return err == nil && view.Status == jig.StatusInputRequired
+	}))
+	require.Len(t, view.Pending, 1)
+	waits := view.Pending[0]
+	require.Equal(t, []string{"1.1", "1.1", "1.1"}, []string{waits.Call, waits.Via, waits.ParentCall})
+	require.Equal(t, last, waits.Agent)
+	require.Equal(t, waits.ParentID, view.Calls[0].Child, "the child of the root started it")
+	listed, err := d.Approvals(t.Context(), jig.DefaultTenant, id)
+	require.NoError(t, err)
+	require.Len(t, listed, 1)
+	started := d.events(id, jig.EventToolStarted)
+	require.Len(t, started, 1)
+	require.Contains(t, string(started[0].Data), view.Calls[0].Child)
+	require.Equal(t, 3, d.jig("run", "probe", "--id", id, "--no-wait").code)
+
+	d.signal(waits.SessionID, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	require.Equal(t, "written", d.finish(id).Answer)
+	requests, _ := r.count("w")
+	require.Equal(t, 1, requests)
+}
+
+// Agents that start themselves come to an end: at most five levels below the first.
+func TestAgentsStartAgentsAtMostFiveLevelsDeep(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	name := "deep-" + strings.ToLower(d.queue[len(d.queue)-6:])
+	document := named(delegating(name), name)
+	d.register(map[string]string{"deep.md": document})
+	id := d.run(document, map[string]any{"url": "http://localhost", "name": "w"})
+	require.Equal(t, string(jig.CodeBudgetExhausted), d.finish(id).Answer)
+}
