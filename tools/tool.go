@@ -95,6 +95,9 @@ func AdjustOutput(adjust func(*jsonschema.Schema)) Option {
 //
 // Slices and pointers are not nullable: a nil slice or map in Out is written as [] or {}, a pointer of Out needs omitempty.
 //
+// An InputSchema in spec must close its objects (additionalProperties: false), nested ones too: encoding/json would otherwise fill a
+// field from a member that differs from it by case alone. A call with such a member is refused in any case.
+//
 // The function's error becomes the result's: a *jig.Error as it is, any other as INTERNAL. Out may be a Summarizer, a
 // Markdowner and an Artifacter.
 func New[In, Out any](spec jig.Tool, fn func(ctx context.Context, inv jig.Invocation, in In) (Out, error), options ...Option) Tool {
@@ -128,6 +131,8 @@ func (t *Tool) derive(in, out reflect.Type, d derivation) ([]byte, error) {
 	}
 	if t.contract.InputSchema == nil {
 		t.contract.InputSchema = derived
+	} else if err := checkClosed(in, t.contract.InputSchema, ""); err != nil {
+		return nil, err
 	}
 	if t.contract.OutputSchema != nil {
 		return defaults, nil
@@ -159,6 +164,11 @@ func typed[In, Out any](fn func(context.Context, jig.Invocation, In) (Out, error
 
 func decode[In any](input, defaults []byte) (In, error) {
 	var in In
+	if err := checkFolding(reflect.TypeFor[In](), input, ""); err != nil {
+		e := jig.AsError(err)
+		e.NotExecuted = true
+		return in, e
+	}
 	if defaults != nil {
 		if err := json.Unmarshal(defaults, &in); err != nil {
 			return in, fmt.Errorf("defaults: %w", err)

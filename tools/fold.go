@@ -1,0 +1,129 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// encoding/json fills a field from a member whose name only folds to the field's, such as "Amount" for amount, or "tas\u212a" for
+// task. Policies and people would see one value and the tool another. Typed tools therefore refuse such members, and their schemas may
+// not allow them.
+
+// checkFolding refuses an input with a member that matches a field of t by case folding alone.
+func checkFolding(t reflect.Type, input []byte, at string) error {
+	t = pointee(t)
+	if decodesItself(t) {
+		return nil
+	}
+	switch t.Kind() { //nolint:exhaustive // the kinds that hold others
+	case reflect.Slice, reflect.Array:
+		var items []json.RawMessage
+		if json.Unmarshal(input, &items) != nil {
+			return nil // decoding says what is wrong
+		}
+		for i, item := range items {
+			if err := checkFolding(t.Elem(), item, fmt.Sprintf("%s/%d", at, i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map, reflect.Struct:
+		var members map[string]json.RawMessage
+		if !bytes.HasPrefix(bytes.TrimSpace(input), []byte("{")) || json.Unmarshal(input, &members) != nil {
+			return nil
+		}
+		if t.Kind() == reflect.Map {
+			for name, member := range members {
+				if err := checkFolding(t.Elem(), member, at+"/"+name); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		fields := fieldsOf(t)
+		for name, member := range members {
+			if field, ok := fields[name]; ok {
+				if err := checkFolding(field, member, at+"/"+name); err != nil {
+					return err
+				}
+				continue
+			}
+			for known := range fields {
+				if strings.EqualFold(known, name) {
+					return jig.Errorf(jig.CodeInvalidInput, "%q is not the field %s, but could be read as it", at+"/"+name, known).
+						WithField(at + "/" + name).WithHint("write " + known + ", once")
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkClosed refuses an input schema of a typed tool that lets an object have members beside the fields of its struct. It follows
+// properties and items; what a reference hides is refused when a call is decoded.
+func checkClosed(t reflect.Type, schema json.RawMessage, at string) error {
+	t = pointee(t)
+	var s struct {
+		Properties  map[string]json.RawMessage `json:"properties"`
+		Items       json.RawMessage            `json:"items"`
+		Additional  json.RawMessage            `json:"additionalProperties"`
+		Unevaluated json.RawMessage            `json:"unevaluatedProperties"`
+		Ref         string                     `json:"$ref"`
+	}
+	if decodesItself(t) || json.Unmarshal(schema, &s) != nil {
+		return nil // a schema that is not one is refused when it is compiled
+	}
+	switch t.Kind() { //nolint:exhaustive // the kinds that hold others
+	case reflect.Slice, reflect.Array:
+		if len(s.Items) > 0 {
+			return checkClosed(t.Elem(), s.Items, at+"/items")
+		}
+	case reflect.Struct:
+		closed := string(s.Additional) == "false" || string(s.Unevaluated) == "false" || s.Ref != ""
+		fields := fieldsOf(t)
+		if !closed && len(fields) > 0 {
+			return fmt.Errorf("input_schema%s is open: a member that differs from a field by case alone would replace it unseen; add \"additionalProperties\": false", at)
+		}
+		for name, member := range s.Properties {
+			if field, ok := fields[name]; ok {
+				if err := checkClosed(field, member, at+"/properties/"+name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func pointee(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// decodesItself reports whether a type reads its JSON by a method of its own.
+func decodesItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
+
+// fieldsOf are the fields that encoding/json fills in a struct, by their JSON names, those of embedded structs included.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case !f.IsExported() || f.Tag.Get("json") == "-":
+		case f.Anonymous && name == "" && pointee(f.Type).Kind() == reflect.Struct:
+		case name == "":
+			fields[f.Name] = f.Type
+		default:
+			fields[name] = f.Type
+		}
+	}
+	return fields
+}
