@@ -16,9 +16,6 @@ const (
 	maxDepth       = 100
 	maxNodes       = 20_000
 	maxRange       = 100_000
-	maxPattern     = 1_000
-	maxPatternSize = 2_000
-	maxPatternSum  = 10 * maxPatternSize
 	interruptEvery = 64
 )
 

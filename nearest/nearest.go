@@ -7,8 +7,11 @@ import (
 	"strings"
 )
 
-// maxLength bounds the names that are compared, so that a hostile name costs nothing.
-const maxLength = 128
+// The names that are compared: longer ones, and those after so many, are passed over, so that hostile ones cost little.
+const (
+	maxLength = 128
+	maxKnown  = 2_000
+)
 
 // Names returns at most limit of the known names that are near want, the nearest first and equally near ones sorted.
 // Near is an edit distance of at most a third of the longer name, case aside, or one name containing the other.
@@ -22,15 +25,18 @@ func Names(want string, known []string, limit int) []string {
 	if low == "" || len(low) > maxLength {
 		return nil
 	}
-	for _, name := range known {
+	for _, name := range known[:min(len(known), maxKnown)] {
 		other := strings.ToLower(name)
 		if other == "" || len(other) > maxLength {
 			continue
 		}
 		longest := max(len(low), len(other))
-		d := Distance(low, other, longest+1)
 		contained := min(len(low), len(other)) >= 3 && (strings.Contains(other, low) || strings.Contains(low, other))
-		if d <= max(1, longest/3) || contained {
+		limit := 1 + max(1, longest/3)
+		if contained {
+			limit = longest + 1
+		}
+		if d := Distance(low, other, limit); d < limit {
 			found = append(found, candidate{name: name, distance: d})
 		}
 	}
@@ -54,28 +60,52 @@ func Hint(want string, known []string, fallback string) string {
 }
 
 // Distance is how many edits lie between two words: letters (bytes) added, dropped or changed, and neighbours swapped (optimal string
-// alignment). It is limit when there are that many or more, which costs nothing where the lengths alone say so.
+// alignment). It is limit when there are that many or more. Its work grows with the length of the words times limit, and ends as soon
+// as limit is certain.
 func Distance(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
+	if limit <= 0 || len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return max(limit, 0)
 	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	// Letters whose places are limit or more apart are not the same letter in fewer edits, so only a band of each row is computed.
+	band := limit - 1
+	var ordinary [3 * 80]int // words are short as a rule
+	space := ordinary[:]
+	width := len(b) + 1
+	if 3*width > len(space) {
+		space = make([]int, 3*width)
+	}
+	before, last, row := space[:width], space[width:2*width], space[2*width:3*width]
 	for j := range last {
-		last[j] = j
+		last[j] = min(j, limit)
 	}
 	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
+		from, to := max(1, i-band), min(len(b), i+band)
+		row[from-1] = limit
+		if from == 1 {
+			row[0] = min(i, limit)
+		}
+		if to < len(b) {
+			row[to+1] = limit
+		}
+		least := row[from-1]
+		for j := from; j <= to; j++ {
 			cost := 1
 			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost, limit)
 			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
 				row[j] = min(row[j], before[j-2]+1)
 			}
+			least = min(least, row[j])
+		}
+		if least == limit && i > 1 && minOf(last, from-1, to) == limit { // a swap reaches back two rows
+			return limit
 		}
 		before, last, row = last, row, before
 	}
 	return min(last[len(b)], limit)
 }
+
+// minOf is the least of a part of a row.
+func minOf(row []int, from, to int) int { return slices.Min(row[from : to+1]) }

@@ -1,6 +1,8 @@
 package nearest_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +36,15 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// What is compared is bounded, however many names are known.
+func TestNames_PassesOverNamesBeyondItsLimit(t *testing.T) {
+	t.Parallel()
+	known := slices.Repeat([]string{strings.Repeat("x", 128)}, 2_000)
+	known = append(known, "file.read")
+	require.Equal(t, []string{"file.read"}, nearest.Names("file.raed", known[1:], 1))
+	require.Empty(t, nearest.Names("file.raed", known, 1))
+}
+
 func TestHint(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "did you mean path?", nearest.Hint("pth", []string{"path", "limit"}, ""))
@@ -63,4 +74,63 @@ func TestDistance(t *testing.T) {
 		require.Equal(t, c.want, nearest.Distance(c.a, c.b, c.limit), "%s, %s, %d", c.a, c.b, c.limit)
 	}
 	require.Equal(t, 3, nearest.Distance(strings.Repeat("x", 1<<24), "short", 3), "lengths that are far apart cost nothing")
+}
+
+// plain is the distance without a limit, computed in full.
+func plain(a, b string) int {
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
+	}
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}
+
+func FuzzDistance(f *testing.F) {
+	f.Add("kitten", "sitting", 3)
+	f.Add("abcdef", "bacdfe", 2)
+	f.Add(strings.Repeat("ab", 40), strings.Repeat("ba", 40), 6)
+	f.Fuzz(func(t *testing.T, a, b string, limit int) {
+		a, b = a[:min(len(a), 200)], b[:min(len(b), 200)]
+		limit = min(max(limit, 0), 300)
+		require.Equal(t, min(plain(a, b), limit), nearest.Distance(a, b, limit))
+	})
+}
+
+func TestDistance_AgreesWithTheFullComputation(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not for secrets
+	word := func() string {
+		b := make([]byte, random.IntN(9))
+		for i := range b {
+			b[i] = "abc"[random.IntN(3)]
+		}
+		return string(b)
+	}
+	for range 20_000 {
+		a, b, limit := word(), word(), random.IntN(8)
+		require.Equal(t, min(plain(a, b), limit), nearest.Distance(a, b, limit), "%s %s %d", a, b, limit)
+	}
+}
+
+// What is far apart is known to be soon: the whole table of these words would have 10^12 cells.
+func TestDistance_EndsWhenTheLimitIsCertain(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 6, nearest.Distance(strings.Repeat("a", 1<<20), strings.Repeat("b", 1<<20), 6))
+	require.Equal(t, 0, nearest.Distance(strings.Repeat("ab", 1<<16), strings.Repeat("ab", 1<<16), 6))
 }

@@ -4,11 +4,13 @@
 package pattern
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -18,11 +20,17 @@ const (
 	MaxBytes = 1_000
 	// MaxSize is how large the compiled program may be, in instructions.
 	MaxSize = 2_500
-	// MaxSteps is how many steps MatchString may take: instructions of the program times bytes of the text. It is about a second.
+	// MaxSteps is how many steps MatchWithin may take: instructions of the program times bytes of the text. It is about a second.
 	MaxSteps = 100_000_000
+	// MaxEffort is how much all the expressions of a Set may take to compile, in instructions.
+	MaxEffort = 200_000
 
 	// maxFolding bounds the characters that the parser goes through for ranges that ignore case, such as (?i)[a-\x{10FFF}].
-	maxFolding = 200_000
+	maxFolding = 130_000
+	// What the parser does beside the instructions that come of it, in instructions: for characters without case, and for each
+	// class of Unicode such as \pL.
+	foldingWeight = 10
+	classWeight   = 100
 	// unchecked is how many steps Match takes between two looks at its context.
 	unchecked = 1_000_000
 )
@@ -31,6 +39,7 @@ const (
 type Pattern struct {
 	compiled *regexp.Regexp
 	size     int
+	effort   int
 }
 
 // Compile reads a regular expression. The error says what is wrong with it, or which bound it exceeds.
@@ -38,11 +47,17 @@ func Compile(source string) (*Pattern, error) {
 	if len(source) > MaxBytes {
 		return nil, fmt.Errorf("the regular expression has %d bytes, at most %d are allowed", len(source), MaxBytes)
 	}
-	if folding(source) > maxFolding {
+	folded := folding(source)
+	if folded > maxFolding {
 		return nil, fmt.Errorf("the regular expression ignores the case of more than %d characters; "+
 			"make the ranges of characters under (?i) smaller", maxFolding)
 	}
-	return compile(source)
+	p, err := compile(source)
+	if err != nil {
+		return nil, err
+	}
+	p.effort = p.size + len(source) + folded/foldingWeight + classWeight*strings.Count(strings.ToLower(source), `\p`)
+	return p, nil
 }
 
 // compile refuses programs that are too large before they are written out.
@@ -60,7 +75,35 @@ func compile(source string) (*Pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a regular expression: %w", err)
 	}
-	return &Pattern{compiled: compiled, size: size}, nil
+	return &Pattern{compiled: compiled, size: size, effort: size}, nil
+}
+
+// Set compiles the expressions of one document, which are bounded together. It is for one goroutine.
+type Set struct {
+	// Most is how much they may take to compile, in instructions; default MaxEffort.
+	Most  int
+	spent int
+}
+
+// Compile is the function of this name, within what the set has left.
+func (s *Set) Compile(source string) (*Pattern, error) {
+	most := cmp.Or(s.Most, MaxEffort)
+	if s.spent > most {
+		return nil, tooMany(most)
+	}
+	p, err := Compile(source)
+	if err != nil {
+		s.spent += len(source) // so that wrong ones are not read without end
+		return nil, err
+	}
+	if s.spent += p.effort; s.spent > most {
+		return nil, tooMany(most)
+	}
+	return p, nil
+}
+
+func tooMany(most int) error {
+	return fmt.Errorf("the regular expressions are too large together: more than %d instructions", most)
 }
 
 // String returns the source.
@@ -69,11 +112,17 @@ func (p *Pattern) String() string { return p.compiled.String() }
 // Size is the size of the program in instructions, which is what a match may cost for each byte of the text.
 func (p *Pattern) Size() int { return p.size }
 
+// Effort is what compiling took, in instructions.
+func (p *Pattern) Effort() int { return p.effort }
+
 // Steps is how many steps a match of a text of n bytes takes at most.
 func (p *Pattern) Steps(n int) int64 { return int64(n+1) * int64(p.size) }
 
-// MatchString reports whether the text holds a match. The error says that it would take more than MaxSteps to tell.
-func (p *Pattern) MatchString(text string) (bool, error) {
+// MatchString reports whether the text holds a match, however long that takes: at most Steps(len(text)).
+func (p *Pattern) MatchString(text string) bool { return p.compiled.MatchString(text) }
+
+// MatchWithin reports whether the text holds a match. The error says that it would take more than MaxSteps to tell.
+func (p *Pattern) MatchWithin(text string) (bool, error) {
 	if p.Steps(len(text)) > MaxSteps {
 		return false, fmt.Errorf("the text of %d bytes is too long for a regular expression of %d instructions; "+
 			"shorten the text or simplify the expression", len(text), p.size)

@@ -91,9 +91,10 @@ func TestMatch(t *testing.T) {
 		got, err := p.Match(t.Context(), []byte(c.text))
 		require.NoError(t, err)
 		require.Equal(t, c.want, got, c.source)
-		got, err = p.MatchString(c.text)
+		got, err = p.MatchWithin(c.text)
 		require.NoError(t, err)
 		require.Equal(t, c.want, got, c.source)
+		require.Equal(t, c.want, p.MatchString(c.text), c.source)
 	}
 }
 
@@ -122,12 +123,35 @@ func TestMatch_StopsWhenItsTimeIsOver(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestMatchString_RefusesTextsThatAreTooLong(t *testing.T) {
+func TestMatchWithin_RefusesTextsThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	p, err := pattern.Compile("(a?){500}z")
 	require.NoError(t, err)
-	_, err = p.MatchString(strings.Repeat("a", 64<<10))
+	_, err = p.MatchWithin(strings.Repeat("a", 64<<10))
 	require.ErrorContains(t, err, "too long for a regular expression")
+}
+
+// One expression is cheap enough; hundreds of them in one document are not.
+func TestSet_BoundsTheExpressionsOfADocumentTogether(t *testing.T) { //nolint:paralleltest // it measures memory
+	for name, source := range map[string]string{
+		"large":               "(x{400}){6}",
+		"ranges without case": "(?i)[b-𞥂]",
+		"classes":             strings.Repeat(`\pL`, 300),
+		"wrong":               strings.Repeat("a", 990) + "(",
+		"small":               "a",
+	} {
+		var err error
+		n := 0
+		costtest.AtMost(t, 128<<20, func() {
+			for set := (&pattern.Set{}); n < 100_000; n++ {
+				if _, err = set.Compile(source); err != nil && strings.Contains(err.Error(), "together") {
+					break
+				}
+			}
+		})
+		require.ErrorContains(t, err, "too large together", name)
+		require.Greater(t, n, 0, name)
+	}
 }
 
 func FuzzCompile(f *testing.F) {

@@ -90,6 +90,9 @@ type checker struct {
 	contracts map[string]*jig.Tool
 	hints     map[string]string
 	problems  Problems
+	// fitSteps and patterns bound what comparing all inputs with their schemas takes.
+	fitSteps int
+	patterns patternCache
 }
 
 // names are what a kind of name may be; open when there may be more of them.

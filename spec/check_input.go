@@ -31,8 +31,9 @@ func (k *checker) checkInput(doc *Document, target *contract, c call) {
 			return // reading has said so
 		}
 	}
-	f := fitter{root: target.schema, of: target.of}
+	f := fitter{root: target.schema, of: target.of, most: min(maxFitSteps, maxAllFitSteps-k.fitSteps), patterns: &k.patterns}
 	f.value(target.schema, value, c.inputAt(), 0)
+	k.fitSteps += f.steps
 	for _, m := range f.misfits {
 		k.report(doc, m.at, m.code, m.hint, "%s", m.message)
 	}

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/jig-run/jig/pattern"
 )
 
 // Expression is CEL source. A document may write true or 3 without quotes: it is read as its text.
@@ -21,6 +23,8 @@ type decoder struct {
 	// places remembers where each path stands, for problems found later.
 	places map[string]*node
 	fields map[reflect.Type]fieldSet
+	// patterns are the regular expressions of the document's schemas and fields.
+	patterns pattern.Set
 }
 
 // fieldSet is what a struct type's tags say, read once for each document.

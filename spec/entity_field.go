@@ -2,7 +2,6 @@ package spec
 
 import (
 	"math/big"
-	"regexp"
 	"slices"
 
 	"github.com/jig-run/jig"
@@ -94,7 +93,7 @@ func (d *decoder) fieldShape(path string, h FieldShape, depth int) jig.Field {
 	}
 	d.checkBounds(path, f)
 	d.checkOptions(path, f.Options)
-	if _, err := regexp.Compile(f.Pattern); err != nil {
+	if _, err := d.patterns.Compile(f.Pattern); err != nil {
 		d.at(path+".pattern", ProblemBadValue, "write a regular expression of RE2 (no look-ahead, no back references)", "the pattern does not compile: %v", err)
 	}
 	return f

@@ -15,8 +15,6 @@ const (
 	MaxFieldDepth = 5
 	// MaxFields bounds the fields of an entity type, nested ones included.
 	MaxFields = 500
-	// maxPattern is the longest pattern of a text, in bytes.
-	maxPattern = 1_000
 	// maxURL is the longest URL, in bytes; maxEmail the longest address (RFC 5321, 4.5.3.1.3, less its angle brackets).
 	maxURL, maxEmail = 2_048, 254
 )

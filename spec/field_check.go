@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/pattern"
 )
 
 // maxViolations bounds how many places of a value are reported.
@@ -51,7 +51,37 @@ func pointerToken(name string) string {
 }
 
 // fieldChecker collects what is wrong with a value.
-type fieldChecker struct{ violations []jig.Violation }
+type fieldChecker struct {
+	violations []jig.Violation
+	patterns   patternCache
+}
+
+// patternCache keeps the patterns of one check, and bounds the work of matching with them.
+type patternCache struct {
+	bySource map[string]*pattern.Pattern
+	set      pattern.Set
+	steps    int64
+}
+
+// matches reports whether a text holds a match. The error says that the pattern does not compile, or that the check would take too
+// much.
+func (c *patternCache) matches(source, text string) (bool, error) {
+	p, ok := c.bySource[source]
+	if !ok {
+		var err error
+		if p, err = c.set.Compile(source); err != nil {
+			return false, err //nolint:wrapcheck // worded by the caller
+		}
+		if c.bySource == nil {
+			c.bySource = map[string]*pattern.Pattern{}
+		}
+		c.bySource[source] = p
+	}
+	if c.steps += p.Steps(len(text)); c.steps > pattern.MaxSteps {
+		return false, fmt.Errorf("matching takes more than %d steps; shorten the texts or simplify the pattern", pattern.MaxSteps)
+	}
+	return p.MatchString(text), nil
+}
 
 func (c *fieldChecker) add(at, format string, args ...any) {
 	if len(c.violations) < maxViolations {
@@ -155,11 +185,11 @@ func (c *fieldChecker) text(f *jig.Field, at string, v any) {
 	if f.Pattern == "" {
 		return
 	}
-	pattern, err := regexp.Compile(f.Pattern)
+	found, err := c.patterns.matches(f.Pattern, s)
 	switch {
 	case err != nil:
-		c.add(at, "the field's pattern %s does not compile", clipped(f.Pattern))
-	case !pattern.MatchString(s):
+		c.add(at, "the field's pattern %s cannot be used: %v", clipped(f.Pattern), err)
+	case !found:
 		c.add(at, "%s does not match the pattern %s", clipped(s), f.Pattern)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/pattern"
 )
 
 // FieldFromSchema makes a field of a JSON Schema (2020-12): of what FieldSchema writes a field that accepts the same values,
@@ -210,12 +211,12 @@ func (r *schemaReader) text() error {
 	if err != nil {
 		return err
 	}
-	pattern, _ := r.left.get("pattern")
+	like, _ := r.left.get("pattern")
 	for _, form := range textForms() {
 		if r.field.Target == "" && form.field.Type == jig.FieldRelation {
 			continue // a text like any other, when it is not said whose id it is
 		}
-		if formatted && format == form.format || !formatted && pattern == form.pattern {
+		if formatted && format == form.format || !formatted && like == form.pattern {
 			r.field.Type, r.field.Time = form.field.Type, form.field.Time
 			return r.same(form.field)
 		}
@@ -227,8 +228,8 @@ func (r *schemaReader) text() error {
 	if r.field.Pattern, _, err = taken[string](r, "pattern", "text"); err != nil {
 		return err
 	}
-	if _, err := regexp.Compile(r.field.Pattern); err != nil || len(r.field.Pattern) > maxPattern {
-		return r.fail("pattern", "the pattern %s is not one of RE2, of at most %d bytes", clipped(r.field.Pattern), maxPattern)
+	if _, err := pattern.Compile(r.field.Pattern); err != nil {
+		return r.fail("pattern", "the pattern %s cannot be used: %v", clipped(r.field.Pattern), err)
 	}
 	return r.lengths("minLength", "maxLength")
 }

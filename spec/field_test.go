@@ -129,7 +129,7 @@ func TestCheckFieldSaysWhere(t *testing.T) {
 	}
 	require.ErrorContains(t, spec.CheckField(jig.Field{Type: jig.FieldEnum, Options: options}, json.RawMessage(`"zzzzzzzzzz"`)), "jk and 22 more")
 	require.ErrorContains(t, spec.CheckField(jig.Field{Type: "colour"}, json.RawMessage(`1`)), `"colour"`)
-	require.ErrorContains(t, spec.CheckField(jig.Field{Type: jig.FieldText, Pattern: "("}, json.RawMessage(`"a"`)), "does not compile")
+	require.ErrorContains(t, spec.CheckField(jig.Field{Type: jig.FieldText, Pattern: "("}, json.RawMessage(`"a"`)), "cannot be used")
 
 	many := spec.CheckField(jig.Field{Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldText}}, json.RawMessage("["+strings.Repeat("1,", 10_000)+"1]"))
 	require.Len(t, jig.AsError(many).Violations, 50)

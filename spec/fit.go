@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,10 @@ import (
 const (
 	maxFitDepth = 64
 	maxFitSteps = 20_000
+	// maxAllFitSteps bounds all the comparisons of one check.
+	maxAllFitSteps = 500_000
+	// maxMisfits bounds what one comparison reports.
+	maxMisfits = 100
 )
 
 // misfit is a place that cannot fit.
@@ -32,17 +35,22 @@ type fitter struct {
 	root    any
 	of      string
 	misfits []misfit
-	steps   int
+	// steps counts the values and choices that were looked at, of most at most.
+	steps, most int
+	patterns    *patternCache
 }
 
 func (f *fitter) misfit(at *place, code ProblemCode, hint, format string, args ...any) {
+	if len(f.misfits) >= maxMisfits {
+		return
+	}
 	f.misfits = append(f.misfits, misfit{at: at, code: code, message: f.of + " " + fmt.Sprintf(format, args...), hint: hint})
 }
 
 // value checks v, and what is in it.
 func (f *fitter) value(schema, v any, at *place, depth int) {
 	f.steps++
-	if depth > maxFitDepth || f.steps > maxFitSteps {
+	if depth > maxFitDepth || f.steps > f.most {
 		return
 	}
 	if schema == false {
@@ -92,7 +100,7 @@ func (f *fitter) alternatives(s map[string]any, v any, at *place, depth int) {
 		branches := list(s[word])
 		var closest []misfit
 		for i, branch := range branches {
-			inner := fitter{root: f.root, of: f.of, steps: f.steps}
+			inner := fitter{root: f.root, of: f.of, steps: f.steps, most: f.most, patterns: f.patterns}
 			inner.value(branch, v, at, depth+1)
 			f.steps = inner.steps
 			if len(inner.misfits) == 0 {
@@ -202,15 +210,22 @@ func (f *fitter) oneOfValues(s map[string]any, v any, mixed bool, at *place) boo
 	} else if allowed == nil {
 		return true
 	}
+	f.steps += len(allowed)
 	for _, a := range allowed {
 		if _, text := a.(string); text && mixed || !mixed && same(a, v) {
 			return true
 		}
 	}
-	shown := make([]string, 0, len(allowed))
+	if len(f.misfits) >= maxMisfits {
+		return false
+	}
+	const few = 8
+	shown := make([]string, 0, few+1)
 	names := make([]string, 0, len(allowed))
-	for _, a := range allowed {
-		shown = append(shown, show(a))
+	for i, a := range allowed {
+		if i < few {
+			shown = append(shown, show(a))
+		}
 		if text, ok := a.(string); ok {
 			names = append(names, text)
 		}
@@ -221,8 +236,7 @@ func (f *fitter) oneOfValues(s map[string]any, v any, mixed bool, at *place) boo
 			hint = "did you mean " + quotedList(near, " or ") + "?"
 		}
 	}
-	const few = 8
-	if len(shown) > few {
+	if len(allowed) > few {
 		shown = append(shown[:few], fmt.Sprintf("%d others", len(allowed)-few))
 	}
 	f.misfit(at, ProblemBadValue, hint, "takes %s here, not %s", strings.Join(shown, " or "), show(v))
@@ -240,6 +254,9 @@ func (f *fitter) object(s, v map[string]any, at *place, depth int) {
 		f.misfit(at.key(name), ProblemMissingKey, missingHint(name, properties[name]), "wants %q", name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
+		if len(f.misfits) >= maxMisfits {
+			break
+		}
 		if property, known := properties[name]; known {
 			f.value(property, v[name], at.key(name), depth+1)
 			continue
@@ -292,7 +309,7 @@ func (f *fitter) text(s map[string]any, v string, at *place) {
 		return
 	}
 	// Inputs are checked by RE2 too when they are there; a pattern that it does not know was refused with the tool.
-	if pattern, err := regexp.Compile(source); err == nil && !pattern.MatchString(v) {
+	if found, err := f.patterns.matches(source, v); err == nil && !found {
 		f.misfit(at, ProblemBadValue, "", "takes text that matches %s here, not %s", clip(source), show(v))
 	}
 }
@@ -362,21 +379,70 @@ func same(a, v any) bool {
 	return a == v
 }
 
-// show writes a value as JSON, cut short.
+// show writes a value as JSON, cut short. It writes no more of a large one than is shown.
 func show(v any) string {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "a value"
+	showPart(&b, v)
+	return clip(b.String())
+}
+
+// maxShown is how many characters of a value messages have.
+const maxShown = 60
+
+func showPart(b *bytes.Buffer, v any) {
+	if b.Len() > utf8.UTFMax*maxShown {
+		return
 	}
-	return clip(strings.TrimSuffix(b.String(), "\n"))
+	switch x := v.(type) {
+	case string:
+		if len(x) > utf8.UTFMax*maxShown {
+			x = x[:utf8.UTFMax*maxShown]
+		}
+		appendJSONString(b, x)
+	case []any:
+		b.WriteByte('[')
+		for i, item := range x {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if i > maxShown {
+				break
+			}
+			showPart(b, item)
+		}
+		b.WriteByte(']')
+	case map[string]any:
+		b.WriteByte('{')
+		for i, key := range slices.Sorted(maps.Keys(x)) {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if i > maxShown {
+				break
+			}
+			showPart(b, key)
+			b.WriteByte(':')
+			showPart(b, x[key])
+		}
+		b.WriteByte('}')
+	case json.Number:
+		b.WriteString(clip(x.String()))
+	default:
+		b.WriteString(jsonWord(v))
+	}
+}
+
+// jsonWord is null, true or false.
+func jsonWord(v any) string {
+	if v == nil {
+		return "null"
+	}
+	return fmt.Sprint(v)
 }
 
 func clip(text string) string {
-	const shown = 60
-	if utf8.RuneCountInString(text) <= shown {
+	if utf8.RuneCountInString(text) <= maxShown {
 		return text
 	}
-	return string([]rune(text)[:shown]) + "…"
+	return string([]rune(text)[:maxShown]) + "…"
 }

@@ -53,6 +53,7 @@ func (d *decoder) checkAnySchema(path string, raw json.RawMessage) {
 
 func (d *decoder) compileSchema(path string, value any) {
 	compiler := jsonschema.NewCompiler()
+	compiler.UseRegexpEngine(func(source string) (jsonschema.Regexp, error) { return d.patterns.Compile(source) })
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(noLoader{})
 	if err := compiler.AddResource(schemaURL, value); err != nil {

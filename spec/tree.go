@@ -124,8 +124,12 @@ type grower struct {
 	limits limits
 	values int
 	bytes  int
+	paths  int // the lengths of the paths to all values: they are kept
 	full   bool
 }
+
+// pathsPerByte is how long the paths to all values may be together, for each byte that a document may have.
+const pathsPerByte = 32
 
 // parseTree reads YAML (JSON is YAML too). It returns nil, with the problems reported, when the text cannot be read at all.
 func (d *decoder) parseTree(text []byte) *node {
@@ -201,8 +205,13 @@ func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 	n := &node{kind: kindNull, line: y.Line, column: y.Column}
 	g.values++
 	g.bytes += len(y.Value)
+	g.paths += len(path)
 	switch {
 	case g.full:
+		return n
+	case g.paths > pathsPerByte*g.limits.bytes:
+		g.full = true
+		g.report(*y, "", ProblemTooMany, fmt.Sprintf("the paths to all values have more than %d MiB together", pathsPerByte*g.limits.bytes>>20), "shorten the long keys")
 		return n
 	case g.values > g.limits.values || g.bytes > 4*g.limits.bytes:
 		g.full = true
@@ -222,6 +231,9 @@ func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 	case yaml.SequenceNode:
 		n.kind = kindList
 		for i, item := range y.Content {
+			if g.full {
+				break
+			}
 			n.items = append(n.items, g.grow(item, indexPath(path, i), depth+1))
 		}
 	case yaml.MappingNode:
@@ -236,7 +248,7 @@ func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 
 func (g *grower) growEntries(n *node, y *yaml.Node, path string, depth int) {
 	seen := map[string]int{}
-	for i := 0; i+1 < len(y.Content); i += 2 {
+	for i := 0; i+1 < len(y.Content) && !g.full; i += 2 {
 		key := y.Content[i]
 		switch line, again := seen[key.Value]; {
 		case key.Kind != yaml.ScalarNode:

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"container/list"
 	"crypto/sha256"
 	"errors"
@@ -12,8 +13,21 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// base is the address schemas without an $id resolve their references against. Nothing can be loaded from it.
-const base = "jig:///schema.json"
+// base is the address schemas without an $id resolve their references against. Nothing can be loaded from it. negated is that
+// of the schema that fits what base does not.
+const (
+	base    = "jig:///schema.json"
+	negated = "jig:///negated.json"
+)
+
+// The bounds on schemas beside those of Options. A compiled schema takes about a kilobyte for each value in it, and holds the path
+// to each of them as a text.
+const (
+	MaxSchemaValues = 20_000
+	MaxSchemaPaths  = 8 << 20
+	// MaxCachedValues is how many values all schemas in a cache may hold together.
+	MaxCachedValues = 200_000
+)
 
 // Options are the settings of a Compiler. The zero value refuses every reference that leaves the schema.
 type Options struct {
@@ -55,10 +69,12 @@ type Compiler struct {
 	mu     sync.Mutex
 	byHash map[[sha256.Size]byte]*list.Element
 	recent *list.List // of *entry, the most recently used first
+	values int
 }
 
 type entry struct {
 	hash   [sha256.Size]byte
+	values int // an upper bound, from the text
 	once   sync.Once
 	schema *Schema
 	err    error
@@ -75,34 +91,43 @@ func (c *Compiler) Compile(raw []byte) (*Schema, error) {
 	if len(raw) > c.options.MaxSchemaBytes {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the schema has %d bytes, at most %d are allowed", len(raw), c.options.MaxSchemaBytes)
 	}
-	e := c.entry(sha256.Sum256(raw))
+	e := c.entry(raw)
 	e.once.Do(func() { e.schema, e.err = c.compile(raw) })
 	return e.schema, e.err
 }
 
-// entry finds or makes the cache's place for a hash.
-func (c *Compiler) entry(hash [sha256.Size]byte) *entry {
+// entry finds or makes the cache's place for a schema.
+func (c *Compiler) entry(raw []byte) *entry {
+	hash := sha256.Sum256(raw)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if found, ok := c.byHash[hash]; ok {
 		c.recent.MoveToFront(found)
 		return found.Value.(*entry) //nolint:errcheck // the list holds nothing else
 	}
-	e := &entry{hash: hash}
+	e := &entry{hash: hash, values: min(1+bytes.Count(raw, []byte(":"))+bytes.Count(raw, []byte(",")), MaxSchemaValues)}
 	c.byHash[hash] = c.recent.PushFront(e)
-	if c.recent.Len() > c.options.CacheSize {
+	c.values += e.values
+	for c.recent.Len() > c.options.CacheSize || c.values > MaxCachedValues {
 		last := c.recent.Remove(c.recent.Back()).(*entry) //nolint:errcheck // the list holds nothing else
 		delete(c.byHash, last.hash)
+		c.values -= last.values
 	}
 	return e
 }
 
 func (c *Compiler) compile(raw []byte) (*Schema, error) {
-	document, err := decode(raw, c.options.MaxSchemaDepth, false)
+	document, err := decode(raw, c.options.MaxSchemaDepth, MaxSchemaValues, false)
 	if err != nil {
 		return nil, notJSON("the schema", err)
 	}
+	if paths(document, 0) > MaxSchemaPaths {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the paths to all parts of the schema have more than %d MiB together", MaxSchemaPaths>>20).
+			WithReason("limit_exceeded").WithHint("shorten the names of properties")
+	}
 	compiler := jsonschema.NewCompiler()
+	patterns, compiled := engine()
+	compiler.UseRegexpEngine(patterns)
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(loader{options: c.options})
 	if c.options.AssertFormats {
@@ -111,11 +136,37 @@ func (c *Compiler) compile(raw []byte) (*Schema, error) {
 	if err := compiler.AddResource(base, document); err != nil {
 		return nil, refused(err)
 	}
-	compiled, err := compiler.Compile(base)
+	root, err := compiler.Compile(base)
 	if err != nil {
 		return nil, refused(err)
 	}
-	return &Schema{compiled: compiled, document: document, options: c.options}, nil
+	if err := compiler.AddResource(negated, map[string]any{"not": map[string]any{"$ref": base}}); err != nil {
+		return nil, refused(err)
+	}
+	not, err := compiler.Compile(negated)
+	if err != nil {
+		return nil, refused(err)
+	}
+	compiled()
+	return &Schema{
+		compiled: root, negated: not, document: document, options: c.options, dynamic: dynamic(root), simple: simple(root),
+	}, nil
+}
+
+// paths adds up the lengths of the pointers to all parts of a document, with what escaping may add.
+func paths(v any, above int) int {
+	sum := above
+	switch x := v.(type) {
+	case map[string]any:
+		for key, member := range x {
+			sum += paths(member, above+2+len(key))
+		}
+	case []any:
+		for _, item := range x {
+			sum += paths(item, above+5)
+		}
+	}
+	return sum
 }
 
 // refused translates what the library says of a schema that does not compile.
@@ -164,5 +215,5 @@ func (l loader) Load(url string) (any, error) {
 	if len(raw) > l.options.MaxSchemaBytes {
 		return nil, fmt.Errorf("the referenced schema has %d bytes, at most %d are allowed", len(raw), l.options.MaxSchemaBytes)
 	}
-	return decode(raw, l.options.MaxSchemaDepth, false)
+	return decode(raw, l.options.MaxSchemaDepth, MaxSchemaValues, false)
 }

@@ -74,7 +74,7 @@ func typeName(v any) string {
 // convert reads one value as the schema wants it.
 func (c converter) convert(node any, value string) (any, error) {
 	types := c.types(node, 0)
-	v, err := decode([]byte(value), 64, false)
+	v, err := decode([]byte(value), 64, MaxValues, false)
 	isJSON := err == nil
 	if types == nil {
 		if isJSON {

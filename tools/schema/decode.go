@@ -13,6 +13,9 @@ const (
 	maxNumberExponent = 400
 )
 
+// MaxValues is how many values a checked JSON text may hold.
+const MaxValues = 1_000_000
+
 // syntaxError is a text that is not acceptable JSON, with the JSON pointer of the value it was found in.
 type syntaxError struct {
 	pointer string
@@ -29,13 +32,14 @@ type decoder struct {
 	pos      int
 	depth    int
 	maxDepth int
+	values   int // that may still come
 	exact    bool
 	path     []string
 }
 
 // decode returns the value with numbers as json.Number. With exact, integers beyond 2^53 are refused.
-func decode(text []byte, maxDepth int, exact bool) (any, error) {
-	d := decoder{text: string(text), maxDepth: maxDepth, exact: exact}
+func decode(text []byte, maxDepth, maxValues int, exact bool) (any, error) {
+	d := decoder{text: string(text), maxDepth: maxDepth, values: maxValues, exact: exact}
 	v, err := d.value()
 	if err != nil {
 		return nil, err
@@ -71,6 +75,9 @@ func (d *decoder) next() byte {
 }
 
 func (d *decoder) value() (any, error) {
+	if d.values--; d.values < 0 {
+		return nil, d.fail("too many values")
+	}
 	switch c := d.next(); {
 	case c == '{':
 		return d.object()

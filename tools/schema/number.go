@@ -109,7 +109,7 @@ func integer(literal string) (string, bool) {
 // RewriteIntegers writes a JSON text's integers without fraction and exponent (1.0 and 1e3 as 1 and 1000), so that they
 // decode into Go's integer types. Everything else keeps its value.
 func RewriteIntegers(text []byte) ([]byte, error) {
-	v, err := decode(text, 128, false)
+	v, err := decode(text, 128, MaxValues, false)
 	if err != nil {
 		return nil, notJSON("the value", err)
 	}

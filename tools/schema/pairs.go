@@ -18,7 +18,7 @@ import (
 //
 // The object still has to be validated. The error is a *jig.Error with code INVALID_INPUT, its field the pointer of the value.
 func FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
-	document, err := decode(raw, 64, false)
+	document, err := decode(raw, 64, MaxSchemaValues, false)
 	if err != nil {
 		return nil, notJSON("the schema", err)
 	}

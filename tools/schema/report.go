@@ -13,8 +13,12 @@ import (
 	"github.com/jig-run/jig/nearest"
 )
 
-// maxViolations bounds a report; the rest is counted in its last line.
-const maxViolations = 100
+// maxViolations bounds a report; the rest is counted in its last line. maxHints is how many unknown names of one object are
+// compared with the known ones.
+const (
+	maxViolations = 100
+	maxHints      = 10
+)
 
 // finding is a violation with what decides its code and its hint.
 type finding struct {
@@ -98,9 +102,9 @@ func unknown(e *jsonschema.ValidationError, names []string, document any) []find
 	at := Pointer(e.InstanceLocation...)
 	known := properties(document, e.SchemaURL)
 	var list []finding
-	for _, name := range names {
+	for i, name := range slices.Sorted(slices.Values(names)) {
 		hint := ""
-		if len(known) > 0 {
+		if len(known) > 0 && i < maxHints {
 			hint = nearest.Hint(name, known, "known properties: "+clipList(known))
 		}
 		message := "is not a known property"

@@ -1,0 +1,155 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/costtest"
+	"github.com/jig-run/jig/spec"
+)
+
+// mostOfDocument is what everything that is made of one document may allocate.
+const mostOfDocument = 256 << 20
+
+// allOf does with a document what validating, explaining and registering it does.
+func allOf(body string) spec.Problems {
+	doc, problems := spec.Load("fuzz.yaml", []byte(body))
+	if problems.OrNil() != nil {
+		return problems
+	}
+	problems = append(problems, spec.Check([]spec.Document{doc}, spec.Catalogue{EntityTypes: anyType})...)
+	switch {
+	case doc.Execution != nil:
+		problems = append(problems, spec.CheckShapes(doc, anyShape)...)
+		e := spec.Explain(*doc.Execution)
+		_, _ = e.Text(), e.Mermaid()
+	case doc.EntityType != nil:
+		e := spec.ExplainEntityType(*doc.EntityType)
+		_, _ = e.Text(), e.Mermaid()
+		spec.FilterFields(*doc.EntityType)
+		spec.ContentSchema(*doc.EntityType)
+	}
+	return problems
+}
+
+func repeated(n int, item func(i int) string) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(item(i))
+	}
+	return b.String()
+}
+
+// heavyDocuments take time or memory without bound where a part of them is repeated, compared or compiled without counting.
+func heavyDocuments() map[string]string {
+	input := func(schema string) string {
+		return "kind: composition\nname: a.b\ninput_schema: {type: object, " + schema + "}\nsteps: [{set: {a: 1}}]\n"
+	}
+	long := strings.Repeat("k", 100_000)
+	return map[string]string{
+		"a long key over many":         compositionHead + "  - set: {" + long + ": {" + repeated(5_000, func(i int) string { return fmt.Sprintf("a%d: 1,", i) }) + "}}\n",
+		"a long property over many":    input("properties: {" + long + ": {type: object, properties: {" + repeated(3_000, func(i int) string { return fmt.Sprintf("a%d: {},", i) }) + "}}}"),
+		"a large pattern":              input("properties: {a: {pattern: '" + strings.Repeat("x{1000}", 30_000) + "'}}"),
+		"a large pattern of 900 bytes": input("properties: {a: {pattern: '" + strings.Repeat("x{1000}", 120) + "'}}"),
+		"patterns without case":        input("properties: {" + repeated(200, func(i int) string { return fmt.Sprintf("a%d: {pattern: '(?i)[b-𞥂]'},", i) }) + "}"),
+		"many large patterns":          input("properties: {" + repeated(2_000, func(i int) string { return fmt.Sprintf("a%d: {pattern: '(x{400}){6}'},", i) }) + "}"),
+		"a field with a large pattern": "{kind: entity_type, name: a, fields: [{name: a, type: text, pattern: '" + strings.Repeat("x{1000}", 100) + "'}]}",
+		"fields with large patterns":   "{kind: entity_type, name: a, fields: [" + repeated(400, func(i int) string { return fmt.Sprintf("{name: a%d, type: text, pattern: '(x{400}){6}'},", i) }) + "]}",
+		"long names, nearly the same": compositionHead + repeated(60, func(i int) string {
+			return fmt.Sprintf("  - {id: %s%d, set: {a: '${steps.%s%d.data}'}}\n", strings.Repeat("a", 1_500), i, strings.Repeat("a", 1_500), 100+i)
+		}),
+	}
+}
+
+// Not parallel: what each document costs is measured.
+func TestLoad_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // see above
+	for name, body := range heavyDocuments() { //nolint:paralleltest // see above
+		t.Run(name, func(t *testing.T) {
+			costtest.AtMost(t, 64<<20, func() {
+				problems := allOf(body)
+				require.NotEmpty(t, problems.Errors())
+				require.Less(t, len(problems.Error()), 64<<10)
+			})
+		})
+	}
+}
+
+// nestedCalls calls a composition whose schema leads from each definition twice to the next, and lists large values.
+func nestedCalls(schema, input string) []spec.Document {
+	var docs []spec.Document
+	for _, body := range []string{
+		`{"kind":"composition","name":"a.callee","input_schema":{"type":"object",` + schema + `},"steps":[{"set":{"a":1}}]}`,
+		`{"kind":"composition","name":"a.caller","steps":[` + strings.TrimSuffix(strings.Repeat(`{"id":"a","composition":"a.callee","input":`+input+`},`, 1), ",") + `]}`,
+	} {
+		doc, problems := spec.Load("a.json", []byte(body))
+		if problems.OrNil() != nil {
+			panic(problems)
+		}
+		docs = append(docs, doc)
+	}
+	return docs
+}
+
+// Comparing literal inputs with schemas is bounded: by the choices, by the patterns, and by what is reported.
+func TestCheck_ComparisonsWithSchemasAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+	var doubling strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&doubling, `"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	many := strings.TrimSuffix(strings.Repeat(`"aaaaaaaaaa",`, 400), ",")
+	for name, c := range map[string][2]string{
+		"choices that double": {`"properties":{"p":{"$ref":"#/$defs/d0"}},"$defs":{` + doubling.String() + `"d40":{"type":"string"}}`, `{"p":1}`},
+		"a large enum":        {`"properties":{"p":{"items":{"enum":[` + many + `]}}}`, `{"p":[` + strings.ReplaceAll(many, "a", "b") + `]}`},
+		"large values shown":  {`"properties":{"p":{"allOf":[` + strings.TrimSuffix(strings.Repeat(`{"const":1},`, 400), ",") + `]}}`, `{"p":[` + many + `]}`},
+		"a slow pattern":      {`"properties":{"p":{"items":{"pattern":"(a?){500}z"}}}`, `{"p":[` + many + `]}`},
+		"unknown keys":        {`"additionalProperties":false,"properties":{` + strings.TrimSuffix(repeated(500, func(i int) string { return fmt.Sprintf(`"aaaaaaaaaaaaaaaa%d":{},`, i) }), ",") + `}`, `{` + strings.TrimSuffix(repeated(400, func(i int) string { return fmt.Sprintf(`"aaaaaaaaaaaaaaab%d":1,`, i) }), ",") + `}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			docs := nestedCalls(c[0], c[1])
+			costtest.AtMost(t, 64<<20, func() {
+				problems := spec.Check(docs, spec.Catalogue{})
+				require.Less(t, len(problems), 3_000)
+			})
+		})
+	}
+}
+
+// A pattern is compiled once for all texts that it is held against, and matching stops being believed to end.
+func TestCheckContent_PatternsAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+	kind := jig.EntityType{Name: "a", Fields: []jig.Field{{Name: "a", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldText, Pattern: "^a*(a?){500}z?$"}}}}
+	texts := func(n, length int) json.RawMessage {
+		item := `"` + strings.Repeat("a", length) + `",`
+		return json.RawMessage(`{"a":[` + strings.TrimSuffix(strings.Repeat(item, n), ",") + `]}`)
+	}
+	costtest.AtMost(t, 32<<20, func() {
+		require.NoError(t, spec.CheckContent(kind, texts(5_000, 5), false))
+		require.ErrorContains(t, spec.CheckContent(kind, texts(1, 100_000), false), "matching takes more than")
+		require.ErrorContains(t, spec.CheckContent(kind, texts(500, 1_000), false), "matching takes more than")
+		kind.Fields[0].Items.Pattern = strings.Repeat("(a?){1000}", 90)
+		require.ErrorContains(t, spec.CheckContent(kind, texts(100, 1), false), "at most 2500 are allowed")
+	})
+}
+
+// Whatever a document says, reading, checking, explaining and drawing it is bounded.
+func FuzzDocument(f *testing.F) {
+	for _, body := range heavyDocuments() {
+		f.Add(body)
+	}
+	for _, c := range hostileSpecs() {
+		f.Add(c.body)
+	}
+	f.Add(fullComposition)
+	f.Add(fullThinTool)
+	f.Fuzz(func(t *testing.T, body string) {
+		costtest.AtMost(t, mostOfDocument, func() {
+			for _, p := range allOf(body) {
+				require.NotEmpty(t, p.Message)
+			}
+		})
+	})
+}
