@@ -18,6 +18,7 @@ const (
 
 var (
 	idEncoding       = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+	clientIDForm     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
 	sessionIDForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 	installationForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,39}$`)
 	tenantForm       = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
@@ -44,7 +45,7 @@ func randomID() string {
 	return idEncoding.EncodeToString(b[:])
 }
 
-// CheckSessionID refuses a session id that a user chose and that would not be safe as a workflow id or in a shell command.
+// CheckSessionID refuses a session id that would not be safe as a workflow id or in a shell command.
 func CheckSessionID(id string) error {
 	if sessionIDForm.MatchString(id) {
 		return nil
@@ -53,13 +54,54 @@ func CheckSessionID(id string) error {
 		WithHint("use 1 to 128 letters, digits, '.', '_', ':' or '-', starting with a letter or digit")
 }
 
-// CheckTenant refuses a tenant name that is malformed or reserved.
+// CheckClientID refuses an id that a client may not choose for a session. Ids that begin with "ses_" are jig's own: the ids of
+// child sessions can be computed, and nobody may take one in advance.
+func CheckClientID(id string) error {
+	switch {
+	case strings.HasPrefix(id, SessionPrefix):
+		return Errorf(CodeInvalidInput, "the id %q begins with %s: jig makes such ids itself", id, SessionPrefix).WithField("id").
+			WithHint("choose another id, such as order-7")
+	case !clientIDForm.MatchString(id):
+		return Errorf(CodeInvalidInput, "%q cannot be the id of a session", id).WithField("id").
+			WithHint("use 1 to 64 letters, digits, '.', '_', ':' or '-', starting with a letter or digit")
+	}
+	return nil
+}
+
+// SessionID returns the id of a session of a tenant, given that id or the one that a client chose: ids that begin with "ses_" or
+// with "<tenant>." stay as they are, others get the tenant in front. No two tenants share a session's id.
+func SessionID(tenant, id string) string {
+	if id == "" || strings.HasPrefix(id, SessionPrefix) || strings.HasPrefix(id, tenant+".") {
+		return id
+	}
+	return tenant + "." + id
+}
+
+// ClientID returns the id that a client chose for a session, given the session's id; "" when jig made the id.
+func ClientID(sessionID string) string {
+	if strings.HasPrefix(sessionID, SessionPrefix) {
+		return ""
+	}
+	_, id, _ := strings.Cut(sessionID, ".")
+	return id
+}
+
+// CheckOwner refuses the id of a session that cannot belong to a tenant.
+func CheckOwner(tenant, sessionID string) error {
+	if SessionID(tenant, sessionID) == sessionID && sessionID != "" {
+		return nil
+	}
+	return Errorf(CodeInvalidInput, "%q cannot be the id of a session of tenant %s", sessionID, tenant).WithField("id").
+		WithHint("start it as " + tenant + "." + sessionID)
+}
+
+// CheckTenant refuses a tenant name that is malformed or reserved: no session's id may look like one that jig made.
 func CheckTenant(tenant string) error {
-	if tenantForm.MatchString(tenant) {
+	if tenantForm.MatchString(tenant) && !strings.HasPrefix(tenant, SessionPrefix) {
 		return nil
 	}
 	return Errorf(CodeInvalidInput, "%q is not a tenant", tenant).WithField("tenant").
-		WithHint("use 1 to 63 lower-case letters, digits, '_' or '-', starting with a letter or digit")
+		WithHint("use 1 to 63 lower-case letters, digits, '_' or '-', starting with a letter or digit, and not with " + SessionPrefix)
 }
 
 // CheckInstallation refuses an installation id that is malformed.

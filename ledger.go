@@ -205,13 +205,15 @@ type CallView struct {
 
 // SessionView is what `status` shows.
 type SessionView struct {
-	SessionID string     `json:"session_id"`
-	Agent     string     `json:"agent"`
-	Status    Status     `json:"status"`
-	Pass      int        `json:"pass"`
-	Pending   []Pending  `json:"pending"`
-	Calls     []CallView `json:"calls"`
-	Answer    string     `json:"answer,omitempty"`
+	SessionID string `json:"session_id"`
+	// ClientID is the id that the client chose for the session; empty when jig made the session's id.
+	ClientID string     `json:"client_id,omitempty"`
+	Agent    string     `json:"agent"`
+	Status   Status     `json:"status"`
+	Pass     int        `json:"pass"`
+	Pending  []Pending  `json:"pending"`
+	Calls    []CallView `json:"calls"`
+	Answer   string     `json:"answer,omitempty"`
 	// AnswerArtifact holds the answer when it is too large to be shown whole.
 	AnswerArtifact string `json:"answer_artifact,omitempty"`
 	// Output is what the call of a session without a model gave, once the session has ended. OutputArtifact holds the whole

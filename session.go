@@ -183,12 +183,17 @@ type Session struct {
 	Depth int `json:"depth,omitempty"`
 	// Source says how the session was started.
 	Source Source `json:"source,omitempty"`
+	// RequestDigest identifies what the session was started with, see [SessionRequest]; empty for one that another session started.
+	RequestDigest string `json:"request_digest,omitempty"`
 	// SummaryThrough is the last pass that Summary stands for in the prompt; 0 when there is none.
 	SummaryThrough int       `json:"summary_through,omitempty"`
 	Summary        string    `json:"summary,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
 	UpdatedAt      time.Time `json:"updated_at"`
 }
+
+// ReasonSessionDeleted is the reason of the CONFLICT when a session is to begin under the id of one that was pruned or erased.
+const ReasonSessionDeleted = "session_deleted"
 
 // Reasons why a session ended.
 const (

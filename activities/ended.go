@@ -21,7 +21,7 @@ func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
 	}
 	var failed error
 	for _, s := range live {
-		open, err := a.runs.Open(ctx, s.ID)
+		open, err := a.runs.Open(ctx, s.Tenant, s.ID)
 		if err != nil {
 			return swept, errors.Join(failed, err)
 		}
@@ -68,7 +68,7 @@ func (a *Activities) closeIfEnded(ctx context.Context, tenant, id string, status
 	if a.runs == nil || status.Final() {
 		return false
 	}
-	open, err := a.runs.Open(ctx, id)
+	open, err := a.runs.Open(ctx, tenant, id)
 	if err == nil && !open {
 		err = a.endFromOutside(ctx, tenant, id, since)
 	}

@@ -90,7 +90,7 @@ func (b *inbox) CancelSession(_ context.Context, end jig.End) error {
 	return nil
 }
 
-func (b *inbox) Open(_ context.Context, id string) (bool, error) {
+func (b *inbox) Open(_ context.Context, _, id string) (bool, error) {
 	return slices.Contains(b.open, id), b.down
 }
 

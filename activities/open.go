@@ -54,6 +54,9 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 	if err := jig.CheckTenant(in.Tenant); err != nil {
 		return jig.Session{}, err
 	}
+	if err := jig.CheckOwner(in.Tenant, in.SessionID); err != nil {
+		return jig.Session{}, err
+	}
 	if in.Start == nil {
 		return a.store.Session(ctx, in.Tenant, in.SessionID)
 	}
@@ -68,6 +71,9 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 	session := jig.Session{
 		Tenant: in.Tenant, ID: in.SessionID, Agent: agent, Principal: in.Start.Principal, Input: input, Task: in.Start.Task,
 		Status: jig.StatusWorking,
+	}
+	if session.RequestDigest, err = a.requestOf(ctx, in.Tenant, *in.Start); err != nil {
+		return jig.Session{}, err
 	}
 	if err := a.place(ctx, in.Start.ParentID, in.Start.ParentCall, in.Start.Source, &session); err != nil {
 		return jig.Session{}, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/jig-run/jig"
 )
@@ -36,7 +37,7 @@ func (a *Activities) OpenCall(ctx context.Context, in OpenCallInput) (Opened, er
 }
 
 func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, error) {
-	if err := jig.CheckTenant(in.Tenant); err != nil {
+	if err := errors.Join(jig.CheckTenant(in.Tenant), jig.CheckOwner(in.Tenant, in.SessionID)); err != nil {
 		return Opened{}, err
 	}
 	tool, known, err := a.callee(ctx, in)
@@ -62,6 +63,9 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 		return Opened{}, err
 	}
 	if session.Input, err = a.callInput(ctx, in, tool); err != nil {
+		return Opened{}, err
+	}
+	if session.RequestDigest, err = a.callRequestOf(ctx, in); err != nil {
 		return Opened{}, err
 	}
 	turn := jig.Turn{Stop: jig.StopCalls, Calls: []jig.ToolCall{{ProviderID: "call", Name: tool.Name, Input: session.Input}}}

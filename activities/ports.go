@@ -260,8 +260,8 @@ type Schemas interface {
 
 // Runs tells about workflow runs.
 type Runs interface {
-	// Open reports whether a workflow of that id is running.
-	Open(ctx context.Context, workflowID string) (bool, error)
+	// Open reports whether the workflow of a tenant's session is running. Another tenant's under the same id does not count.
+	Open(ctx context.Context, tenant, session string) (bool, error)
 	// Ended returns those of the ids of which a run has ended; another run of the same id may be open. Temporal lists a run that ended
 	// a moment later.
 	Ended(ctx context.Context, workflowIDs []string) ([]string, error)

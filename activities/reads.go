@@ -29,6 +29,7 @@ func (a *Activities) Status(ctx context.Context, in StatusRequest) (jig.SessionV
 	if err != nil {
 		return view, temporalError(err)
 	}
+	view.ClientID = jig.ClientID(view.SessionID)
 	return fitView(view), nil
 }
 

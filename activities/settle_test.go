@@ -83,7 +83,7 @@ func (e *ended) ForgetTokens(context.Context, time.Duration) (int64, error) {
 	return 0, nil
 }
 
-func (e *ended) Open(context.Context, string) (bool, error) { return false, nil }
+func (e *ended) Open(context.Context, string, string) (bool, error) { return false, nil }
 
 func (e *ended) Ended(_ context.Context, ids []string) ([]string, error) { return ids, nil }
 

@@ -59,7 +59,8 @@ func compareFill(what string, values [][]float64) []row {
 
 // tasksASecond fills entities that are new, in a tenant of their own, and returns how fast their tasks went.
 func (b *bench) tasksASecond(ctx context.Context, s side, n int) (float64, error) {
-	tenant, session := newTenant("fill"), jig.NewSessionID()
+	tenant := newTenant("fill")
+	session := newID(tenant)
 	ids, err := b.fillTenant(ctx, tenant, sevenTasks, n)
 	if err != nil {
 		return 0, err
@@ -153,7 +154,8 @@ func (b *bench) requireFilled(ctx context.Context, tenant string, ids []string) 
 
 // manyEntities fills very many entities of one task.
 func (b *bench) manyEntities(ctx context.Context) ([]row, error) {
-	tenant, session, n := newTenant("many"), jig.NewSessionID(), b.size.manyEntities
+	tenant, n := newTenant("many"), b.size.manyEntities
+	session := newID(tenant)
 	if _, err := b.fillTenant(ctx, tenant, oneTask, n); err != nil {
 		return nil, err
 	}
@@ -168,7 +170,8 @@ func (b *bench) manyEntities(ctx context.Context) ([]row, error) {
 
 // largeGraph fills one entity by a graph of very many tasks.
 func (b *bench) largeGraph(ctx context.Context) ([]row, error) {
-	tenant, session, n := newTenant("graph"), jig.NewSessionID(), b.size.graphTasks
+	tenant, n := newTenant("graph"), b.size.graphTasks
+	session := newID(tenant)
 	ids, err := b.fillTenant(ctx, tenant, graphDocument(n), 1)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func (b *bench) warmDecisions(ctx context.Context) ([]row, error) {
 	var sent, accepted []float64
 	err := b.profiled("p4", "jig", func() error {
 		for range b.size.decisions {
-			d, err := b.decided(ctx, b.caller(), jig.NewSessionID(), nil)
+			d, err := b.decided(ctx, b.caller(), newID(b.caller().tenant), nil)
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func (b *bench) decisionsAfterKill(ctx context.Context) ([]row, error) {
 	defer func() { w.kill() }()
 	var times []float64
 	for i := range b.size.kills {
-		d, err := b.decided(ctx, c, jig.NewSessionID(), func() error {
+		d, err := b.decided(ctx, c, newID(c.tenant), func() error {
 			w.kill()
 			w, err = b.spawn(ctx, queue)
 			return err

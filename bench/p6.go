@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/jig-run/jig"
 )
 
 // idle is what suspended sessions cost a worker.
@@ -66,7 +64,7 @@ func (b *bench) suspended(ctx context.Context, s side) (idle, error) {
 	defer w.kill()
 	begin := func(n int) error {
 		return atOnce(ctx, n, b.size.loadAtOnce, func(ctx context.Context, _ int) error {
-			return s.start(ctx, c, jig.NewSessionID(), askingPlan())
+			return s.start(ctx, c, newID(c.tenant), askingPlan())
 		})
 	}
 	const warmth = 20

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -93,9 +94,14 @@ func startBaseline(workflow string) func(context.Context, caller, string, plan) 
 	}
 }
 
+// newID makes an id of the client's own for a session, with its tenant in front.
+func newID(tenant string) string {
+	return jig.SessionID(tenant, strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
+}
+
 // runSession runs one session to its end and returns its id.
 func (b *bench) runSession(ctx context.Context, s side, p plan) (string, error) {
-	id := jig.NewSessionID()
+	id := newID(b.caller().tenant)
 	if err := s.start(ctx, b.caller(), id, p); err != nil {
 		return id, err
 	}

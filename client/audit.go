@@ -20,6 +20,7 @@ type (
 // Audit calls fn with page after page of a tenant's audit rows, at least once, until all were given or fn returns an error. Rows
 // that are appended after the first page was asked for are left out, so that an export ends at the first page's head.
 func (c *Client) Audit(ctx context.Context, request AuditRequest, fn func(AuditPage) error) error {
+	request.Tenant, request.SessionID = named(request.Tenant, request.SessionID)
 	head := int64(-1)
 	for {
 		var page AuditPage

@@ -10,27 +10,56 @@ import (
 )
 
 // StartCall starts one call without a model, of a tool, a registered execution spec or one that comes along as a document, and
-// returns at once; WaitCall waits for its result, Follow shows what happens. id is the call's session; a fresh one when
-// empty. An id that is taken gives the call that is there.
+// returns at once; WaitCall waits for its result, Follow shows what happens. id is the client's own id for the call's session, as
+// in [StartOptions]; jig makes one when it is empty. An id that is taken gives the call that is there when it was started by the
+// same request, and CONFLICT when it was not.
 func (c *Client) StartCall(ctx context.Context, input workflows.CallInput, id string) (Started, error) {
-	if input.Tenant == "" {
-		input.Tenant = jig.DefaultTenant
-	}
+	var err error
 	fresh := id == ""
-	if fresh {
-		id = jig.NewSessionID()
+	if input.Tenant, id, err = chosen(input.Tenant, id); err != nil {
+		return Started{}, err
 	}
-	err := errors.Join(jig.CheckTenant(input.Tenant), jig.CheckSessionID(id))
-	if input.Tool == "" && input.Document == "" {
-		err = errors.Join(err, jig.Errorf(jig.CodeInvalidInput, "a tool or an execution spec is needed").WithField("tool"))
+	request := callRequest(input)
+	started, err := c.beginCall(ctx, input, id)
+	if started.Existing && fresh { // an earlier attempt of this start started it
+		started.Existing = false
+	} else if started.Existing {
+		_, err = c.sameRequest(ctx, input.Tenant, id, request)
 	}
 	if err != nil {
-		return Started{}, translate(err)
+		return Started{}, err
 	}
+	return started, nil
+}
+
+// StartChild starts the session that answers a call of another session, under the id that [jig.ChildSessionID] gives. One that is
+// there already is left alone. It is for tools, which may run more than once.
+func (c *Client) StartChild(ctx context.Context, input workflows.CallInput, session string) error {
+	if err := errors.Join(jig.CheckTenant(input.Tenant), jig.CheckSessionID(session)); err != nil {
+		return translate(err)
+	}
+	started, err := c.beginCall(ctx, input, session)
+	if err == nil && started.Existing {
+		_, err = c.look(ctx, input.Tenant, session) // another tenant's is not the one that was meant
+	}
+	return err
+}
+
+// beginCall starts the workflow of a single call unless it is there.
+func (c *Client) beginCall(ctx context.Context, input workflows.CallInput, id string) (Started, error) {
+	if input.Tool == "" && input.Document == "" && input.DocumentArtifact == "" {
+		return Started{}, jig.Errorf(jig.CodeInvalidInput, "a tool or an execution spec is needed").WithField("tool")
+	}
+	options := c.callStart(id, input)
 	if err := c.stageCall(ctx, &input); err != nil {
 		return Started{}, err
 	}
-	return c.startOnce(ctx, c.callStart(id, input), fresh, workflows.CallWorkflow, input)
+	return c.startOnce(ctx, options, workflows.CallWorkflow, input)
+}
+
+// callRequest is what a single call asks for.
+func callRequest(in workflows.CallInput) jig.SessionRequest {
+	return jig.SessionRequest{Tool: in.Tool, Document: in.Document, Input: in.Input, Pairs: in.Pairs, Principal: in.Principal.ID}
 }
 
 // stageCall keeps aside what is too large to travel with the start.

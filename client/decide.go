@@ -15,37 +15,57 @@ import (
 
 // Decide answers calls that wait for approval and returns what became of each decision. It takes effect once, however
 // often the request is repeated on the way. Unknown sessions are NOT_FOUND, ended ones CONFLICT.
-func (c *Client) Decide(ctx context.Context, id string, decisions []jig.Decision) (workflows.DecideResult, error) {
+func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (workflows.DecideResult, error) {
 	if len(decisions) == 0 {
 		return workflows.DecideResult{}, jig.Errorf(jig.CodeInvalidInput, "no decision is given").WithField("decisions")
 	}
-	return c.update(ctx, id, workflows.UpdateDecide, workflows.Decisions{Decisions: decisions})
+	return c.update(ctx, tenant, id, workflows.UpdateDecide, workflows.Decisions{Decisions: decisions})
 }
 
 // Reconcile gives a person's word on a call whose outcome is unknown; see Decide.
-func (c *Client) Reconcile(ctx context.Context, id string, word jig.Reconciliation) (workflows.DecideResult, error) {
-	return c.update(ctx, id, workflows.UpdateReconcile, word)
+func (c *Client) Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (workflows.DecideResult, error) {
+	return c.update(ctx, tenant, id, workflows.UpdateReconcile, word)
 }
 
 // update sends one update and waits for its answer. The update's id stays the same over all attempts: within a run
 // Temporal knows it, and over runs the store does.
-func (c *Client) update(ctx context.Context, id, name string, payload any) (workflows.DecideResult, error) {
+func (c *Client) update(ctx context.Context, tenant, id, name string, payload any) (workflows.DecideResult, error) {
 	var result workflows.DecideResult
-	if err := jig.CheckSessionID(id); err != nil {
-		return result, translate(err)
+	tenant, id = named(tenant, id)
+	if sighted, err := c.look(ctx, tenant, id); err != nil { // nobody decides in another tenant's session
+		return result, err
+	} else if !sighted.live {
+		return result, hasEnded(id, sighted)
 	}
 	options := sdk.UpdateWorkflowOptions{
 		UpdateID: updateID(name, payload), WorkflowID: id, UpdateName: name, Args: []any{payload},
 		WaitForStage: sdk.WorkflowUpdateStageCompleted,
 	}
-	var gone error
-	err := c.watchWorker(ctx, id, func(ctx context.Context) error {
+	ended, err := c.updateRun(ctx, tenant, options, &result)
+	switch {
+	case err == nil:
+		return result, nil
+	case ended != nil:
+		return workflows.DecideResult{}, ended
+	case isNoWorker(err):
+		return workflows.DecideResult{}, c.noWorker().WithHint("start one with `go run ./worker`; or send the signal of that name " +
+			"with `temporal workflow signal`, which waits for a worker")
+	default:
+		return workflows.DecideResult{}, translate(err)
+	}
+}
+
+// updateRun sends an update to the run of a session that can take it and waits for its answer. When the session ends before one
+// does, or is not there, ended says so.
+func (c *Client) updateRun(ctx context.Context, tenant string, options sdk.UpdateWorkflowOptions, answer any) (ended, err error) {
+	id := options.WorkflowID
+	err = c.watchWorker(ctx, id, func(ctx context.Context) error {
 		return c.repeat(ctx, func(ctx context.Context) error {
 			handle, err := c.temporal.UpdateWorkflow(ctx, options)
 			if err != nil {
 				return err
 			}
-			return handle.Get(ctx, &result)
+			return handle.Get(ctx, answer)
 		}, func(err error) bool {
 			if busy(err) {
 				return true
@@ -54,23 +74,13 @@ func (c *Client) update(ctx context.Context, id, name string, payload any) (work
 				return false
 			}
 			var sighted sighting
-			if sighted, gone = c.look(ctx, "", id); gone == nil && !sighted.live {
-				gone = hasEnded(id, sighted)
+			if sighted, ended = c.look(ctx, tenant, id); ended == nil && !sighted.live {
+				ended = hasEnded(id, sighted)
 			}
-			return gone == nil
+			return ended == nil
 		})
 	})
-	switch {
-	case err == nil:
-		return result, nil
-	case gone != nil:
-		return workflows.DecideResult{}, gone
-	case isNoWorker(err):
-		return workflows.DecideResult{}, c.noWorker().WithHint("start one with `go run ./worker`; or send the signal of that name " +
-			"with `temporal workflow signal`, which waits for a worker")
-	default:
-		return workflows.DecideResult{}, translate(err)
-	}
+	return ended, err
 }
 
 // updateID is made of the content and of randomness: two requests with the same content are two updates, one request

@@ -14,6 +14,7 @@ const longPoll = 20 * time.Second
 
 // Events returns a session's events with a sequence number greater than after, oldest first: all that are there now.
 func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error) {
+	tenant, id = named(tenant, id)
 	list := []jig.Event{}
 	for {
 		var page workflows.EventsPage
@@ -59,6 +60,7 @@ type FollowOptions struct {
 // Follow calls fn with page after page of events, also with empty ones (their status may have changed), until the session
 // has ended and its last event was delivered.
 func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(workflows.EventsPage) error) error {
+	o.Tenant, o.SessionID = named(o.Tenant, o.SessionID)
 	wait := o.Wait
 	if wait <= 0 {
 		wait = longPoll

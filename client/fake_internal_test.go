@@ -26,6 +26,8 @@ type fake struct {
 	signal   func(o sdk.StartWorkflowOptions, name string, arg any) error
 	cancel   func() error
 	describe func(id string) (kind, tenant string, status enumspb.WorkflowExecutionStatus, err error)
+	// request is the digest in the memo of every workflow that is described.
+	request  string
 	update   func(o sdk.UpdateWorkflowOptions) (any, error)
 	activity func(o sdk.StartActivityOptions, name string, request any) (any, error)
 	result   func() (any, error)
@@ -37,7 +39,7 @@ var errNotSet = errors.New("the test has not set up this request")
 
 func (f *fake) ExecuteWorkflow(_ context.Context, o sdk.StartWorkflowOptions, _ any, args ...any) (sdk.WorkflowRun, error) {
 	in, ok := args[0].(workflows.PassInput)
-	if !ok {
+	if _, call := args[0].(workflows.CallInput); !ok && !call {
 		return nil, fmt.Errorf("started with %T", args[0])
 	}
 	if f.start == nil {
@@ -74,9 +76,14 @@ func (f *fake) DescribeWorkflowExecution(_ context.Context, id, _ string) (*work
 	if err != nil {
 		return nil, err
 	}
+	request, err := converter.GetDefaultDataConverter().ToPayload(f.request)
+	if err != nil {
+		return nil, err
+	}
 	return &workflowservicepb.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Type: &commonpb.WorkflowType{Name: kind}, Status: status,
 		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{workflows.AttrTenant: owner}},
+		Memo:             &commonpb.Memo{Fields: map[string]*commonpb.Payload{memoRequest: request}},
 	}}, nil
 }
 

@@ -21,6 +21,7 @@ type (
 // Pending lists what waits in a tenant and passes a filter, oldest first, after a cursor ("" to begin): limit at most, all
 // when it is not positive.
 func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (PendingPage, error) {
+	tenant, filter.SessionID = named(tenant, filter.SessionID)
 	all := PendingPage{Approvals: []jig.Pending{}, Next: cursor}
 	for {
 		request := workflows.PendingRequest{Tenant: tenant, Filter: filter, Cursor: all.Next}

@@ -14,10 +14,12 @@ import (
 
 // sighting is what Temporal says of a session's workflow.
 type sighting struct {
-	kind   string
-	agent  string
-	status enumspb.WorkflowExecutionStatus
-	live   bool
+	kind  string
+	agent string
+	// request is the digest of what the session was started with; empty when it was started by other means.
+	request string
+	status  enumspb.WorkflowExecutionStatus
+	live    bool
 }
 
 // look asks Temporal for a session's workflow. A session of another tenant is not found, like one that never was.
@@ -42,14 +44,15 @@ func (c *Client) look(ctx context.Context, tenant, id string) (sighting, error) 
 		return sighting{}, noSession(id)
 	}
 	attributes := info.GetSearchAttributes().GetIndexedFields()
-	if owner, ok := keyword(attributes, workflows.AttrTenant); ok && tenant != "" && owner != tenant {
+	if owner, ok := keyword(attributes, workflows.AttrTenant); ok && owner != tenant {
 		return sighting{}, noSession(id)
 	}
 	agent, _ := keyword(attributes, workflows.AttrAgent)
-	return sighting{kind: kind, agent: agent, status: info.GetStatus(), live: live(info.GetStatus())}, nil
+	request, _ := keyword(info.GetMemo().GetFields(), memoRequest)
+	return sighting{kind: kind, agent: agent, request: request, status: info.GetStatus(), live: live(info.GetStatus())}, nil
 }
 
-// keyword reads a search attribute; a workflow that was started by other means may lack it.
+// keyword reads a search attribute, or a field of a memo; a workflow that was started by other means may lack it.
 func keyword(attributes map[string]*commonpb.Payload, name string) (value string, ok bool) {
 	payload, ok := attributes[name]
 	if !ok || converter.GetDefaultDataConverter().FromPayload(payload, &value) != nil {

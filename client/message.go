@@ -17,6 +17,7 @@ func (c *Client) Message(ctx context.Context, tenant, id, text, by string) error
 
 // Say is Message with an id of the sender's choice, if any: the session takes a message of that id once, however often it is said.
 func (c *Client) Say(ctx context.Context, tenant, id string, m workflows.Message) error {
+	tenant, id = named(tenant, id)
 	text := m.Text
 	if text == "" {
 		return jig.Errorf(jig.CodeMissingParam, "the message is empty").WithField("text")
@@ -24,11 +25,12 @@ func (c *Client) Say(ctx context.Context, tenant, id string, m workflows.Message
 	if len(text) > inlineBytes {
 		return jig.Errorf(jig.CodeInvalidInput, "the message has %d bytes, at most %d are taken", len(text), inlineBytes).WithField("text")
 	}
-	agent, err := c.addressee(ctx, tenant, id)
+	agent, memo, err := c.addressee(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
 	options := c.workflowOptions(id, tenant, agent, summary(agent, text))
+	options.Memo = memo
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	err = c.repeat(ctx, func(ctx context.Context) error {
 		_, err := c.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalMessage, m,
@@ -38,26 +40,30 @@ func (c *Client) Say(ctx context.Context, tenant, id string, m workflows.Message
 	return translate(err)
 }
 
-// addressee makes sure that a session can take a message, and names its agent. Temporal forgets ended workflows after its
-// retention time, the store does not: so the worker is asked about those that Temporal does not know.
-func (c *Client) addressee(ctx context.Context, tenant, id string) (agent string, err error) {
+// addressee makes sure that a session can take a message, and returns its agent and the memo of its workflow. Temporal forgets
+// ended workflows after its retention time, the store does not: so the worker is asked about those that Temporal does not know.
+func (c *Client) addressee(ctx context.Context, tenant, id string) (agent string, memo map[string]any, err error) {
 	sighted, err := c.look(ctx, tenant, id)
 	if isNotFound(err) {
 		view, statusErr := c.Status(ctx, tenant, id)
 		if isNotFound(statusErr) {
-			return "", err
+			return "", nil, err
 		}
-		return view.Agent, statusErr
+		return view.Agent, nil, statusErr
 	}
 	if err == nil && sighted.kind == workflows.CallWorkflow {
 		err = jig.Errorf(jig.CodeConflict, "%s is a single call: it takes no messages", id).WithField("session")
 	}
-	return sighted.agent, err
+	if sighted.request != "" { // the run that the message begins keeps it
+		memo = map[string]any{memoRequest: sighted.request}
+	}
+	return sighted.agent, memo, err
 }
 
 // Cancel asks a session to stop: running tools are cancelled, waiting approvals too. It returns when the request is taken,
 // before the session has ended. An ended session is CONFLICT.
 func (c *Client) Cancel(ctx context.Context, tenant, id string) error {
+	tenant, id = named(tenant, id)
 	sighted, err := c.look(ctx, tenant, id)
 	if err != nil {
 		return err

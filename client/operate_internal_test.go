@@ -16,7 +16,7 @@ func TestReply(t *testing.T) {
 	said := jig.Reply{Call: "3.1", Value: json.RawMessage(`{"days":3}`), By: "ana", Token: "t"}
 	want := workflows.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted, Status: jig.CallSucceeded}}}
 	ids := map[string]int{}
-	f := &fake{update: func(o sdk.UpdateWorkflowOptions) (any, error) {
+	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
 		require.Equal(t, workflows.UpdateAnswer, o.UpdateName)
 		require.Equal(t, "ses_a", o.WorkflowID)
 		require.Equal(t, said, as[jig.Reply](t, o.Args[0]))
@@ -26,14 +26,14 @@ func TestReply(t *testing.T) {
 		}
 		return want, nil
 	}}
-	got, err := newTestClient(f).Reply(t.Context(), "ses_a", said)
+	got, err := newTestClient(f).Reply(t.Context(), "default", "ses_a", said)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Len(t, ids, 1, "one answer is one update, however often it is sent")
 
-	_, err = newTestClient(f).Reply(t.Context(), "ses_a", jig.Reply{Call: "3.1"})
+	_, err = newTestClient(f).Reply(t.Context(), "default", "ses_a", jig.Reply{Call: "3.1"})
 	require.Equal(t, jig.CodeMissingParam, jig.CodeOf(err))
-	_, err = newTestClient(f).Reply(t.Context(), "not a session", said)
+	_, err = newTestClient(f).Reply(t.Context(), "default", "not a session", said)
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 }
 

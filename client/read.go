@@ -65,6 +65,7 @@ func (c *Client) ping(ctx context.Context, sessionID string) bool {
 
 // Status returns where a session stands, with what waits for a person and its latest calls (at most 500).
 func (c *Client) Status(ctx context.Context, tenant, id string) (jig.SessionView, error) {
+	tenant, id = named(tenant, id)
 	var view jig.SessionView
 	if err := c.ask(ctx, workflows.ReadStatus, 0, workflows.StatusRequest{Tenant: tenant, SessionID: id}, &view); err != nil {
 		return jig.SessionView{}, err
@@ -74,6 +75,7 @@ func (c *Client) Status(ctx context.Context, tenant, id string) (jig.SessionView
 
 // Approvals lists everything that waits for a person in a tenant, oldest first; a session id narrows it.
 func (c *Client) Approvals(ctx context.Context, tenant, sessionID string) ([]jig.Pending, error) {
+	tenant, sessionID = named(tenant, sessionID)
 	list := []jig.Pending{}
 	request := workflows.ApprovalsRequest{Tenant: tenant, SessionID: sessionID}
 	for {

@@ -95,12 +95,12 @@ func TestDecideIsOneUpdateHoweverOftenItIsSent(t *testing.T) {
 		return want, nil
 	}}
 	c := newTestClient(f)
-	got, err := c.Decide(t.Context(), "ses_a", []jig.Decision{{Call: "3.1"}})
+	got, err := c.Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Len(t, ids, 1)
 
-	_, err = c.Decide(t.Context(), "ses_a", []jig.Decision{{Call: "3.1"}})
+	_, err = c.Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
 	require.NoError(t, err)
 	require.Len(t, ids, 2, "the same words said again are another update")
 }
@@ -110,47 +110,48 @@ func TestDecideIsOneUpdateHoweverOftenItIsSent(t *testing.T) {
 func TestDecide_LeavesNoPingBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pings, running := 0, 0
+		pings, open := 0, 0
 		f := &fake{
+			describe: running,
 			update: func(sdk.UpdateWorkflowOptions) (any, error) {
 				time.Sleep(testTimeout + time.Second) // a second after the first ping begins, in the bubble's time
 				return workflows.DecideResult{SessionID: "ses_a"}, nil
 			},
 			activity: func(sdk.StartActivityOptions, string, any) (any, error) {
 				pings++
-				running++
-				defer func() { running-- }()
+				open++
+				defer func() { open-- }()
 				time.Sleep(time.Minute)
 				return jig.SessionView{SessionID: "ses_a"}, nil
 			},
 		}
-		_, err := newTestClient(f).Decide(t.Context(), "ses_a", []jig.Decision{{Call: "3.1"}})
+		_, err := newTestClient(f).Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
 		require.NoError(t, err)
 		require.Equal(t, 1, pings)
-		require.Zero(t, running)
+		require.Zero(t, open)
 	})
 }
 
 func TestDecideSaysWhyItCannotBe(t *testing.T) {
 	t.Parallel()
 	gone := func(sdk.UpdateWorkflowOptions) (any, error) { return nil, notFound() }
-	_, err := newTestClient(&fake{describe: completed, update: gone}).Decide(t.Context(), "ses_a", []jig.Decision{{Call: "3.1"}})
+	_, err := newTestClient(&fake{describe: completed, update: gone}).Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
 	require.ErrorContains(t, err, "session ses_a has ended (completed)")
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeConflict})
-	_, err = newTestClient(&fake{describe: unknown, update: gone}).Decide(t.Context(), "ses_a", []jig.Decision{{Call: "3.1"}})
+	_, err = newTestClient(&fake{describe: unknown, update: gone}).Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeNotFound})
-	_, err = newTestClient(&fake{}).Decide(t.Context(), "ses_a", nil)
+	_, err = newTestClient(&fake{}).Decide(t.Context(), "default", "ses_a", nil)
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
 }
 
 func TestReconcile(t *testing.T) {
 	t.Parallel()
-	f := &fake{update: func(o sdk.UpdateWorkflowOptions) (any, error) {
+	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
 		require.Equal(t, workflows.UpdateReconcile, o.UpdateName)
 		require.Equal(t, jig.OutcomeHappened, as[jig.Reconciliation](t, o.Args[0]).Outcome)
 		return workflows.DecideResult{SessionID: "ses_a"}, nil
 	}}
-	_, err := newTestClient(f).Reconcile(t.Context(), "ses_a", jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeHappened})
+	_, err := newTestClient(f).Reconcile(t.Context(), "default", "ses_a", jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeHappened})
 	require.NoError(t, err)
 }
 

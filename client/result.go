@@ -13,6 +13,7 @@ import (
 // Result waits until a session has ended, over all its runs, and returns how, with the whole answer. A session that failed
 // is no error of Result: its own error is in the PassResult.
 func (c *Client) Result(ctx context.Context, tenant, id string) (workflows.PassResult, error) {
+	tenant, id = named(tenant, id)
 	if _, err := c.look(ctx, tenant, id); err != nil {
 		if !isNotFound(err) {
 			return workflows.PassResult{}, err

@@ -50,7 +50,7 @@ func TestAScheduleStartsWhatStartWould(t *testing.T) {
 	f.start = func(o sdk.StartWorkflowOptions, in workflows.PassInput) error { direct, input = o, in; return nil }
 	o := nightly()
 	session := *o.Session
-	session.Tenant, session.ID = "acme", "ses_acme:nightly"
+	session.Tenant, session.ID = "acme", "nightly"
 	_, err := f.client().Start(t.Context(), session)
 	require.NoError(t, err)
 

@@ -18,7 +18,7 @@ import (
 func TestStartSetsWhatListsShow(t *testing.T) {
 	t.Parallel()
 	f := &fake{start: func(o sdk.StartWorkflowOptions, in workflows.PassInput) error {
-		require.Equal(t, "ses_a", o.ID)
+		require.Equal(t, "acme.order-7", o.ID)
 		require.Equal(t, "jig", o.TaskQueue)
 		require.Equal(t, "review: check it", o.StaticSummary)
 		require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, o.WorkflowIDReusePolicy)
@@ -37,20 +37,121 @@ func TestStartSetsWhatListsShow(t *testing.T) {
 		return nil
 	}}
 	started, err := newTestClient(f).Start(t.Context(), StartOptions{
-		Tenant: "acme", ID: "ses_a", Agent: "review", Task: "check it\nand more", Pairs: map[string]string{"path": "."},
+		Tenant: "acme", ID: "order-7", Agent: "review", Task: "check it\nand more", Pairs: map[string]string{"path": "."},
 	})
 	require.NoError(t, err)
-	require.Equal(t, Started{SessionID: "ses_a"}, started)
+	require.Equal(t, Started{SessionID: "acme.order-7", ClientID: "order-7"}, started)
 }
 
-func TestStartOfATakenIDGivesWhatIsThere(t *testing.T) {
+// taken is a Temporal in which every id of the tenant default belongs to a session that runs and was started by a request.
+func taken(kind string, r jig.SessionRequest) *fake {
+	there := serviceerror.NewWorkflowExecutionAlreadyStarted("taken", "", "run")
+	return &fake{
+		request: r.Digest(),
+		start:   func(sdk.StartWorkflowOptions, workflows.PassInput) error { return there },
+		describe: func(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
+			return kind, "default", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+		},
+		update: func(o sdk.UpdateWorkflowOptions) (any, error) { return nil, there },
+	}
+}
+
+func TestStart_SameIDAndRequestGivesTheSessionThatIsThere(t *testing.T) {
 	t.Parallel()
-	f := &fake{start: func(sdk.StartWorkflowOptions, workflows.PassInput) error {
-		return serviceerror.NewWorkflowExecutionAlreadyStarted("taken", "", "run")
-	}}
-	started, err := newTestClient(f).Start(t.Context(), StartOptions{ID: "ses_a", Agent: "review"})
+	c := newTestClient(taken(workflows.PassWorkflow, jig.SessionRequest{Agent: "review", Input: json.RawMessage(`{"a":1,"b":2}`), Principal: "ana"}))
+	same := StartOptions{ID: "order-7", Agent: "review", Input: json.RawMessage(`{ "b": 2, "a": 1 }`), Principal: jig.Principal{ID: "ana"}}
+	for _, id := range []string{"order-7", "default.order-7"} {
+		same.ID = id
+		started, err := c.Start(t.Context(), same)
+		require.NoError(t, err)
+		require.Equal(t, Started{SessionID: "default.order-7", ClientID: "order-7", Existing: true}, started)
+	}
+}
+
+func TestStart_SameIDWithAnotherRequestIsConflict(t *testing.T) {
+	t.Parallel()
+	c := newTestClient(taken(workflows.PassWorkflow, jig.SessionRequest{Agent: "review", Task: "t", Model: "m", Principal: "ana"}))
+	same := StartOptions{ID: "order-7", Agent: "review", Task: "t", Model: "m", Principal: jig.Principal{ID: "ana"}}
+	_, err := c.Start(t.Context(), same)
 	require.NoError(t, err)
-	require.Equal(t, Started{SessionID: "ses_a", Existing: true}, started)
+	for name, change := range map[string]func(*StartOptions){
+		"agent":     func(o *StartOptions) { o.Agent = "other" },
+		"document":  func(o *StartOptions) { o.Document = "---" },
+		"task":      func(o *StartOptions) { o.Task = "other" },
+		"input":     func(o *StartOptions) { o.Input = json.RawMessage(`{"a":1}`) },
+		"pairs":     func(o *StartOptions) { o.Pairs = map[string]string{"a": "1"} },
+		"model":     func(o *StartOptions) { o.Model = "other" },
+		"principal": func(o *StartOptions) { o.Principal.ID = "ben" },
+	} {
+		other := same
+		change(&other)
+		_, err := c.Start(t.Context(), other)
+		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeConflict}, name)
+	}
+	_, err = c.StartCall(t.Context(), CallInput{Tool: "file.read", Principal: jig.Principal{ID: "ana"}}, "order-7")
+	require.Error(t, err)
+
+	// Another tenant's workflow under the id can only have been started by other means: it is not the session that was meant.
+	foreign := taken(workflows.PassWorkflow, same.request())
+	foreign.describe = func(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
+		return workflows.PassWorkflow, "acme", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	}
+	_, err = newTestClient(foreign).Start(t.Context(), same)
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeConflict})
+}
+
+func TestTrigger_SameIDWithAnotherRequestIsConflict(t *testing.T) {
+	t.Parallel()
+	call := CallInput{Tool: "file.read", Input: json.RawMessage(`{"path":"a"}`), Principal: jig.Principal{ID: "ana"}}
+	want := CallResult{SessionID: "default.order-7", ClientID: "order-7", Call: "1.1", Status: jig.CallSucceeded}
+	first := true
+	f := taken(workflows.CallWorkflow, callRequest(call))
+	there := f.update
+	f.update = func(o sdk.UpdateWorkflowOptions) (any, error) {
+		if first { // together with the start
+			first = false
+			return there(o)
+		}
+		return want, nil
+	}
+	got, err := newTestClient(f).Trigger(t.Context(), call, "order-7")
+	require.NoError(t, err)
+	require.Equal(t, want, got, "the same request gets the call that is there")
+
+	for name, change := range map[string]func(*CallInput){
+		"tool":      func(in *CallInput) { in.Tool = "file.list" },
+		"input":     func(in *CallInput) { in.Input = json.RawMessage(`{"path":"b"}`) },
+		"pairs":     func(in *CallInput) { in.Pairs = map[string]string{"path": "b"} },
+		"principal": func(in *CallInput) { in.Principal.ID = "ben" },
+	} {
+		other := call
+		change(&other)
+		_, err := newTestClient(taken(workflows.CallWorkflow, callRequest(call))).Trigger(t.Context(), other, "order-7")
+		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeConflict}, name)
+		require.ErrorContains(t, err, "another request", name)
+	}
+}
+
+func TestIDsThatJigMakesCannotBeChosen(t *testing.T) {
+	t.Parallel()
+	c := newTestClient(&fake{})
+	for _, id := range []string{"ses_a", jig.ChildSessionID("acme.order-7", "1.1"), "default.ses_a", "a b", strings.Repeat("x", 65)} {
+		_, err := c.Start(t.Context(), StartOptions{ID: id, Agent: "review"})
+		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput}, id)
+		_, err = c.StartCall(t.Context(), CallInput{Tool: "file.read"}, id)
+		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput}, id)
+		_, err = c.Trigger(t.Context(), CallInput{Tool: "file.read"}, id)
+		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput}, id)
+	}
+}
+
+func TestStartChild_AnotherTenantsSessionIsNotTheChild(t *testing.T) {
+	t.Parallel()
+	for tenant, found := range map[string]bool{"default": true, "acme": false} {
+		f := taken(workflows.CallWorkflow, jig.SessionRequest{})
+		err := newTestClient(f).StartChild(t.Context(), CallInput{Tenant: tenant, Tool: "entities.extract"}, jig.ChildSessionID("ses_a", "1.1"))
+		require.Equal(t, found, err == nil, tenant)
+	}
 }
 
 func TestStartRepeatsWhileTheServerIsBusy(t *testing.T) {
@@ -72,14 +173,15 @@ func TestStartRepeatsWhileTheServerIsBusy(t *testing.T) {
 // The answer to a start may be lost on the way: what the next attempt finds under an id that nobody else has is what was started.
 func TestStartOfAFreshIDIsNeverAnothersSession(t *testing.T) {
 	t.Parallel()
-	for given, existing := range map[string]bool{"": false, "ses_mine": true} {
+	for given, existing := range map[string]bool{"": false, "mine": true} {
 		tries := 0
-		f := &fake{start: func(sdk.StartWorkflowOptions, workflows.PassInput) error {
+		f := taken(workflows.PassWorkflow, jig.SessionRequest{Agent: "review"})
+		f.start = func(sdk.StartWorkflowOptions, workflows.PassInput) error {
 			if tries++; tries < 2 {
 				return serviceerror.NewUnavailable("the connection broke")
 			}
 			return serviceerror.NewWorkflowExecutionAlreadyStarted("there", "", "")
-		}}
+		}
 		started, err := newTestClient(f).Start(t.Context(), StartOptions{Agent: "review", ID: given})
 		require.NoError(t, err)
 		require.Equal(t, existing, started.Existing, given)
@@ -210,7 +312,7 @@ func TestTrigger(t *testing.T) {
 		require.Equal(t, workflows.UpdateWait, o.UpdateName)
 		return want, nil
 	}}
-	got, err := newTestClient(f).Trigger(t.Context(), workflows.CallInput{Tool: "file.read"}, "ses_a")
+	got, err := newTestClient(f).Trigger(t.Context(), workflows.CallInput{Tool: "file.read"}, "")
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 
@@ -218,16 +320,18 @@ func TestTrigger(t *testing.T) {
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
 
 	ended := &fake{
+		request: jig.SessionRequest{Tool: "file.read"}.Digest(),
 		describe: func(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
 			return workflows.CallWorkflow, "default", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
 		},
 		update: func(sdk.UpdateWorkflowOptions) (any, error) {
 			return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("taken", "", "run")
 		},
-		result: func() (any, error) { return want, nil },
+		result: func() (any, error) { r := want; r.SessionID = "default.order-7"; return r, nil },
 	}
-	got, err = newTestClient(ended).Trigger(t.Context(), workflows.CallInput{Tool: "file.read"}, "ses_a")
+	got, err = newTestClient(ended).Trigger(t.Context(), workflows.CallInput{Tool: "file.read"}, "order-7")
 	require.NoError(t, err)
+	want.SessionID, want.ClientID = "default.order-7", "order-7"
 	require.Equal(t, want, got, "the call that is there")
 }
 

@@ -11,6 +11,7 @@ import (
 // Show returns what waits under a call with all of its arguments: a list cuts them down to 2 KiB. NOT_FOUND when
 // nothing waits there, CONFLICT when it changes while it is read.
 func (c *Client) Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error) {
+	tenant, session = named(tenant, session)
 	var input []byte
 	var first jig.Pending
 	request := workflows.ShowRequest{Tenant: tenant, SessionID: session, Call: call}

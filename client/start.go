@@ -30,7 +30,8 @@ const (
 type StartOptions struct {
 	// Tenant owns the session; default "default".
 	Tenant string
-	// ID is the session's id; a fresh one when empty.
+	// ID is the client's own id for the session, such as order-7, unique within the tenant; jig makes one when it is empty. The
+	// session's id is then "<tenant>.<ID>", which may be given as well. See [jig.CheckClientID].
 	ID string
 	// Agent names a registered agent. With a Document it is only the name shown for the session.
 	Agent string
@@ -53,33 +54,52 @@ type StartOptions struct {
 // Started is a session that runs, or ran.
 type Started struct {
 	SessionID string
+	// ClientID is the id that the client chose; empty when jig made the session's id.
+	ClientID string
 	// Existing is true when a session of that id was there already, running or ended; nothing was started then.
 	Existing bool
 }
 
-// Start starts a session. An id that is taken gives the session that is there.
+// Start starts a session. An id that is taken gives the session that is there when it was started by the same request, and
+// CONFLICT when it was not.
 func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
-	if o.Tenant == "" {
-		o.Tenant = jig.DefaultTenant
-	}
+	var err error
 	fresh := o.ID == ""
-	if fresh {
-		o.ID = jig.NewSessionID()
+	if o.Tenant, o.ID, err = chosen(o.Tenant, o.ID); err != nil {
+		return Started{}, err
 	}
-	if err := errors.Join(jig.CheckTenant(o.Tenant), jig.CheckSessionID(o.ID)); err != nil {
-		return Started{}, translate(err)
-	}
+	request := o.request()
 	start, err := c.stage(ctx, o)
 	if err != nil {
 		return Started{}, err
 	}
 	options, input := c.sessionStart(o, start)
-	return c.startOnce(ctx, options, fresh, workflows.PassWorkflow, input)
+	options.Memo = requestMemo(request)
+	started, err := c.startOnce(ctx, options, workflows.PassWorkflow, input)
+	if started.Existing && fresh { // an earlier attempt of this start started it
+		started.Existing = false
+	} else if started.Existing {
+		_, err = c.sameRequest(ctx, o.Tenant, started.SessionID, request)
+	}
+	if err != nil {
+		return Started{}, err
+	}
+	return started, nil
 }
 
-// startOnce starts a workflow unless one of its id is there, running or ended. fresh says that the id was made for this start: what
-// is there then is what an earlier attempt of it started.
-func (c *Client) startOnce(ctx context.Context, options sdk.StartWorkflowOptions, fresh bool, workflow string, input any) (Started, error) {
+// request is what the options ask for.
+func (o StartOptions) request() jig.SessionRequest {
+	r := jig.SessionRequest{
+		Document: o.Document, Task: o.Task, Input: o.Input, Pairs: o.Pairs, Model: o.Model, Principal: o.Principal.ID,
+	}
+	if o.Document == "" {
+		r.Agent = o.Agent
+	}
+	return r
+}
+
+// startOnce starts a workflow unless one of its id is there, running or ended.
+func (c *Client) startOnce(ctx context.Context, options sdk.StartWorkflowOptions, workflow string, input any) (Started, error) {
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	// Both policies refuse a taken id, so that the caller learns that the session was there: the SDK does not say whether
 	// USE_EXISTING started anything.
@@ -90,14 +110,19 @@ func (c *Client) startOnce(ctx context.Context, options sdk.StartWorkflowOptions
 		_, err := c.temporal.ExecuteWorkflow(ctx, options, workflow, input)
 		return err
 	}, busy)
-	var taken *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &taken) {
-		return Started{SessionID: options.ID, Existing: !fresh}, nil
+	started := Started{SessionID: options.ID, ClientID: jig.ClientID(options.ID)}
+	if started.Existing = alreadyStarted(err); started.Existing {
+		return started, nil
 	}
 	if err != nil {
 		return Started{}, translate(err)
 	}
-	return Started{SessionID: options.ID}, nil
+	return started, nil
+}
+
+func alreadyStarted(err error) bool {
+	var taken *serviceerror.WorkflowExecutionAlreadyStarted
+	return errors.As(err, &taken)
 }
 
 // sessionStart is what a session's workflow starts with, now or by a schedule: options and input.

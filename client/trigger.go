@@ -2,10 +2,8 @@ package client
 
 import (
 	"context"
-	"errors"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
@@ -13,39 +11,67 @@ import (
 )
 
 // Trigger runs one tool call without a model and returns as soon as it has its result or waits for a person: the status
-// says which. id is the call's session; a fresh one when empty. An id that is taken gives the call that is there.
+// says which. id is as for [Client.StartCall].
 // When no worker answers, the call is kept and runs as soon as one does; the result then names the session beside the error. An
 // input too large to travel with the start is kept aside first, which takes a worker that answers.
 func (c *Client) Trigger(ctx context.Context, input workflows.CallInput, id string) (workflows.CallResult, error) {
-	if input.Tenant == "" {
-		input.Tenant = jig.DefaultTenant
+	var err error
+	fresh := id == ""
+	if input.Tenant, id, err = chosen(input.Tenant, id); err != nil {
+		return workflows.CallResult{}, err
 	}
-	if id == "" {
-		id = jig.NewSessionID()
-	}
-	err := errors.Join(jig.CheckTenant(input.Tenant), jig.CheckSessionID(id), jig.CheckToolName(input.Tool))
-	if err != nil {
+	if err := jig.CheckToolName(input.Tool); err != nil {
 		return workflows.CallResult{}, translate(err)
 	}
+	request := callRequest(input)
+	options := c.callStart(id, input)
 	if err := c.stageCall(ctx, &input); err != nil {
 		return workflows.CallResult{}, err
 	}
 	result := workflows.CallResult{SessionID: id}
+	first := sdk.UpdateWorkflowOptions{
+		UpdateID: updateID(workflows.UpdateWait, id), WorkflowID: id, UpdateName: workflows.UpdateWait,
+		WaitForStage: sdk.WorkflowUpdateStageCompleted,
+	}
 	err = c.watchWorker(ctx, id, func(ctx context.Context) error {
-		return c.repeat(ctx, func(ctx context.Context) error { return c.startCall(ctx, input, id, &result) },
+		return c.repeat(ctx, func(ctx context.Context) error { return c.startCall(ctx, options, first, input, &result) },
 			func(err error) bool { return busy(err) || cutOff(err) })
 	})
-	var taken *serviceerror.WorkflowExecutionAlreadyStarted
+	if alreadyStarted(err) {
+		sighted, same := c.sameRequest(ctx, input.Tenant, id, request)
+		if same != nil && !fresh {
+			return workflows.CallResult{}, same
+		}
+		result, err = c.joinCall(ctx, input.Tenant, id, sighted, first)
+	}
 	switch {
 	case err == nil:
-		return result, nil
-	case errors.As(err, &taken):
-		return c.WaitCall(ctx, input.Tenant, id)
+		return withClientID(result), nil
 	case isNoWorker(err):
-		return workflows.CallResult{SessionID: id}, c.noWorker()
+		return withClientID(workflows.CallResult{SessionID: id}), c.noWorker()
 	default:
 		return workflows.CallResult{}, translate(err)
 	}
+}
+
+func withClientID(r workflows.CallResult) workflows.CallResult {
+	r.ClientID = jig.ClientID(r.SessionID)
+	return r
+}
+
+// joinCall waits for the first word of a call that is there: its result, or that it waits for a person.
+func (c *Client) joinCall(
+	ctx context.Context, tenant, id string, sighted sighting, first sdk.UpdateWorkflowOptions,
+) (workflows.CallResult, error) {
+	if !sighted.live {
+		return c.WaitCall(ctx, tenant, id)
+	}
+	result := workflows.CallResult{SessionID: id}
+	ended, err := c.updateRun(ctx, tenant, first, &result)
+	if ended != nil {
+		return c.WaitCall(ctx, tenant, id)
+	}
+	return result, err
 }
 
 // callStart is what a single call's workflow starts with, now or by a schedule.
@@ -54,21 +80,21 @@ func (c *Client) callStart(id string, input workflows.CallInput) sdk.StartWorkfl
 	if name == "" {
 		name = input.DocumentName
 	}
-	return c.workflowOptions(id, input.Tenant, "", summary(name, ""))
+	options := c.workflowOptions(id, input.Tenant, "", summary(name, ""))
+	options.Memo = requestMemo(callRequest(input))
+	return options
 }
 
-// startCall starts the workflow, or finds it running, and waits for the first word of it.
-func (c *Client) startCall(ctx context.Context, input workflows.CallInput, id string, result *workflows.CallResult) error {
-	options := c.callStart(id, input)
+// startCall starts the workflow and waits for its first word.
+func (c *Client) startCall(
+	ctx context.Context, options sdk.StartWorkflowOptions, first sdk.UpdateWorkflowOptions, input workflows.CallInput, result *workflows.CallResult,
+) error {
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	// The call that is there may be another one: what it answers must not be taken for the answer to this request.
+	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	start := c.temporal.NewWithStartWorkflowOperation(options, workflows.CallWorkflow, input)
 	handle, err := c.temporal.UpdateWithStartWorkflow(ctx, sdk.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: start,
-		UpdateOptions: sdk.UpdateWorkflowOptions{
-			UpdateID: updateID(workflows.UpdateWait, id), WorkflowID: id, UpdateName: workflows.UpdateWait,
-			WaitForStage: sdk.WorkflowUpdateStageCompleted,
-		},
+		StartWorkflowOperation: start, UpdateOptions: first,
 	})
 	if err != nil {
 		return err
@@ -79,6 +105,7 @@ func (c *Client) startCall(ctx context.Context, input workflows.CallInput, id st
 // WaitCall waits until a single call has its result, also through an approval, and returns it. A call whose session was cancelled or
 // terminated has none: the error is CANCELED.
 func (c *Client) WaitCall(ctx context.Context, tenant, id string) (workflows.CallResult, error) {
+	tenant, id = named(tenant, id)
 	sighted, err := c.look(ctx, tenant, id)
 	if err != nil {
 		return workflows.CallResult{}, err
@@ -93,5 +120,5 @@ func (c *Client) WaitCall(ctx context.Context, tenant, id string) (workflows.Cal
 	if err != nil {
 		return workflows.CallResult{}, translate(err)
 	}
-	return result, nil
+	return withClientID(result), nil
 }

@@ -85,7 +85,7 @@ func (d *demo) both(ctx context.Context, r *running) error {
 
 // byAgent lets the agent do it.
 func (d *demo) byAgent(ctx context.Context, r *running) error {
-	id := jig.NewSessionID()
+	id := jig.SessionID(jig.DefaultTenant, "demo-"+strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
 	said := fmt.Sprintf("run %s --input path=%s", demoAgent, d.path)
 	args := append(d.program(), "run", demoAgent, "--id", id, "--input", "path="+d.path, "--input", "report="+d.report)
 	if d.model != "" {

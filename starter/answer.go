@@ -50,7 +50,7 @@ is shown and you are asked.`,
 			if len(args) == 3 {
 				f.text = &args[2]
 			}
-			return a.answer(cmd, args[0], args[1], f)
+			return a.answer(cmd, a.session(args[0]), args[1], f)
 		},
 	}
 	flags := cmd.Flags()
@@ -94,7 +94,7 @@ func (a *app) answer(cmd *cobra.Command, session, call string, f answerFlags) er
 				return err
 			}
 		}
-		result, err := e.Reply(ctx, session, said)
+		result, err := e.Reply(ctx, a.flags.tenant, session, said)
 		if err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func (a *app) auditListCommand() *cobra.Command {
   jig audit list --session ses_… --output json | jq '.entry | fromjson'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			request := client.AuditRequest{Tenant: a.flags.tenant, SessionID: session}
+			request := client.AuditRequest{Tenant: a.flags.tenant, SessionID: a.session(session)}
 			if session != "" {
 				if err := jig.CheckSessionID(session); err != nil {
 					return usage(err)

@@ -177,7 +177,7 @@ func (a *app) decideBatch(ctx context.Context, e engine, batch []jig.Pending, li
 	if err := a.signDecisions(ctx, e, batch[0].SessionID, decisions); err != nil {
 		return failedItems(batch, jig.AsError(err).Message), err
 	}
-	result, err := e.Decide(ctx, batch[0].SessionID, decisions)
+	result, err := e.Decide(ctx, a.flags.tenant, batch[0].SessionID, decisions)
 	if err != nil {
 		return failedItems(batch, jig.AsError(err).Message), err
 	}

@@ -24,7 +24,7 @@ type bulkEngine struct {
 	fail     map[string]error
 }
 
-func (e *bulkEngine) Decide(_ context.Context, id string, decisions []jig.Decision) (client.DecideResult, error) {
+func (e *bulkEngine) Decide(_ context.Context, _, id string, decisions []jig.Decision) (client.DecideResult, error) {
 	var words []string
 	e.sent = append(e.sent, decisions...)
 	for _, d := range decisions {

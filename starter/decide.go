@@ -52,7 +52,7 @@ With a key (--key or JIG_SIGNING_KEY) the approval is signed, for exactly what w
 			if bulk.all {
 				return a.decideAll(cmd.Context(), bulk, decision)
 			}
-			return a.decide(cmd, args[0], args[1:], decision)
+			return a.decide(cmd, a.session(args[0]), args[1:], decision)
 		},
 	}
 	bulk.add(cmd)
@@ -85,7 +85,7 @@ func (a *app) denyCommand() *cobra.Command {
 			if bulk.all {
 				return a.decideAll(cmd.Context(), bulk, decision)
 			}
-			return a.decide(cmd, args[0], args[1:], decision)
+			return a.decide(cmd, a.session(args[0]), args[1:], decision)
 		},
 	}
 	bulk.add(cmd)
@@ -114,7 +114,7 @@ yourself any more.`,
 				return err
 			}
 			decision := jig.Decision{By: p.by, Token: p.token, Answer: jig.AnswerDelegate, To: to, Note: note}
-			return a.decide(cmd, args[0], args[1:], decision)
+			return a.decide(cmd, a.session(args[0]), args[1:], decision)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "principal who decides in your place")
@@ -134,7 +134,7 @@ func (a *app) decide(cmd *cobra.Command, session string, calls []string, like ji
 		if err := a.signDecisions(cmd.Context(), e, session, list); err != nil {
 			return err
 		}
-		result, err := e.Decide(cmd.Context(), session, list)
+		result, err := e.Decide(cmd.Context(), a.flags.tenant, session, list)
 		if err != nil {
 			return err
 		}
@@ -173,15 +173,16 @@ happened (with its --result, if you know it), not_happened (it runs again), or g
 				return err
 			}
 			word.By, word.Token = p.by, p.token
+			session := a.session(args[0])
 			return a.with(cmd.Context(), func(e engine) error {
-				if err := a.signWord(cmd.Context(), e, args[0], &word); err != nil {
+				if err := a.signWord(cmd.Context(), e, session, &word); err != nil {
 					return err
 				}
-				ruled, err := e.Reconcile(cmd.Context(), args[0], word)
+				ruled, err := e.Reconcile(cmd.Context(), a.flags.tenant, session, word)
 				if err != nil {
 					return err
 				}
-				return a.printRuled(args[0], ruled, ruledReconciled)
+				return a.printRuled(session, ruled, ruledReconciled)
 			})
 		},
 	}

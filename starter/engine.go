@@ -30,9 +30,9 @@ type calls interface {
 // decisions answers what waits for a person.
 type decisions interface {
 	Approvals(ctx context.Context, tenant, sessionID string) ([]jig.Pending, error)
-	Decide(ctx context.Context, id string, decisions []jig.Decision) (client.DecideResult, error)
-	Reconcile(ctx context.Context, id string, word jig.Reconciliation) (client.DecideResult, error)
-	Reply(ctx context.Context, id string, reply jig.Reply) (client.DecideResult, error)
+	Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (client.DecideResult, error)
+	Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (client.DecideResult, error)
+	Reply(ctx context.Context, tenant, id string, reply jig.Reply) (client.DecideResult, error)
 }
 
 // operations give and end what holds for many calls.

@@ -20,9 +20,9 @@ func (a *app) eventsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
 				if follow {
-					return a.followEvents(cmd.Context(), e, args[0], after, false, nil)
+					return a.followEvents(cmd.Context(), e, a.session(args[0]), after, false, nil)
 				}
-				list, err := e.Events(cmd.Context(), a.flags.tenant, args[0], after)
+				list, err := e.Events(cmd.Context(), a.flags.tenant, a.session(args[0]), after)
 				if err != nil {
 					return err
 				}

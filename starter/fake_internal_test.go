@@ -130,7 +130,7 @@ func (f *fake) Show(_ context.Context, _, _, call string) (jig.Pending, json.Raw
 	return jig.Pending{}, nil, jig.Errorf(jig.CodeNotFound, "call %s waits for nobody", call)
 }
 
-func (f *fake) Decide(_ context.Context, id string, decisions []jig.Decision) (client.DecideResult, error) {
+func (f *fake) Decide(_ context.Context, _, id string, decisions []jig.Decision) (client.DecideResult, error) {
 	f.decided, f.decidedIn = append(f.decided, decisions...), id
 	if f.onDecide != nil {
 		f.onDecide(f)
@@ -144,12 +144,12 @@ func (f *fake) Decide(_ context.Context, id string, decisions []jig.Decision) (c
 	return client.DecideResult{SessionID: id, Decisions: ruled}, f.err
 }
 
-func (f *fake) Reconcile(_ context.Context, id string, word jig.Reconciliation) (client.DecideResult, error) {
+func (f *fake) Reconcile(_ context.Context, _, id string, word jig.Reconciliation) (client.DecideResult, error) {
 	f.word = word
 	return client.DecideResult{SessionID: id, Decisions: []jig.Ruled{{Call: word.Call, Outcome: jig.DecisionAccepted}}}, f.err
 }
 
-func (f *fake) Reply(_ context.Context, id string, said jig.Reply) (client.DecideResult, error) {
+func (f *fake) Reply(_ context.Context, _, id string, said jig.Reply) (client.DecideResult, error) {
 	f.replied = said
 	ruled := f.ruled
 	if ruled == nil {

@@ -176,13 +176,13 @@ func (f *follower) send(ctx context.Context, p jig.Pending, by string, said repl
 		if err := f.signReply(p.SessionID, &answer, p.Digest); err != nil {
 			return client.DecideResult{}, err
 		}
-		return f.engine.Reply(ctx, p.SessionID, answer)
+		return f.engine.Reply(ctx, f.flags.tenant, p.SessionID, answer)
 	}
 	decisions := []jig.Decision{{Call: p.Call, By: by, Answer: said.answer, Digest: p.Digest, Note: said.note, Reason: said.reason}}
 	if err := f.signDecisions(ctx, f.engine, p.SessionID, decisions); err != nil {
 		return client.DecideResult{}, err
 	}
-	return f.engine.Decide(ctx, p.SessionID, decisions)
+	return f.engine.Decide(ctx, f.flags.tenant, p.SessionID, decisions)
 }
 
 // decideFailed lets the following go on when the session changed while the answer was on its way.

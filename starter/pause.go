@@ -46,7 +46,7 @@ func (f *pauseFlags) request(cmd *cobra.Command, tenant string) (client.PauseReq
 		r.Scope = jig.PauseTenant
 		return r, nil
 	case cmd.Flags().Changed("session"):
-		r.Scope, r.Target = jig.PauseSession, f.session
+		r.Scope, r.Target = jig.PauseSession, jig.SessionID(tenant, f.session)
 		if err := jig.CheckSessionID(f.session); err != nil {
 			return r, usage(err)
 		}

@@ -55,7 +55,7 @@ is durable: it goes on when this program is interrupted. An --id that is taken g
 	flags.StringVar(&f.task, "task", "", "what the agent is to do")
 	flags.StringArrayVar(&f.inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
 	flags.StringVar(&f.model, "model", "", "model in place of the agent's, e.g. anthropic/…, openai/…, script/…")
-	flags.StringVar(&f.id, "id", "", "session id; one that is taken gives the session that is there")
+	flags.StringVar(&f.id, "id", "", "id of your own for the session, e.g. order-7; one that the same request used gives the session that is there")
 	flags.BoolVar(&f.follow, "follow", false, "show what happens; on a terminal, ask for approvals")
 	flags.BoolVar(&f.detach, "detach", false, "print the session id and return at once")
 	flags.BoolVar(&f.yes, "yes", false, "approve everything that this session asks for")
@@ -69,7 +69,7 @@ func (a *app) startOptions(agent string, f runFlags) (client.StartOptions, error
 		Tenant: a.flags.tenant, ID: f.id, Agent: agent, Task: f.task, Model: f.model, Principal: a.principal(),
 	}
 	if f.id != "" {
-		if err := jig.CheckSessionID(f.id); err != nil {
+		if err := client.CheckID(a.flags.tenant, f.id); err != nil {
 			return o, usage(err)
 		}
 	}
@@ -210,7 +210,10 @@ func (a *app) attendTo(ctx context.Context, e engine, started client.Started, f 
 // detached prints the id of a session that goes on by itself.
 func (a *app) detached(id string) error {
 	if a.json() {
-		return a.printJSON(map[string]string{"session_id": id})
+		return a.printJSON(struct {
+			SessionID string `json:"session_id"`
+			ClientID  string `json:"client_id,omitempty"`
+		}{id, jig.ClientID(id)})
 	}
 	a.say("follow it with: %s", a.command("watch", id))
 	return a.print("%s", id)
@@ -228,7 +231,7 @@ func (a *app) leave(ctx context.Context, id string, err error) error {
 // printWaiting is the answer of --no-wait.
 func (a *app) printWaiting(view jig.SessionView) error {
 	if a.json() {
-		r := runReport{SessionID: view.SessionID, Status: view.Status, Passes: view.Pass, Calls: counts(view.Counts)}
+		r := runReport{SessionID: view.SessionID, ClientID: jig.ClientID(view.SessionID), Status: view.Status, Passes: view.Pass, Calls: counts(view.Counts)}
 		if err := a.printJSON(r); err != nil {
 			return err
 		}
@@ -239,6 +242,7 @@ func (a *app) printWaiting(view jig.SessionView) error {
 // runReport is what `run` prints for programs.
 type runReport struct {
 	SessionID string                 `json:"session_id"`
+	ClientID  string                 `json:"client_id,omitempty"`
 	Status    jig.Status             `json:"status"`
 	Answer    string                 `json:"answer,omitempty"`
 	Output    json.RawMessage        `json:"output,omitempty"`
@@ -271,6 +275,7 @@ func (a *app) report(ctx context.Context, e engine, result client.PassResult) er
 
 func (a *app) printReport(r runReport) error {
 	var err error
+	r.ClientID = jig.ClientID(r.SessionID)
 	if a.json() {
 		err = a.printJSON(r)
 	} else {

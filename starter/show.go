@@ -28,11 +28,11 @@ For programs: {"pending": …, "input": …}.`,
 		Args: sessionArgs(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
-				pending, input, err := e.Show(cmd.Context(), a.flags.tenant, args[0], args[1])
+				pending, input, err := e.Show(cmd.Context(), a.flags.tenant, a.session(args[0]), args[1])
 				if err != nil {
 					return err
 				}
-				pending.SessionID = cmp.Or(pending.SessionID, args[0])
+				pending.SessionID = cmp.Or(pending.SessionID, a.session(args[0]))
 				if a.json() {
 					return a.printJSON(shownCall{Pending: pending, Input: input})
 				}

@@ -29,7 +29,7 @@ func (a *app) statusCommand() *cobra.Command {
 				if isEntity(args[0]) {
 					return a.entityStatus(cmd.Context(), e, args[0])
 				}
-				view, err := e.Status(cmd.Context(), a.flags.tenant, args[0])
+				view, err := e.Status(cmd.Context(), a.flags.tenant, a.session(args[0]))
 				if err != nil {
 					return err
 				}
@@ -176,6 +176,9 @@ func given(value string) string {
 	}
 	return strconv.Quote(value)
 }
+
+// session is the id of the session that an argument names.
+func (a *app) session(arg string) string { return jig.SessionID(a.flags.tenant, arg) }
 
 // sessionArgs takes a session and then calls: at least least arguments, at most most (no bound when 0).
 func sessionArgs(least, most int) cobra.PositionalArgs {

@@ -25,10 +25,10 @@ func (a *app) messageCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
 				text := strings.Join(args[1:], " ")
-				if err := e.Message(cmd.Context(), a.flags.tenant, args[0], text, a.flags.as); err != nil {
+				if err := e.Message(cmd.Context(), a.flags.tenant, a.session(args[0]), text, a.flags.as); err != nil {
 					return err
 				}
-				return a.done(args[0], "message sent to")
+				return a.done(a.session(args[0]), "message sent to")
 			})
 		},
 	}
@@ -42,10 +42,10 @@ func (a *app) cancelCommand() *cobra.Command {
 		Args:    sessionArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
-				if err := e.Cancel(cmd.Context(), a.flags.tenant, args[0]); err != nil {
+				if err := e.Cancel(cmd.Context(), a.flags.tenant, a.session(args[0])); err != nil {
 					return err
 				}
-				return a.done(args[0], "asked to stop:")
+				return a.done(a.session(args[0]), "asked to stop:")
 			})
 		},
 	}

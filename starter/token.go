@@ -75,7 +75,9 @@ connected to. For programs: {"token", "key", "principal", "action", "session_id"
     --input "{\"call\": \"3.1\", \"token\": \"$(jig token ses_… 3.1 --action approve)\"}"
   jig token ses_… 2.1 --action reconcile --outcome happened --result '{"id": 7}'`,
 		Args: sessionArgs(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.printToken(cmd, args[0], args[1], f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.printToken(cmd, a.session(args[0]), args[1], f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.action, "action", "", "approve, deny, delegate, answer or reconcile")

@@ -21,7 +21,7 @@ type triggerFlags struct {
 // add adds the flags; yes is what --yes does.
 func (f *triggerFlags) add(cmd *cobra.Command, yes string) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.id, "id", "", "session id of the call; one that is taken gives the call that is there")
+	flags.StringVar(&f.id, "id", "", "id of your own for the call, e.g. order-7; one that the same request used gives the call that is there")
 	flags.BoolVar(&f.yes, "yes", false, yes)
 	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the call waits for a person")
 }
@@ -33,7 +33,7 @@ func (a *app) triggerCommand() *cobra.Command {
 		Use:   "trigger TOOL",
 		Short: "Run one tool call, without a model",
 		Long: `Run one tool call as a durable call of its own: admitted, approved, recorded and run once, like a model's. Quick tools
-answer at once. An --id that is taken gives the call that is there.`,
+answer at once. An --id that the same request used gives the call that is there; with another request it is a conflict.`,
 		Example: `  jig trigger deps.license --input module=go.temporal.io/sdk --input version=v1.50.0
   jig trigger file.write --input @page.json --yes`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -62,7 +62,7 @@ answer at once. An --id that is taken gives the call that is there.`,
 // trigger makes one call, of the user's tenant and on the user's behalf, and prints what comes of it.
 func (a *app) trigger(ctx context.Context, call client.CallInput, f triggerFlags) error {
 	if f.id != "" {
-		if err := jig.CheckSessionID(f.id); err != nil {
+		if err := client.CheckID(a.flags.tenant, f.id); err != nil {
 			return usage(err)
 		}
 	}

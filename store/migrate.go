@@ -184,7 +184,7 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 		"grant update on sessions, calls, approvals, frames, frame_values, grants, pauses, notices, notice_deliveries" + to,
 		"grant select, insert on used_tokens" + to,
 		"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,
-		"grant select on audit, audit_heads, installation" + to,
+		"grant select on audit, audit_heads, installation, retired_sessions" + to,
 		"grant update (size) on artifacts" + to,
 		"grant update (current, bundle) on documents" + to,
 		"grant select on " + versionTable + to,

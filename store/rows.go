@@ -35,6 +35,7 @@ type sessionRow struct {
 	Summary        string
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
+	RequestDigest  string
 }
 
 func (r *sessionRow) session() (jig.Session, error) {
@@ -43,6 +44,7 @@ func (r *sessionRow) session() (jig.Session, error) {
 		Writes: r.Writes, Tokens: r.Tokens, Todo: r.Todo, Answer: r.Answer, Reason: r.Reason, ParentID: r.ParentID, ParentCall: r.ParentCall, ParentAgent: r.ParentAgent,
 		RootAgent: r.RootAgent, Depth: r.Depth, Source: jig.Source(r.Source),
 		SummaryThrough: r.SummaryThrough, Summary: r.Summary, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		RequestDigest: r.RequestDigest,
 	}
 	for _, part := range []struct {
 		text []byte

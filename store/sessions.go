@@ -9,7 +9,8 @@ import (
 )
 
 // CreateSession stores a new session with its first message (the task, when there is one) and the events session.started
-// and message.added. A session that is already there is returned as it is.
+// and message.added. A session that is already there is returned as it is; CONFLICT when another request started it, or when one of
+// its id was deleted.
 func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, error) {
 	if err := jig.CheckTenant(s.Tenant); err != nil {
 		return jig.Session{}, err
@@ -20,8 +21,8 @@ func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, er
 	}
 	var row *sessionRow
 	err = db.transact(ctx, s.Tenant, func(t *tx) error {
-		first(t.queue("SessionGet", s.Tenant, s.ID), &row)
-		if err := t.flush(ctx); err != nil || row != nil {
+		var err error
+		if row, err = t.begunBefore(ctx, s); err != nil || row != nil {
 			return err
 		}
 		t.queue("TenantEnsure", s.Tenant)
@@ -42,7 +43,7 @@ func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, er
 }
 
 // CreateCall stores the session of a single call: new, with its only pass begun and the turn that asks for the call. Of one that is
-// there already nothing changes but what it lacks, and it is returned.
+// there already nothing changes but what it lacks, and it is returned. CONFLICT as for CreateSession.
 func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn jig.Turn) (jig.Session, error) {
 	if err := jig.CheckTenant(s.Tenant); err != nil {
 		return jig.Session{}, err
@@ -58,8 +59,8 @@ func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn jig.Turn) (jig
 	var row *sessionRow
 	var last *int64
 	err = db.transact(ctx, s.Tenant, func(t *tx) error {
-		first(t.queue("SessionGet", s.Tenant, s.ID), &row)
-		if err := t.flush(ctx); err != nil {
+		var err error
+		if row, err = t.begunBefore(ctx, s); err != nil {
 			return err
 		}
 		if row == nil {
@@ -104,8 +105,29 @@ func sessionColumns(s jig.Session) ([]any, error) {
 	return []any{
 		s.Tenant, s.ID, agent, text(s.Agent.Name), principal, []byte(s.Input), text(s.Task), catalogue, optional(s.Todo),
 		text(s.ParentID), s.Depth, text(s.ParentCall), text(s.ParentAgent), text(cmp.Or(s.RootAgent, s.Agent.Name)),
-		cmp.Or(s.Source, jig.SourceAPI),
+		cmp.Or(s.Source, jig.SourceAPI), s.RequestDigest,
 	}, nil
+}
+
+// begunBefore returns the session under the id of one that begins; nil when there is none. An id stands for one request, also after
+// its session was deleted: the effects that ran under it must not run again.
+func (t *tx) begunBefore(ctx context.Context, s jig.Session) (*sessionRow, error) {
+	var row *sessionRow
+	var retired *bool
+	first(t.queue("SessionGet", s.Tenant, s.ID), &row)
+	value(t.queue("SessionRetired", s.Tenant, s.ID), &retired)
+	if err := t.flush(ctx); err != nil {
+		return nil, err
+	}
+	switch {
+	case row != nil && (row.RequestDigest != s.RequestDigest || row.ParentID != s.ParentID):
+		return nil, jig.Errorf(jig.CodeConflict, "the id %s was used for another request", s.ID).WithField("id").
+			WithHint("repeat the first request exactly, or choose another id")
+	case row == nil && retired != nil && *retired:
+		return nil, jig.Errorf(jig.CodeConflict, "the session %s was deleted, and its id is not used again", s.ID).WithField("id").
+			WithReason(jig.ReasonSessionDeleted).WithHint("choose another id")
+	}
+	return row, nil
 }
 
 func started(s jig.Session) []byte {

@@ -14,6 +14,7 @@ import (
 // exports are the queries of an export, with the name that each row carries.
 var exports = [...]struct{ query, name string }{
 	{"ExportSessions", "session"},
+	{"ExportRetiredSessions", "retired_session"},
 	{"ExportMessages", "message"},
 	{"ExportTurns", "turn"},
 	{"ExportPassEnds", "pass_end"},
@@ -93,7 +94,8 @@ func (db *DB) exportRows(ctx context.Context, tx pgx.Tx, query, name, tenant str
 	return db.translate(rows.Err())
 }
 
-// EraseTenant deletes everything that a tenant has. It cannot be undone.
+// EraseTenant deletes everything that a tenant has. It cannot be undone. What stays are hashes: of the ids of its sessions, which are
+// not used again, and of the tokens that were used, until they expire.
 func (db *DB) EraseTenant(ctx context.Context, tenant string) error {
 	if err := jig.CheckTenant(tenant); err != nil {
 		return err
@@ -102,7 +104,7 @@ func (db *DB) EraseTenant(ctx context.Context, tenant string) error {
 }
 
 // PruneTenant deletes a tenant's ended sessions that nothing happened to since a time, with all that belongs to them, and
-// returns how many.
+// returns how many. Hashes of their ids stay: no session of such an id begins again.
 func (db *DB) PruneTenant(ctx context.Context, tenant string, before time.Time) (int64, error) {
 	var gone *int64
 	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("Prune", before), &gone) })

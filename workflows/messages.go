@@ -198,9 +198,11 @@ type CallInput struct {
 
 // CallResult is what a Call ends with, and what its update wait answers.
 type CallResult struct {
-	SessionID string         `json:"session_id"`
-	Call      string         `json:"call"`
-	Status    jig.CallStatus `json:"status"`
+	SessionID string `json:"session_id"`
+	// ClientID is the id that the client chose for the session. The client sets it; workflows do not.
+	ClientID string         `json:"client_id,omitempty"`
+	Call     string         `json:"call"`
+	Status   jig.CallStatus `json:"status"`
 	// Result is present once the call is final; its data is cut to 32 KiB.
 	Result *jig.ToolResult `json:"result,omitempty"`
 }

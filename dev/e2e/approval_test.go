@@ -80,12 +80,12 @@ func TestEditRunsTheChangedInput(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
 	id := d.gated(r, "w")
-	refused, err := d.Decide(t.Context(), id, []jig.Decision{{Call: "1.1", By: "ana", Input: json.RawMessage(`{"url":"x","nmae":"v"}`)}}) //nolint:misspell // misspelt on purpose
+	refused, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1", By: "ana", Input: json.RawMessage(`{"url":"x","nmae":"v"}`)}}) //nolint:misspell // misspelt on purpose
 	require.NoError(t, err)
 	require.Equal(t, jig.DecisionRefused, refused.Decisions[0].Outcome)
 	require.Contains(t, refused.Decisions[0].Reason, "name")
 
-	edited, err := d.Decide(t.Context(), id, []jig.Decision{{Call: "1.1", By: "ana", Input: json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"v"}`, r.URL))}})
+	edited, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1", By: "ana", Input: json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"v"}`, r.URL))}})
 	require.NoError(t, err)
 	require.Equal(t, jig.DecisionAccepted, edited.Decisions[0].Outcome)
 	require.Equal(t, "written", d.finish(id).Answer)
@@ -135,10 +135,10 @@ func TestSecondDecisionIsRefused(t *testing.T) {
     - answer: done
 `), map[string]any{"url": r.URL})
 	d.until(id, func(v jig.SessionView) bool { return len(v.Pending) == 2 })
-	first, err := d.Decide(t.Context(), id, []jig.Decision{{Call: "1.1", By: "ana", Answer: jig.AnswerDeny, Reason: "no"}})
+	first, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1", By: "ana", Answer: jig.AnswerDeny, Reason: "no"}})
 	require.NoError(t, err)
 	require.Equal(t, jig.DecisionAccepted, first.Decisions[0].Outcome)
-	second, err := d.Decide(t.Context(), id, []jig.Decision{{Call: "1.1", By: "bo"}, {Call: "1.2", By: "bo"}})
+	second, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1", By: "bo"}, {Call: "1.2", By: "bo"}})
 	require.NoError(t, err)
 	require.Equal(t, jig.DecisionRefused, second.Decisions[0].Outcome)
 	require.Contains(t, second.Decisions[0].Reason, "denied")
@@ -199,7 +199,7 @@ func TestUnknownOutcomeIsReconciled(t *testing.T) {
 				require.Equal(t, string(jig.CodeOutcomeUnknown), d.finish(id).Answer)
 				return
 			}
-			ruled, err := d.Reconcile(t.Context(), id, jig.Reconciliation{Call: "1.1", Outcome: outcome, By: "ana", Result: json.RawMessage(`{"status":204}`)})
+			ruled, err := d.Reconcile(t.Context(), jig.DefaultTenant, id, jig.Reconciliation{Call: "1.1", Outcome: outcome, By: "ana", Result: json.RawMessage(`{"status":204}`)})
 			require.NoError(t, err)
 			require.Equal(t, jig.DecisionAccepted, ruled.Decisions[0].Outcome, ruled.Decisions[0].Reason)
 			want := map[jig.ReconcileOutcome]string{jig.OutcomeHappened: "yes", jig.OutcomeGiveUp: string(jig.CodeOutcomeUnknown)}[outcome]

@@ -195,7 +195,7 @@ func TestChaosMessagesAndDecisions(t *testing.T) { //nolint:paralleltest // the 
 		sending.Go(func() {
 			defer func() { <-slots }()
 			if update {
-				ruled, err := d.Decide(t.Context(), id, []jig.Decision{{Call: "999.1", By: fmt.Sprintf("u%d", i)}})
+				ruled, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "999.1", By: fmt.Sprintf("u%d", i)}})
 				if err == nil && ruled.Decisions[0].Outcome != jig.DecisionRefused {
 					t.Errorf("update %d: %+v", i, ruled)
 				} else if err != nil {

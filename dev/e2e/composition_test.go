@@ -181,7 +181,7 @@ func TestCompositionStepDenied(t *testing.T) {
 	d, r := open(t), newReceiver(t)
 	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
 	d.waiting(id)
-	ruled, err := d.Decide(t.Context(), id, []jig.Decision{{Call: "1.1/publish", By: "ana", Answer: jig.AnswerDeny, Reason: "not today"}})
+	ruled, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1/publish", By: "ana", Answer: jig.AnswerDeny, Reason: "not today"}})
 	require.NoError(t, err)
 	require.Equal(t, jig.CallDenied, ruled.Decisions[0].Status)
 	result := d.output(id)

@@ -161,7 +161,7 @@ func TestChaosEffects(t *testing.T) {
 	for slots := make(chan struct{}, inFlight); deaths.Load() < int64(kills); {
 		require.Less(t, time.Since(began), 30*time.Minute, "only %d of %d kills", deaths.Load(), kills)
 		c := cutCall{
-			session: jig.NewSessionID(), name: fmt.Sprintf("c%d", len(all)), keyed: random.IntN(3) > 0,
+			session: newID(o.tenant), name: fmt.Sprintf("c%d", len(all)), keyed: random.IntN(3) > 0,
 			cut: []string{"after", "after", "after", "before", ""}[random.IntN(5)],
 		}
 		before := random.IntN(40)

@@ -58,7 +58,7 @@ func (d *desk) allow(id, call string) jig.Pending {
 		}
 		return false
 	})
-	ruled, err := d.Decide(d.t.Context(), id, []jig.Decision{{Call: call, By: "ana", Digest: asked.Digest}})
+	ruled, err := d.Decide(d.t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: call, By: "ana", Digest: asked.Digest}})
 	require.NoError(d.t, err)
 	require.Len(d.t, ruled.Decisions, 1)
 	require.Equal(d.t, jig.DecisionAccepted, ruled.Decisions[0].Outcome, "%+v", ruled.Decisions[0])
@@ -104,7 +104,7 @@ func TestExampleLicenseTableDenied(t *testing.T) {
 	d.put("go.mod", "module example.com/m\n\ngo 1.26\n")
 	id := d.example("licenseTable", map[string]any{})
 	d.waiting(id)
-	_, err := d.Decide(t.Context(), id, []jig.Decision{{Call: "1.1/written", By: "ana", Answer: jig.AnswerDeny, Reason: "not here"}})
+	_, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1/written", By: "ana", Answer: jig.AnswerDeny, Reason: "not here"}})
 	require.NoError(t, err)
 	result := d.output(id)
 	require.Equal(t, jig.CodeDenied, result.Error.Code)
@@ -371,7 +371,7 @@ func TestExampleReviewDependencies(t *testing.T) {
 	child := jig.ChildSessionID(id, "1.1/review")
 	view := d.waiting(child)
 	require.Equal(t, "file.write", view.Pending[0].Tool)
-	_, err := d.Decide(t.Context(), child, []jig.Decision{{Call: view.Pending[0].Call, By: "ana", Digest: view.Pending[0].Digest}})
+	_, err := d.Decide(t.Context(), jig.DefaultTenant, child, []jig.Decision{{Call: view.Pending[0].Call, By: "ana", Digest: view.Pending[0].Digest}})
 	require.NoError(t, err)
 	type review struct{ Answer, Session, Report string }
 	got := succeeded[review](d, id)

@@ -22,7 +22,7 @@ func (g registry) extractAll(input map[string]any) string {
 	g.t.Helper()
 	in := callInput("entities.extractAll", input)
 	in.Tenant, in.Principal.Permissions = g.tenant, []string{"entities.*.read", "entities.*.write"}
-	session := jig.NewSessionID()
+	session := newID(g.tenant)
 	go func() { _, _ = g.Trigger(g.t.Context(), in, session) }() //nolint:errcheck // it answers at the end, which the test waits for by the session
 	require.True(g.t, eventually(g.t.Context(), patience, func() bool {
 		_, err := g.query(session)

@@ -354,7 +354,7 @@ func TestChaosExtraction(t *testing.T) { //nolint:paralleltest // it kills the w
 	const wide = 80
 	g, r := newRegistry(t, wideTasks(wide)), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL})
-	session := jig.NewSessionID()
+	session := newID(g.tenant)
 	_, err := g.StartCall(t.Context(), g.extraction(map[string]any{"id": e.ID}), session)
 	require.NoError(t, err)
 	hits := 0

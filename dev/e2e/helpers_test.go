@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,11 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/workflows"
 )
+
+// newID makes an id of the client's own for a session, with its tenant in front.
+func newID(tenant string) string {
+	return jig.SessionID(tenant, strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
+}
 
 func countRequest(query string) *workflowservicepb.CountWorkflowExecutionsRequest {
 	return &workflowservicepb.CountWorkflowExecutionsRequest{Query: query}

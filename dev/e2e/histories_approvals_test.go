@@ -86,7 +86,7 @@ func twenty(d *desk, r *receiver) string {
 			d.signal(id, workflows.SignalDeny, map[string]string{"call": call, "by": "ana", "reason": "not this one"})
 		case 1:
 			changed := json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"changed%d"}`, r.URL, i))
-			_, err := d.Decide(d.t.Context(), id, []jig.Decision{{Call: call, By: "ana", Input: changed}})
+			_, err := d.Decide(d.t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: call, By: "ana", Input: changed}})
 			require.NoError(d.t, err)
 		default:
 			d.signal(id, workflows.SignalApprove, map[string]string{"call": call, "by": "ana"})

@@ -119,7 +119,7 @@ func decided(signal string) func(*desk, *receiver) string {
 
 func edited(d *desk, r *receiver) string {
 	id := d.gated(r, "w")
-	_, err := d.Decide(d.t.Context(), id, []jig.Decision{{Call: "1.1", By: "ana", Input: json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"v"}`, r.URL))}})
+	_, err := d.Decide(d.t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1", By: "ana", Input: json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"v"}`, r.URL))}})
 	require.NoError(d.t, err)
 	return id
 }

@@ -164,7 +164,7 @@ func TestDependencyReviewUnderAModel(t *testing.T) {
 			view := d.waiting(id)
 			require.Equal(t, "file.write", view.Pending[0].Tool)
 			require.NoFileExists(t, filepath.Join(d.dir, "report.md"))
-			_, err = d.Decide(t.Context(), id, []jig.Decision{{Call: view.Pending[0].Call, By: "ana"}})
+			_, err = d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: view.Pending[0].Call, By: "ana"}})
 			require.NoError(t, err)
 			require.Equal(t, "the report is written", d.finish(id).Answer)
 			require.FileExists(t, filepath.Join(d.dir, "report.md"))

@@ -137,7 +137,7 @@ func (m *match) begin(n int) error {
 		m.names[call] = fmt.Sprintf("%s-%d-%s", prefix, n, strings.ReplaceAll(call, ".", "-"))
 		return fmt.Sprintf(`{"url":%q,"name":%q,"before":%d,"after":%d}`, m.receiver.URL, m.names[call], m.random.IntN(150), m.random.IntN(150))
 	}
-	m.id = jig.NewSessionID()
+	m.id = newID(m.tenant)
 	var err error
 	if m.random.IntN(3) == 0 {
 		in := callInput("test.once", nil)

@@ -161,7 +161,7 @@ func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
 	require.NoError(t, err)
 	in := callInput("test.effect", map[string]any{"url": r.URL, "name": "held"})
 	in.Tenant = h.tenant
-	held := jig.NewSessionID()
+	held := newID(h.tenant)
 	_, err = h.StartCall(t.Context(), in, held)
 	require.NoError(t, err)
 	h.stands(held, func(v jig.SessionView) bool { return len(v.Calls) == 1 && len(v.Paused) == 1 })
@@ -189,7 +189,7 @@ func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
 	require.Equal(t, jig.CallReserved, h.decided(large, jig.Decision{By: "ben", Answer: jig.AnswerApprove}).Status)
 	h.ends(large)
 
-	ruled, err := h.Reply(t.Context(), question, jig.Reply{Call: "1.1", By: "ana", Value: json.RawMessage(`"blue"`)})
+	ruled, err := h.Reply(t.Context(), h.tenant, question, jig.Reply{Call: "1.1", By: "ana", Value: json.RawMessage(`"blue"`)})
 	require.NoError(t, err)
 	require.Equal(t, jig.DecisionAccepted, ruled.Decisions[0].Outcome, ruled.Decisions[0].Reason)
 	require.JSONEq(t, `{"answer":"blue","by":"ana"}`, string(h.ends(question).Result.Data))

@@ -215,7 +215,7 @@ func TestStockCLIReconciles(t *testing.T) {
 	ids := map[jig.ReconcileOutcome]string{}
 	for outcome, cut := range map[jig.ReconcileOutcome]string{jig.OutcomeHappened: "after", jig.OutcomeNotHappened: "before", jig.OutcomeGiveUp: "after"} {
 		require.True(t, eventually(t.Context(), patience, func() bool { return int(deaths.Load()) == len(ids) }), "each call has a worker to itself")
-		ids[outcome] = jig.NewSessionID()
+		ids[outcome] = newID(o.tenant)
 		_, err := o.StartCall(t.Context(), callInput("test.cut_once", map[string]any{"url": r.URL, "name": string(outcome), "cut": cut}), ids[outcome])
 		require.NoError(t, err)
 	}

@@ -130,7 +130,7 @@ func TestJigForReviewers(t *testing.T) {
 	o.says(0, nil, "pause", "--tool", "test.effect", "--reason", "a check", "--as", "ana")
 	in := callInput("test.effect", input("held"))
 	in.Tenant = o.tenant
-	held := jig.NewSessionID()
+	held := newID(o.tenant)
 	_, err := o.StartCall(t.Context(), in, held)
 	require.NoError(t, err)
 	require.True(t, eventually(t.Context(), patience, func() bool {

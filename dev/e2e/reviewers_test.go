@@ -57,7 +57,7 @@ func (o office) decided(id string, d jig.Decision) jig.Ruled {
 	if d.Call == "" {
 		d.Call = "1.1"
 	}
-	result, err := o.Decide(o.t.Context(), id, []jig.Decision{d})
+	result, err := o.Decide(o.t.Context(), o.tenant, id, []jig.Decision{d})
 	require.NoError(o.t, err)
 	require.Len(o.t, result.Decisions, 1)
 	return result.Decisions[0]
@@ -201,7 +201,7 @@ func TestQuestions(t *testing.T) {
 	require.Contains(t, string(o.told(id, jig.EventDecisionRefused)[0].Data), "none of the options")
 	o.kill()
 	o.start()
-	ruled, err := o.Reply(t.Context(), id, jig.Reply{Call: "1.1", By: "ana", Value: json.RawMessage(`"blue"`)})
+	ruled, err := o.Reply(t.Context(), o.tenant, id, jig.Reply{Call: "1.1", By: "ana", Value: json.RawMessage(`"blue"`)})
 	require.NoError(t, err)
 	require.Equal(t, jig.DecisionAccepted, ruled.Decisions[0].Outcome, ruled.Decisions[0].Reason)
 	done, err := o.WaitCall(t.Context(), o.tenant, id)
@@ -216,7 +216,7 @@ func TestPauseAndResume(t *testing.T) {
 	paused, err := o.Pause(t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ana", Reason: "the other side is down"})
 	require.NoError(t, err)
 	require.True(t, paused.Changed)
-	id := jig.NewSessionID()
+	id := newID(o.tenant)
 	in := callInput("test.effect", map[string]any{"url": r.URL, "name": "held"})
 	in.Tenant = o.tenant
 	_, err = o.StartCall(t.Context(), in, id)

@@ -153,7 +153,7 @@ func TestReadMayBeRepeatedAfterAWrite(t *testing.T) {
     - answer: done
 `), map[string]any{"url": r.URL})
 	d.waiting(id)
-	_, err := d.Decide(t.Context(), id, []jig.Decision{{Call: "2.1", By: "ana"}})
+	_, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "2.1", By: "ana"}})
 	require.NoError(t, err)
 	view := d.finish(id)
 	require.Equal(t, "done", view.Answer)
@@ -224,7 +224,7 @@ func TestRepeatedIDGivesOneSession(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	options := client.StartOptions{
-		ID: jig.NewSessionID(), Document: agent(`["*"]`, "    - answer: once\n"), Principal: jig.Principal{ID: "tester"},
+		ID: newID(jig.DefaultTenant), Document: agent(`["*"]`, "    - answer: once\n"), Principal: jig.Principal{ID: "tester"},
 	}
 	first, err := d.Start(t.Context(), options)
 	require.NoError(t, err)
@@ -237,6 +237,12 @@ func TestRepeatedIDGivesOneSession(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, third.Existing)
 	require.Len(t, d.events(first.SessionID, jig.EventSessionStarted), 1)
+
+	options.Task = "something else"
+	_, err = d.Start(t.Context(), options)
+	require.Equal(t, jig.CodeConflict, jig.CodeOf(err), "another request under the same id is not the first one")
+	_, err = d.Trigger(t.Context(), callInput("test.echo", map[string]any{"value": "x"}), options.ID)
+	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
 }
 
 func TestCancelStopsRunningTools(t *testing.T) {
@@ -282,7 +288,7 @@ func TestTriggerAnswersAtOnceOrGivesAHandle(t *testing.T) {
 	gated, err := d.Trigger(t.Context(), callInput("test.write", map[string]any{"url": r.URL, "name": "w"}), "")
 	require.NoError(t, err)
 	require.Equal(t, jig.CallWaiting, gated.Status)
-	_, err = d.Decide(t.Context(), gated.SessionID, []jig.Decision{{Call: gated.Call, By: "ana"}})
+	_, err = d.Decide(t.Context(), jig.DefaultTenant, gated.SessionID, []jig.Decision{{Call: gated.Call, By: "ana"}})
 	require.NoError(t, err)
 	done, err := d.WaitCall(t.Context(), jig.DefaultTenant, gated.SessionID)
 	require.NoError(t, err)

@@ -130,7 +130,7 @@ func TestLargeArgumentsStayOutOfTheHistory(t *testing.T) {
 	for _, p := range view.Pending {
 		denials = append(denials, jig.Decision{Call: p.Call, By: "ana", Answer: jig.AnswerDeny})
 	}
-	_, err = d.Decide(t.Context(), id, denials)
+	_, err = d.Decide(t.Context(), jig.DefaultTenant, id, denials)
 	require.NoError(t, err)
 	require.Equal(t, "done", d.finish(id).Answer)
 	d.requireSmall(id)

@@ -22,7 +22,7 @@ func TestChaosKillWorkerInThinTools(t *testing.T) { //nolint:paralleltest // it 
 	var sessions []string
 	for kill := range kills {
 		for n := range each {
-			id := fmt.Sprintf("thin-%d-%d-%s", kill, n, f.tenant)
+			id := jig.SessionID(f.tenant, fmt.Sprintf("thin-%d-%d", kill, n))
 			in := client.CallInput{Tenant: f.tenant, Tool: "review.start", Principal: jig.Principal{ID: "tester", Permissions: entityPermissions}}
 			in.Input, _ = json.Marshal(map[string]any{"path": fmt.Sprintf("github.com/a/%d-%d", kill, n)}) //nolint:errcheck,errchkjson // a test's literal
 			_, err := f.StartCall(t.Context(), in, id)

@@ -156,7 +156,7 @@ func TestThinToolActs(t *testing.T) {
 		entityPermissions...)
 	out := f.begun(result)
 	require.True(t, out.Created)
-	require.Equal(t, jig.ChildSessionID("first", "1.1"), out.SessionID)
+	require.Equal(t, jig.ChildSessionID(jig.SessionID(f.tenant, "first"), "1.1"), out.SessionID)
 	require.Equal(t, "https://jig.example/"+f.tenant+"/"+out.EntityID+"?session="+out.SessionID, out.URL)
 	require.Equal(t, "created review "+out.EntityID+"; its fields fill in session "+out.SessionID, result.Result.Summary)
 
@@ -174,7 +174,7 @@ func TestThinToolActs(t *testing.T) {
 	require.Len(t, in, 1)
 	child, err := f.db.Session(t.Context(), f.tenant, out.SessionID)
 	require.NoError(t, err)
-	require.Equal(t, []any{"first", 1, "tester"}, []any{child.ParentID, child.Depth, child.Principal.ID})
+	require.Equal(t, []any{jig.SessionID(f.tenant, "first"), 1, "tester"}, []any{child.ParentID, child.Depth, child.Principal.ID})
 	described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), out.SessionID, "")
 	require.NoError(t, err)
 	require.Equal(t, workflows.CallWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
@@ -182,7 +182,8 @@ func TestThinToolActs(t *testing.T) {
 	require.Error(t, err, "what calls nothing needs no workflow of its own")
 
 	// The same session again is the same call.
-	require.Equal(t, out, f.review("first", map[string]any{"path": module}))
+	same := map[string]any{"path": module, "engagement_id": engagement, "workspace": "west", "pilot_id": pilot}
+	require.Equal(t, out, f.review("first", same))
 	require.EqualValues(t, 1, f.reviews())
 }
 
@@ -376,7 +377,7 @@ output: {one: "${steps.one.data}", two: "${steps.two.data}"}
 	require.Equal(t, jig.CallSucceeded, done.Status, "%+v", done.Result)
 	var both struct{ One, Two jig.ThinResult }
 	require.NoError(t, json.Unmarshal(done.Result.Data, &both))
-	require.Equal(t, jig.ChildSessionID("both", "1.1/two"), both.Two.SessionID)
+	require.Equal(t, jig.ChildSessionID(jig.SessionID(f.tenant, "both"), "1.1/two"), both.Two.SessionID)
 	f.filled(both.Two.SessionID, jig.Entity{ID: both.Two.EntityID})
 
 	document := agent("[review.start]", "    - when: pass == 1\n      calls:\n        - {tool: review.start, input: {path: github.com/a/three}}\n    - answer: \"${last[0].data.entity_id}\"\n")
@@ -410,14 +411,14 @@ func TestThinToolOfABundleThatIsGone(t *testing.T) {
 	}
 	begin("kept")
 	begin("gone")
-	f.trusting("kept")
+	f.trusting(jig.SessionID(f.tenant, "kept"))
 	done, err := f.WaitCall(t.Context(), f.tenant, "kept")
 	require.NoError(t, err)
 	require.True(t, f.begun(done).Created)
 
 	_, err = f.db.RemoveBundle(t.Context(), by, "reviews")
 	require.NoError(t, err)
-	f.trusting("gone")
+	f.trusting(jig.SessionID(f.tenant, "gone"))
 	done, err = f.WaitCall(t.Context(), f.tenant, "gone")
 	require.NoError(t, err)
 	require.Equal(t, jig.CallFailed, done.Status)

@@ -3,7 +3,7 @@
 -- fragment: session
 s.tenant_id, s.session_id, s.agent, s.principal, s.input, s.task, s.catalogue, s.status, s.pass, s.writes, s.tokens, s.todo,
 s.answer, s.answer_artifact, s.reason, s.error, s.parent_id, s.parent_call, s.parent_agent, s.root_agent, s.depth, s.source,
-s.summary_through, s.summary, s.created_at, s.updated_at
+s.summary_through, s.summary, s.created_at, s.updated_at, s.request_digest
 
 -- fragment: call
 c.tenant_id, c.session_id, c.call_id, c.pass, c.ordinal, c.provider_id, c.tool, c.version, c.write, c.idempotent, c.input,

@@ -29,6 +29,9 @@ select jig_erase()
 -- name: ExportSessions
 select to_json(t)::text from sessions t where t.tenant_id = $1 order by t.session_id
 
+-- name: ExportRetiredSessions
+select to_json(t)::text from retired_sessions t where t.tenant_id = $1 order by t.id_hash
+
 -- name: ExportMessages
 select to_json(t)::text from messages t where t.tenant_id = $1 order by t.session_id, t.n
 

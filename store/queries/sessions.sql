@@ -3,8 +3,11 @@ insert into tenants (tenant_id) values ($1) on conflict do nothing
 
 -- name: SessionCreate
 insert into sessions (tenant_id, session_id, agent, agent_name, principal, input, task, catalogue, status, todo, parent_id, depth,
-    parent_call, parent_agent, root_agent, source)
-values ($1, $2, $3, $4, $5, $6, $7, $8, 'working', $9, $10, $11, $12, $13, $14, $15)
+    parent_call, parent_agent, root_agent, source, request_digest)
+values ($1, $2, $3, $4, $5, $6, $7, $8, 'working', $9, $10, $11, $12, $13, $14, $15, $16)
+
+-- name: SessionRetired
+select exists (select from retired_sessions r where r.tenant_id = $1 and r.id_hash = sha256(convert_to($2, 'UTF8')))
 
 -- name: SessionGet
 select {{session}} from sessions s where s.tenant_id = $1 and s.session_id = $2

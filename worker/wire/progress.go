@@ -178,8 +178,7 @@ func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks
 			return err
 		}
 	}
-	_, err = s.client.StartCall(ctx, call, session)
-	return err
+	return s.client.StartChild(ctx, call, session)
 }
 
 // brought is the document that a call brought along; nil when what it called is code, or is registered.

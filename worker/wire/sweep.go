@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 	sdk "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig/workflows"
@@ -41,21 +42,32 @@ func scheduleSweep(ctx context.Context, t sdk.Client, queue string) error {
 // runs tells which workflows are open.
 type runs struct{ temporal sdk.Client }
 
-// Open reports whether a workflow of that id is running.
-func (r runs) Open(ctx context.Context, workflowID string) (bool, error) {
-	described, err := r.temporal.DescribeWorkflowExecution(ctx, workflowID, "")
+// Open reports whether the workflow of a tenant's session is running.
+func (r runs) Open(ctx context.Context, tenant, session string) (bool, error) {
+	described, err := r.temporal.DescribeWorkflowExecution(ctx, session, "")
 	var missing *serviceerror.NotFound
 	if errors.As(err, &missing) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for workflow %s: %w", workflowID, err)
+		return false, fmt.Errorf("look for workflow %s: %w", session, err)
 	}
 	open := []enumspb.WorkflowExecutionStatus{
 		enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW,
 		enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED,
 	}
-	return slices.Contains(open, described.GetWorkflowExecutionInfo().GetStatus()), nil
+	info := described.GetWorkflowExecutionInfo()
+	owner, known := info.GetSearchAttributes().GetIndexedFields()[workflows.AttrTenant]
+	if known {
+		var name string
+		if err := converter.GetDefaultDataConverter().FromPayload(owner, &name); err != nil {
+			return false, fmt.Errorf("read the tenant of workflow %s: %w", session, err)
+		}
+		if name != tenant {
+			return false, nil
+		}
+	}
+	return slices.Contains(open, info.GetStatus()), nil
 }
 
 // Ended returns those of the ids of which a run has ended, as far as the visibility store knows.

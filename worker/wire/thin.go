@@ -212,8 +212,7 @@ func (x extractions) Start(ctx context.Context, inv jig.Invocation, session stri
 		}
 		call.Input = nil
 	}
-	_, err = x.client.StartCall(ctx, call, session)
-	return err
+	return x.client.StartChild(ctx, call, session)
 }
 
 // Begun reports whether a session is there.
