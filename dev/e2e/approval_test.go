@@ -34,7 +34,7 @@ func (d *desk) signal(id, name string, payload any) {
 
 func TestApproveBySignal(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
 	pending := d.waiting(id).Pending
 	require.Len(t, pending, 1)
@@ -57,7 +57,7 @@ func TestApproveBySignal(t *testing.T) {
 
 func TestDenyTellsTheModel(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
 	d.signal(id, workflows.SignalDeny, map[string]string{"call": "1.1", "by": "ana", "reason": "too much"})
 	require.Equal(t, "DENIED", d.finish(id).Answer)
@@ -68,7 +68,7 @@ func TestDenyTellsTheModel(t *testing.T) {
 
 func TestExpiredApprovalIsToldToTheModel(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.run(agent(`["*"]`, gatedRules, "approval_expires: 1s"), map[string]any{"url": r.URL, "name": "w"})
 	require.Equal(t, "EXPIRED", d.finish(id).Answer)
 	require.Len(t, d.events(id, jig.EventToolExpired), 1)
@@ -78,7 +78,7 @@ func TestExpiredApprovalIsToldToTheModel(t *testing.T) {
 
 func TestEditRunsTheChangedInput(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
 	refused, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1", By: "ana", Input: json.RawMessage(`{"url":"x","nmae":"v"}`)}}) //nolint:misspell // misspelt on purpose
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestEditRunsTheChangedInput(t *testing.T) {
 
 func TestRefusedDecisionsChangeNothingAndAreSeen(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
 	for name, payload := range map[string]any{
 		"unknown call": map[string]string{"call": "1.9", "by": "ana"},
@@ -127,7 +127,7 @@ func TestRefusedDecisionsChangeNothingAndAreSeen(t *testing.T) {
 
 func TestSecondDecisionIsRefused(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.run(agent(`["*"]`, `    - when: pass == 1
       calls:
         - {tool: test.write, input: {url: "${input.url}", name: a}}
@@ -153,7 +153,7 @@ func TestSecondDecisionIsRefused(t *testing.T) {
 
 func TestVisibilityFindsWhatNeedsAPerson(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
 	query := fmt.Sprintf(`JigStatus="input_required" AND JigPending=1 AND JigAgent="draft:probe" AND JigTool="test.write" AND WorkflowId=%q`, id)
 	require.True(t, eventually(t.Context(), patience, func() bool { return d.listed(query) == 1 }))
@@ -212,7 +212,7 @@ func TestUnknownOutcomeIsReconciled(t *testing.T) {
 
 func TestTerminatedSessionIsSwept(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
 	require.NoError(t, shared.temporal.TerminateWorkflow(t.Context(), id, "", "from outside"))
 	d.sweep(id)

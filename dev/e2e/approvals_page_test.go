@@ -67,7 +67,7 @@ func TestApprovalsPage(t *testing.T) {
 	t.Parallel()
 	stock, err := filepath.Abs(filepath.Join("..", "..", ".cache", "bin"))
 	require.NoError(t, err)
-	programs := strings.Join([]string{filepath.Dir(shared.cli), stock, os.Getenv("PATH")}, string(os.PathListSeparator))
+	programs := strings.Join([]string{filepath.Dir(shared.cli.path(t)), stock, os.Getenv("PATH")}, string(os.PathListSeparator))
 	m := &manual{office: office{tenant: "acme", desk: open(
 		t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=acme", "NO_COLOR=1",
 		"TEMPORAL_ADDRESS="+shared.stack.TemporalAddress(), "TEMPORAL_NAMESPACE="+shared.stack.Namespace(),

@@ -32,7 +32,7 @@ type reader struct {
 // Every document on the page is written, every command on it is run to the letter, and says what the page shows.
 func TestBundlesPage(t *testing.T) {
 	t.Parallel()
-	stock, tenant := filepath.Dir(shared.cli), "reader-"+strings.ToLower(jig.NewSessionID()[20:])
+	stock, tenant := filepath.Dir(shared.cli.path(t)), "reader-"+strings.ToLower(jig.NewSessionID()[20:])
 	r := &reader{manual: manual{office: office{tenant: tenant, desk: open(
 		t, "PATH="+stock+":/usr/local/bin:/usr/bin:/bin", "HOME="+t.TempDir(), "JIG_TENANT="+tenant, "NO_COLOR=1", "JIG_PERMISSIONS=*",
 	)}}}

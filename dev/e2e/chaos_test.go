@@ -157,7 +157,7 @@ func TestChaosDatabaseOutage(t *testing.T) { //nolint:paralleltest // it stops t
 	answering.Go(func() { d.answer(r, &flock{ids: []string{id}}, stop) })
 	require.True(t, eventually(t.Context(), patience, func() bool { _, keys := r.count("pg-k1"); return keys == 1 }))
 	require.NoError(t, shared.stack.PG().Stop(t.Context()))
-	eventually(t.Context(), 5*time.Second, func() bool { return false })
+	eventually(t.Context(), 5*time.Second, func() bool { return false }) // how long the outage lasts
 	require.NoError(t, shared.stack.PG().Start(t.Context()))
 	view := d.until(id, func(v jig.SessionView) bool { return v.Status.Final() })
 	close(stop)

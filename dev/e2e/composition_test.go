@@ -114,7 +114,7 @@ output:
 
 func TestCompositionTakesEveryWay(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.compose(tour, map[string]any{"url": r.URL, "names": []string{"ana", "ben", "cleo"}})
 	result := d.output(id)
 	require.True(t, result.Success, "%+v", result.Error)
@@ -178,7 +178,7 @@ func TestCompositionStepWaitsForApproval(t *testing.T) {
 
 func TestCompositionStepDenied(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
 	d.waiting(id)
 	ruled, err := d.Decide(t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: "1.1/publish", By: "ana", Answer: jig.AnswerDeny, Reason: "not today"}})
@@ -195,8 +195,8 @@ func TestCompositionStepDenied(t *testing.T) {
 // other call. A change of the document does not disturb a run that waits.
 func TestAgentCallsAComposition(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
-	name := "probe.gated" + strings.ToUpper(d.queue[len(d.queue)-4:])
+	d, r := join(t), newReceiver(t)
+	name := "probe.gated" + strings.ToUpper(d.name[:4])
 	document := strings.ReplaceAll(gatedSpec, "probe.gated", name)
 	d.register(map[string]string{"gated.yaml": document})
 	rules := fmt.Sprintf(`    - when: pass == 1
@@ -297,7 +297,7 @@ steps:
 
 func TestCompositionUndoesWhatItDid(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.compose(undoing, map[string]any{"url": r.URL})
 	result := d.output(id)
 	require.False(t, result.Success)
@@ -315,7 +315,7 @@ func TestCompositionUndoesWhatItDid(t *testing.T) {
 
 func TestCanceledCompositionUndoesWhatItDid(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.compose(undoing, map[string]any{"url": r.URL, "wait": true})
 	require.True(t, eventually(t.Context(), patience, func() bool { n, _ := r.count("two-2"); return n == 1 }))
 	require.NoError(t, d.Cancel(t.Context(), jig.DefaultTenant, id))
@@ -332,7 +332,7 @@ func TestCanceledCompositionUndoesWhatItDid(t *testing.T) {
 // nest starts a composition that calls another one, which waits for approval, and an agent.
 func (d *desk) nest(r *receiver) string {
 	d.t.Helper()
-	tag := strings.ToUpper(d.queue[len(d.queue)-4:])
+	tag := strings.ToUpper(d.name[:4])
 	inner := strings.ReplaceAll(gatedSpec, "probe.gated", "probe.inner"+tag)
 	name := "helper-" + strings.ToLower(tag)
 	helper := strings.Replace(agent(`["test.*"]`, `    - when: pass == 1
@@ -360,7 +360,7 @@ output: {inner: "${steps.inner.data.published}", agent: "${steps.asked.data.answ
 
 func TestCompositionCallsCompositionsAndAgents(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.nest(r)
 	require.Equal(t, "1.1/inner/publish", d.waiting(id).Pending[0].Call)
 	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/inner/publish", "by": "ana"})
@@ -394,7 +394,7 @@ func TestCompositionBigLoop(t *testing.T) {
 	for _, tool := range []string{"test.quick", "test.echo"} {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
-			d := open(t)
+			d := join(t)
 			id := d.compose(loopSpec(tool, items), nil)
 			result := d.output(id)
 			require.True(t, result.Success, "%+v", result.Error)
@@ -410,7 +410,7 @@ func TestCompositionBigLoop(t *testing.T) {
 // A composition whose workflow is ended from outside fails its call, closes what it had open, and its session goes on.
 func TestCompositionTerminatedFromOutside(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
 	d.waiting(id)
 	require.NoError(t, shared.temporal.TerminateWorkflow(t.Context(), workflows.FrameWorkflowID(id, "1.1"), "", "by mistake"))
@@ -428,7 +428,7 @@ func TestCompositionTerminatedFromOutside(t *testing.T) {
 // A session that is reset begins its composition anew, which finds what was done and goes on from there.
 func TestCompositionSurvivesAReset(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	id := d.compose(strings.Replace(gatedSpec, "tool: test.quick\n    input: {value: a}", "tool: test.keyed\n    input: {url: \"${input.url}\", name: before}", 1),
 		map[string]any{"url": r.URL, "name": "w"})
 	d.waiting(id)

@@ -32,7 +32,7 @@ type consultingStep struct {
 // Every command on the page is run to the letter, and does what the page says.
 func TestConsultingPage(t *testing.T) {
 	t.Parallel()
-	stock, tenant := filepath.Dir(shared.cli), "firm-"+strings.ToLower(jig.NewSessionID()[20:])
+	stock, tenant := filepath.Dir(shared.cli.path(t)), "firm-"+strings.ToLower(jig.NewSessionID()[20:])
 	c := &consultant{manual: manual{office: office{tenant: tenant, desk: open(
 		t, "PATH="+stock+":/usr/local/bin:/usr/bin:/bin", "HOME="+t.TempDir(), "JIG_TENANT="+tenant, "NO_COLOR=1", "JIG_PERMISSIONS=*",
 	)}}}

@@ -35,11 +35,15 @@ type dags struct {
 
 func newDAGs(t *testing.T) dags {
 	t.Helper()
-	o := newOffice(t)
-	db, err := store.Open(t.Context(), shared.stack.DatabaseURL(), store.Options{})
-	require.NoError(t, err)
-	t.Cleanup(db.Close)
-	return dags{office: o, db: db, outside: newOutside(t)}
+	return dagsOf(newOffice(t))
+}
+
+func dagsOf(o office) dags {
+	o.t.Helper()
+	db, err := store.Open(o.t.Context(), shared.stack.DatabaseURL(), store.Options{})
+	require.NoError(o.t, err)
+	o.t.Cleanup(db.Close)
+	return dags{office: o, db: db, outside: newOutside(o.t)}
 }
 
 // prepare registers a graph and makes an entity of it.
@@ -301,7 +305,7 @@ func TestChaosDAG(t *testing.T) { //nolint:paralleltest // it kills the worker o
 // TestDAGOfAThousandTasks extracts the largest graph that an entity type may have, some hundred calls among its tasks.
 func TestDAGOfAThousandTasks(t *testing.T) {
 	t.Parallel()
-	d := newDAGs(t)
+	d := dagsOf(joinOffice(t))
 	g := randomDAG(rand.New(rand.NewPCG(1, 7)), "thousand", 1000, 10)
 	for i := range g.tasks { // it is about the size: hardly anything is left out
 		one := &g.tasks[i]
@@ -321,7 +325,7 @@ func TestDAGOfAThousandTasks(t *testing.T) {
 // TestDAGIsNoRowOfLayers holds one branch back until the other one is through: whoever waited for a whole layer would wait for ever.
 func TestDAGIsNoRowOfLayers(t *testing.T) {
 	t.Parallel()
-	d := newDAGs(t)
+	d := dagsOf(joinOffice(t))
 	g := dag{name: "branches", parallel: 5}
 	for i, deps := range [][]int{{}, {}, {1}, {2}, {3}, {0, 4}} {
 		g.tasks = append(g.tasks, dagTask{id: fmt.Sprintf("t%d", i), deps: deps, number: int64(i), calls: i != 3, attempts: 1, field: true})

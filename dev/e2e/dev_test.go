@@ -34,7 +34,7 @@ func TestDemo(t *testing.T) {
 	goMod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(d.dir, "go.mod"), goMod, 0o600))
-	got := d.command(shared.dev, append([]string{"demo", "--yes"}, anywhere...)...)
+	got := d.command(shared.dev.path(t), append([]string{"demo", "--yes"}, anywhere...)...)
 	require.Zero(t, got.code, got.err)
 	for _, said := range []string{
 		"starting PostgreSQL", "starting Temporal", "waits for approval", "temporal workflow signal", "approved 3.1", "completed after 4 passes",
@@ -66,16 +66,16 @@ func TestDevServerSaysWhatIsWrong(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, taken.Close()) })
 	d := alone(t)
 
-	got := d.command(shared.dev, "--ephemeral", "--temporal-addr", taken.Addr().String(), "--ui-addr", "127.0.0.1:0", "--pg-port", "0")
+	got := d.command(shared.dev.path(t), "--ephemeral", "--temporal-addr", taken.Addr().String(), "--ui-addr", "127.0.0.1:0", "--pg-port", "0")
 	require.Equal(t, 2, got.code)
 	require.Contains(t, got.err, taken.Addr().String()+" is taken")
 
-	got = d.command(shared.dev, "--log-level", "loud")
+	got = d.command(shared.dev.path(t), "--log-level", "loud")
 	require.Equal(t, 2, got.code)
 	require.Contains(t, got.err, "--log-level")
 
 	d.env = append(d.env, "JIG_DATABASE_OWNER_URL=postgres://nobody:secret@127.0.0.1:1/none")
-	got = d.command(shared.dev, anywhere...)
+	got = d.command(shared.dev.path(t), anywhere...)
 	require.Equal(t, 2, got.code)
 	require.Contains(t, got.err, "127.0.0.1:1")
 	require.NotContains(t, got.err, "secret")
@@ -86,7 +86,7 @@ func TestDevServerAroundACommand(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
 	args := append([]string{"--ephemeral", "--no-worker", "--no-ui", "--quiet"}, anywhere...)
-	got := d.command(shared.dev, append(args, "--", "sh", "-c", `test -n "$JIG_TEMPORAL_ADDRESS" && test -n "$JIG_DATABASE_URL" && exit 7`)...)
+	got := d.command(shared.dev.path(t), append(args, "--", "sh", "-c", `test -n "$JIG_TEMPORAL_ADDRESS" && test -n "$JIG_DATABASE_URL" && exit 7`)...)
 	require.Equal(t, 7, got.code, got.err)
 	require.FileExists(t, filepath.Join(d.dir, ".jig", "dev.env"))
 }

@@ -19,7 +19,7 @@ func (d *desk) shows(id string, status jig.Status) bool {
 // A single call that was cancelled while it waited is no longer found by the query for what waits for people.
 func TestCancel_TakesACallOutOfTheOperatorsQuery(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	for name, id := range map[string]string{
 		"tool":        d.waitingCall(r),
 		"composition": d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"}),
@@ -44,7 +44,7 @@ func (d *desk) waitingCall(r *receiver) string {
 // Who reads of a session whose workflow was terminated learns that it has ended, without waiting for the sweeper.
 func TestTerminate_IsSeenByTheNextReader(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	terminated := func() string {
 		id := d.waitingCall(r)
 		require.NoError(t, shared.temporal.TerminateWorkflow(t.Context(), id, "", "not needed"))

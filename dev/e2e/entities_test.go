@@ -21,7 +21,7 @@ fields:
 // Entities are created, found and read through tools, by those whom the tenant's document permits it, and by no other tenant.
 func TestEntities(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := joinOffice(t)
 	o.install("tenant.yaml", `kind: tenant
 name: `+o.tenant+`
 people:

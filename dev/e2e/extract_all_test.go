@@ -160,7 +160,7 @@ func TestExtractAllComputes(t *testing.T) {
 // Who may not write the type, or calls it what it is not, is told before anything runs.
 func TestExtractAllAsksWhetherItMay(t *testing.T) {
 	t.Parallel()
-	g := newRegistry(t, sevenTasks)
+	g := joinOffice(t).registry(sevenTasks)
 	g.entity(map[string]any{"path": "a/b/c"})
 	for name, c := range map[string]struct {
 		input       map[string]any
@@ -189,7 +189,7 @@ func TestExtractAllAsksWhetherItMay(t *testing.T) {
 // The calls of a batch are those of its session: an agent that may not make them fills nothing.
 func TestExtractAllHoldsToTheToolsOfAnAgent(t *testing.T) {
 	t.Parallel()
-	g := newRegistry(t, sevenTasks)
+	g := joinOffice(t).registry(sevenTasks)
 	e := g.entity(map[string]any{"path": "github.com/jig-run/jig"})
 	for tools, worked := range map[string]string{`["entities.extractAll"]`: "0", `["entities.extractAll", "entities.filter", "entities.extract"]`: "1"} {
 		started, err := g.Start(t.Context(), client.StartOptions{
@@ -214,7 +214,7 @@ func TestExtractAllHoldsToTheToolsOfAnAgent(t *testing.T) {
 // A batch that is cancelled ends, with what waits in it.
 func TestExtractAllIsCanceled(t *testing.T) {
 	t.Parallel()
-	g, r := newRegistry(t, graphTasks), newReceiver(t)
+	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)
 	g.crowd(5, func(i int) map[string]any { return map[string]any{"url": r.URL, "name": fmt.Sprintf("c%d", i)} })
 	session := g.extractAll(map[string]any{"type": "thing", "max_parallel": 2})
 	g.until(session, func(v jig.SessionView) bool { return v.Status == jig.StatusInputRequired && len(v.Pending) == 2 })

@@ -115,7 +115,7 @@ tasks:
 
 func TestExtractionComputesAnEntity(t *testing.T) {
 	t.Parallel()
-	g := newRegistry(t, sevenTasks)
+	g := joinOffice(t).registry(sevenTasks)
 	e := g.entity(map[string]any{"path": "github.com/jig-run/jig"})
 	session := g.extract(map[string]any{"id": e.ID})
 	out, now := g.filled(session, e)
@@ -152,7 +152,7 @@ func TestExtractionComputesAnEntity(t *testing.T) {
 // One number that no double keeps does not spoil what the other tasks found.
 func TestExtractionOfLargeNumbers(t *testing.T) {
 	t.Parallel()
-	g := newRegistry(t, `fields:
+	g := joinOffice(t).registry(`fields:
   - {name: name, type: text, required: true}
   - {name: most, type: number, task: most}
   - {name: size, type: number, task: size}
@@ -196,7 +196,7 @@ tasks:
 
 func TestExtractionRunsAGraph(t *testing.T) {
 	t.Parallel()
-	g, r := newRegistry(t, graphTasks), newReceiver(t)
+	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL, "name": "n"})
 	session := g.extract(map[string]any{"id": e.ID})
 	require.Equal(t, "1.1/publish", g.waiting(session).Pending[0].Call)
@@ -268,7 +268,7 @@ tasks:
 
 func TestExtractionRefreshes(t *testing.T) {
 	t.Parallel()
-	g, r := newRegistry(t, sourcedTasks), newReceiver(t)
+	g, r := joinOffice(t).registry(sourcedTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL})
 	source, err := g.db.PutText(t.Context(), jig.Text{Tenant: g.tenant, EntityID: e.ID, Body: "as it was"})
 	require.NoError(t, err)
@@ -306,7 +306,7 @@ tasks:
 
 func TestExtractionRejectsCitations(t *testing.T) {
 	t.Parallel()
-	g := newRegistry(t, citingTasks)
+	g := joinOffice(t).registry(citingTasks)
 	near := g.entity(map[string]any{})
 	text, err := g.db.PutText(t.Context(), jig.Text{Tenant: g.tenant, EntityID: near.ID, Body: "The pump was replaced in May."})
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func statuses(s jig.EntityStatus) map[string]string {
 
 func TestAnEntityIsFollowed(t *testing.T) {
 	t.Parallel()
-	g, r := newRegistry(t, graphTasks), newReceiver(t)
+	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL, "name": "n"})
 	none := map[string]string{
 		"facts": "pending", "note": "pending", "publish": "pending", "link": "pending", "broken": "pending", "after": "pending", "loud": "pending",
@@ -115,7 +115,7 @@ func TestAnEntityIsFollowed(t *testing.T) {
 // A session that failed is begun again, once, by whoever may; one that runs or has completed is left alone.
 func TestASessionIsRetried(t *testing.T) {
 	t.Parallel()
-	o, r := newOffice(t), newReceiver(t)
+	o, r := joinOffice(t), newReceiver(t)
 	retry := func(id string) (string, *jig.ToolResult) {
 		t.Helper()
 		call := o.asks("sessions.retry", map[string]any{"session_id": id})

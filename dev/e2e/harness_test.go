@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,13 +28,16 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// world is the one stack that all tests share; each test has a task queue and workers of its own.
+// world is the one stack that all tests share; each test has a task queue and a worker of its own, or joins the worker that others
+// use, too.
 type world struct {
 	stack    *stack.Stack
 	temporal sdk.Client
-	// worker, cli and dev are the built programs.
-	worker, cli, dev string
-	env              []string
+	// worker is the built test worker.
+	worker   string
+	cli, dev program
+	env      []string
+	common   *common
 }
 
 var shared world
@@ -51,22 +56,19 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	for name, pkg := range map[string]string{
-		"worker": "github.com/jig-run/jig/dev/e2e/testworker", "jig": "github.com/jig-run/jig/starter", "jig-dev": "github.com/jig-run/jig/dev",
-	} {
-		out, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, name), pkg).CombinedOutput()
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", pkg, err, out)
-			return 1
-		}
-	}
-	s, err := stack.Start(ctx, stack.Options{DataDir: dir, Ephemeral: true, NoUI: true, Migrate: store.Migrate})
+	worker := build(ctx, dir, "worker", "github.com/jig-run/jig/dev/e2e/testworker")
+	var building sync.WaitGroup
+	building.Go(func() { _, _ = worker() }) //nolint:errcheck // asked again below
+	defer building.Wait()
+	s, err := stack.Start(ctx, stack.Options{
+		DataDir: dir, Ephemeral: true, NoUI: true, Migrate: store.Migrate, PGSettings: throwaway(), TemporalSettings: fewPartitions(),
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer func() {
-		stopping, cancel := context.WithTimeout(ctx, 30*time.Second)
+		stopping, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		if err := s.Stop(stopping); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -79,11 +81,57 @@ func run(m *testing.M) int {
 	}
 	defer temporal.Close()
 	shared = world{
-		stack: s, temporal: temporal, worker: filepath.Join(dir, "worker"), cli: filepath.Join(dir, "jig"),
-		dev: filepath.Join(dir, "jig-dev"),
-		env: append(os.Environ(), s.Environment()...),
+		stack: s, temporal: temporal, env: append(os.Environ(), s.Environment()...), common: &common{dir: dir},
+		cli: build(ctx, dir, "jig", "github.com/jig-run/jig/starter"),
+		dev: build(ctx, dir, "jig-dev", "github.com/jig-run/jig/dev"),
 	}
+	if shared.worker, err = worker(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer shared.common.end()
 	return m.Run()
+}
+
+// throwaway are settings of PostgreSQL for data that need not outlive the machine; what is committed still outlives the server's
+// process, which tests kill.
+func throwaway() map[string]string {
+	return map[string]string{"fsync": "off", "full_page_writes": "off"}
+}
+
+// fewPartitions are settings of Temporal for many task queues with little to do.
+func fewPartitions() map[string]any {
+	return map[string]any{"matching.numTaskqueueReadPartitions": 1, "matching.numTaskqueueWritePartitions": 1}
+}
+
+// EnvPrograms names a folder in which jig and jig-dev were built already.
+const EnvPrograms = "JIG_TEST_PROGRAMS"
+
+// program builds a program when it is first asked for, and returns its path.
+type program func() (string, error)
+
+func build(ctx context.Context, dir, name, pkg string) program {
+	return sync.OnceValues(func() (string, error) {
+		if built := filepath.Join(os.Getenv(EnvPrograms), name); os.Getenv(EnvPrograms) != "" {
+			if _, err := os.Stat(built); err == nil {
+				return built, nil
+			}
+		}
+		path := filepath.Join(dir, name)
+		// Without debugging information linking takes half as long, and so does the checksum that a Temporal worker makes of itself.
+		out, err := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", path, pkg).CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+		}
+		return path, nil
+	})
+}
+
+func (p program) path(t *testing.T) string {
+	t.Helper()
+	path, err := p()
+	require.NoError(t, err)
+	return path
 }
 
 // quiet is a Temporal logger that says nothing.
@@ -99,12 +147,15 @@ type desk struct {
 	*client.Client
 	t     *testing.T
 	queue string
-	dir   string
-	env   []string
-	log   *os.File
+	// name is the desk's alone, for the names of tenants and documents: 26 lower-case letters and digits.
+	name string
+	dir  string
+	env  []string
+	log  *os.File
 
 	mu     sync.Mutex
 	worker *exec.Cmd
+	joined bool
 }
 
 // installation is the id of the desks' installation, so that tests know the idempotency keys of calls.
@@ -113,31 +164,113 @@ const installation = "e2e"
 // newDesk makes a corner without a worker.
 func newDesk(t *testing.T, env ...string) *desk {
 	t.Helper()
-	d := &desk{t: t, queue: "e2e-" + jig.NewSessionID(), dir: t.TempDir()}
-	d.Client = client.New(shared.temporal, client.Options{TaskQueue: d.queue})
-	d.env = append(append([]string{}, shared.env...), "JIG_TASK_QUEUE="+d.queue, "JIG_INSTALLATION="+installation, "JIG_WORKDIR="+d.dir, "JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=warn")
-	d.env = append(d.env, env...)
+	d := deskOn(t, "", env...)
 	var err error
 	d.log, err = os.Create(filepath.Join(t.TempDir(), "worker.log"))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		d.kill()
 		if t.Failed() {
-			if out, err := os.ReadFile(d.log.Name()); err == nil && len(out) > 0 {
-				t.Logf("the worker's log:\n%s", tail(string(out), 6000))
-			}
+			d.showLog()
 		}
 		_ = d.log.Close()
 	})
 	return d
 }
 
-// open makes a corner with a worker that is up.
+func deskOn(t *testing.T, queue string, env ...string) *desk {
+	t.Helper()
+	name := strings.ToLower(strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
+	d := &desk{t: t, name: name, queue: cmp.Or(queue, "e2e-"+name), dir: t.TempDir()}
+	d.Client = client.New(shared.temporal, client.Options{TaskQueue: d.queue, WorkerTimeout: patience, RetryFor: patience})
+	d.env = append(deskEnv(d.queue, d.dir), env...)
+	return d
+}
+
+func deskEnv(queue, dir string) []string {
+	return append(slices.Clone(shared.env), "JIG_TASK_QUEUE="+queue, "JIG_INSTALLATION="+installation, "JIG_WORKDIR="+dir,
+		"JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=warn")
+}
+
+// open makes a corner with a worker of its own that is up.
 func open(t *testing.T, env ...string) *desk {
 	t.Helper()
 	d := newDesk(t, env...)
 	d.start()
+	require.NoError(t, d.answers())
 	return d
+}
+
+// answers waits until a worker answers.
+func (d *desk) answers() error {
+	_, err := d.Status(d.t.Context(), jig.DefaultTenant, "ses_nobody")
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return nil
+	}
+	return err
+}
+
+// common is the worker that desks join.
+type common struct {
+	dir   string
+	once  sync.Once
+	queue string
+	log   *os.File
+	cmd   *exec.Cmd
+	err   error
+}
+
+// join makes a corner whose worker is the one that tests share, which saves the second that a worker takes to start. It is for tests
+// that neither end their worker, nor need settings or files of their own for it.
+func join(t *testing.T) *desk {
+	t.Helper()
+	c := shared.common
+	c.once.Do(func() { c.err = c.start() })
+	require.NoError(t, c.err)
+	d := deskOn(t, c.queue)
+	d.log, d.joined = c.log, true
+	t.Cleanup(func() {
+		if t.Failed() {
+			d.showLog()
+		}
+	})
+	require.NoError(t, d.answers())
+	return d
+}
+
+func (c *common) start() error {
+	c.queue = "e2e-common"
+	workdir := filepath.Join(c.dir, "common")
+	err := os.MkdirAll(workdir, 0o755)
+	if err == nil {
+		c.log, err = os.Create(filepath.Join(c.dir, "common.log"))
+	}
+	if err != nil {
+		return fmt.Errorf("the common worker: %w", err)
+	}
+	c.cmd = workerCommand(append(deskEnv(c.queue, workdir), "JIG_DATABASE_MAX_CONNS=20"), workdir, c.log)
+	return c.cmd.Start() //nolint:wrapcheck // says which program
+}
+
+func (c *common) end() {
+	if c.cmd != nil && c.cmd.Process != nil {
+		_ = c.cmd.Process.Kill() //nolint:errcheck // it may have ended
+		_ = c.cmd.Wait()         //nolint:errcheck // it was killed, which Wait reports
+	}
+}
+
+func workerCommand(env []string, dir string, log *os.File) *exec.Cmd {
+	cmd := exec.Command(shared.worker)
+	cmd.Env, cmd.Dir = env, dir
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+func (d *desk) showLog() {
+	if out, err := os.ReadFile(d.log.Name()); err == nil && len(out) > 0 {
+		d.t.Logf("the worker's log:\n%s", tail(string(out), 6000))
+	}
 }
 
 func tail(s string, n int) string {
@@ -150,17 +283,17 @@ func tail(s string, n int) string {
 // start starts a worker, and the one before it must be gone.
 func (d *desk) start() {
 	d.t.Helper()
+	require.False(d.t, d.joined, "the worker is everybody's: open the desk instead of joining")
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.worker = exec.Command(shared.worker)
-	d.worker.Env, d.worker.Dir = d.env, d.dir
-	d.worker.Stdout, d.worker.Stderr = d.log, d.log
-	d.worker.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	d.worker = workerCommand(d.env, d.dir, d.log)
 	require.NoError(d.t, d.worker.Start())
 }
 
 // kill ends the worker as a power cut would.
 func (d *desk) kill() {
+	d.t.Helper()
+	require.False(d.t, d.joined, "the worker is everybody's: open the desk instead of joining")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.worker != nil {
@@ -204,7 +337,16 @@ func (d *desk) waiting(id string) jig.SessionView {
 	return d.until(id, func(v jig.SessionView) bool { return v.Status == jig.StatusInputRequired })
 }
 
-const patience = 90 * time.Second
+// patience is how long a test waits for what must happen. It only ends a run that hangs, so it is long, and JIG_PATIENCE (a duration)
+// makes it longer still on a very slow machine.
+var patience = patienceFrom(os.Getenv("JIG_PATIENCE"))
+
+func patienceFrom(text string) time.Duration {
+	if d, err := time.ParseDuration(text); err == nil {
+		return d
+	}
+	return 5 * time.Minute
+}
 
 // until asks the workflow for its status until it is what the test waits for.
 func (d *desk) until(id string, done func(jig.SessionView) bool) jig.SessionView {
@@ -221,7 +363,7 @@ func (d *desk) until(id string, done func(jig.SessionView) bool) jig.SessionView
 
 func (d *desk) query(id string) (jig.SessionView, error) {
 	var view jig.SessionView
-	ctx, cancel := context.WithTimeout(d.t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
 	defer cancel()
 	value, err := shared.temporal.QueryWorkflow(ctx, id, "", workflows.QueryStatus)
 	if err != nil {

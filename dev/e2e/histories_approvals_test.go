@@ -32,7 +32,7 @@ func approvalPaths() map[string]func(*desk, *receiver) string {
 // office makes the desk's corner a tenant of its own with documents.
 func (d *desk) office(documents ...string) office {
 	d.t.Helper()
-	o := office{desk: d, tenant: "office-" + d.queue[len(d.queue)-8:]}
+	o := office{desk: d, tenant: "office-" + d.name[:8]}
 	o.install("tenant.yaml", o.tenantDocument(""), o.trusting)
 	for i, body := range documents {
 		o.install(fmt.Sprintf("policy-%d.yaml", i), body, o.trusting)

@@ -98,7 +98,11 @@ func TestHistories(t *testing.T) {
 	for name, path := range paths {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, r := open(t), newReceiver(t)
+			corner := join
+			if name == "unknown" { // it kills its worker
+				corner = func(t *testing.T) *desk { t.Helper(); return open(t) }
+			}
+			d, r := corner(t), newReceiver(t)
 			id := path(d, r)
 			require.True(t, d.finish(id).Status.Final())
 			if record {
@@ -184,7 +188,7 @@ func composed(document string, then func(d *desk, r *receiver, id string)) func(
 
 func extracted(document string, content map[string]any, then func(d *desk, id string)) func(*desk, *receiver) string {
 	return func(d *desk, _ *receiver) string {
-		g := office{desk: d, tenant: "office-" + d.queue[len(d.queue)-8:]}.registry(document)
+		g := office{desk: d, tenant: "office-" + d.name[:8]}.registry(document)
 		id := g.extract(map[string]any{"id": g.entity(content).ID})
 		then(d, id)
 		return id

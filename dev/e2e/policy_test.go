@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,8 +13,8 @@ import (
 // A registered policy lifts and denies calls at once, and denies at execution what was approved before it came.
 func TestPolicyRules(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
-	tenant := "policy-" + strings.ToLower(d.queue[len(d.queue)-8:])
+	d, r := join(t), newReceiver(t)
+	tenant := "policy-" + d.name[:8]
 	trigger := func(tool string, input any) workflows.CallResult {
 		in := callInput(tool, input)
 		in.Tenant = tenant

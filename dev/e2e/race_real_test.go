@@ -219,7 +219,7 @@ func (m *match) send(update bool, signal, name string, payload, updatePayload an
 
 func (m *match) updateOnce(name, updateID string, payload any) (workflows.DecideResult, error) {
 	var answer workflows.DecideResult
-	ctx, cancel := context.WithTimeout(m.t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
 	defer cancel()
 	handle, err := shared.temporal.UpdateWorkflow(ctx, sdk.UpdateWorkflowOptions{
 		UpdateID: updateID, WorkflowID: m.id, UpdateName: name, Args: []any{payload}, WaitForStage: sdk.WorkflowUpdateStageCompleted,
@@ -269,7 +269,7 @@ func (m *match) reset() {
 // end decides what still waits, until the session is over for the store and for Temporal.
 func (m *match) end() error {
 	deny, rounds := m.random.IntN(3) == 0, 0
-	over := eventually(m.t.Context(), 3*time.Minute, func() bool {
+	over := eventually(m.t.Context(), patience, func() bool {
 		rounds++
 		deny = deny || rounds > 20 // so many delegated to the same person that a quorum cannot be had any more
 		view, err := m.Status(m.t.Context(), m.tenant, m.id)

@@ -78,7 +78,7 @@ func (o office) ended(id string, want jig.CallStatus) workflows.CallResult {
 // What is refused is seen by the one who sent it: as an event, in the status, in an update's answer; and nothing changes.
 func TestStockCLISaysWhatIsRefused(t *testing.T) {
 	t.Parallel()
-	o, r := newOffice(t), newReceiver(t)
+	o, r := joinOffice(t), newReceiver(t)
 	o.install("tenant.yaml", o.tenantDocument(""), o.trusting)
 	o.install("finance.yaml", financePolicy, o.trusting)
 	var id string
@@ -133,7 +133,7 @@ func TestStockCLISaysWhatIsRefused(t *testing.T) {
 // What section 6 of the design says of the stock CLI: each signal and each update does what it says.
 func TestStockCLIDecides(t *testing.T) {
 	t.Parallel()
-	o, r := newOffice(t), newReceiver(t)
+	o, r := joinOffice(t), newReceiver(t)
 	write := func(name string) string {
 		return o.asks("test.write", map[string]any{"url": r.URL, "name": name})
 	}

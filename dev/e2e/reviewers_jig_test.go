@@ -44,7 +44,7 @@ func (o office) keyOf(person string) (file, line string) {
 // the stock CLI sends.
 func TestJigSignsDecisions(t *testing.T) {
 	t.Parallel()
-	o, r := newOffice(t), newReceiver(t)
+	o, r := joinOffice(t), newReceiver(t)
 	ana, anas := o.keyOf("ana")
 	ben, bens := o.keyOf("ben")
 	file := filepath.Join(o.dir, "tenant.yaml")
@@ -108,7 +108,7 @@ func TestJigSignsDecisions(t *testing.T) {
 // Standing approvals, pauses, lists, decisions on many at once, figures, the audit and the backtest, by jig.
 func TestJigForReviewers(t *testing.T) {
 	t.Parallel()
-	o, r := newOffice(t), newReceiver(t)
+	o, r := joinOffice(t), newReceiver(t)
 	input := func(name string) map[string]any { return map[string]any{"url": r.URL, "name": name} }
 	var created workflows.CallResult
 	o.says(0, &created, "grant", "create", "--tool", "test.write", "--when", "input.name.startsWith('small')", "--uses", "2", "--expires", "7d", "--yes", "--as", "ana")

@@ -23,7 +23,14 @@ type office struct {
 func newOffice(t *testing.T, env ...string) office {
 	t.Helper()
 	d := open(t, env...)
-	return office{desk: d, tenant: "office-" + d.queue[len(d.queue)-8:]}
+	return office{desk: d, tenant: "office-" + d.name[:8]}
+}
+
+// joinOffice is newOffice at the worker that tests share; see join.
+func joinOffice(t *testing.T) office {
+	t.Helper()
+	d := join(t)
+	return office{desk: d, tenant: "office-" + d.name[:8]}
 }
 
 // trigger makes a call of the tenant and returns where it stands.
@@ -102,7 +109,7 @@ people:
 // Two people of a group decide, whoever else tries; what an edit raises is asked for anew.
 func TestQuorumDelegationAndEdits(t *testing.T) {
 	t.Parallel()
-	o, r := newOffice(t), newReceiver(t)
+	o, r := joinOffice(t), newReceiver(t)
 	o.install("tenant.yaml", o.tenantDocument(""), o.trusting)
 	o.install("finance.yaml", financePolicy, o.trusting)
 	var call workflows.CallResult
@@ -154,7 +161,7 @@ func TestQuorumDelegationAndEdits(t *testing.T) {
 // A grant answers in place of those who gave it, as often as it says, and not once it is revoked.
 func TestGrants(t *testing.T) {
 	t.Parallel()
-	o, r := newOffice(t), newReceiver(t)
+	o, r := joinOffice(t), newReceiver(t)
 	write := func(name string) workflows.CallResult {
 		return o.trigger("test.write", map[string]any{"url": r.URL, "name": name})
 	}
@@ -212,7 +219,7 @@ func TestQuestions(t *testing.T) {
 // What is held back waits; what runs finishes.
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
-	o, r := newOffice(t), newReceiver(t)
+	o, r := joinOffice(t), newReceiver(t)
 	paused, err := o.Pause(t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ana", Reason: "the other side is down"})
 	require.NoError(t, err)
 	require.True(t, paused.Changed)

@@ -35,7 +35,7 @@ func (d *desk) named(name string, args ...string) {
 	made := d.jig(append([]string{"schedule", "create", name}, args...)...)
 	require.Zero(d.t, made.code, made.err)
 	d.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.t.Context()), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.t.Context()), time.Minute)
 		defer cancel()
 		if err := d.DeleteSchedule(ctx, tenant, name); jig.CodeOf(err) != jig.CodeNotFound {
 			require.NoError(d.t, err)
@@ -86,7 +86,7 @@ func started(n int) func(client.Schedule) bool {
 
 func TestScheduledToolRunsAsOftenAsItMay(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	name := d.schedule("--tool", "test.echo", "--input", "value=hello", "--every", "2s", "--limit", "2")
 	recent := d.firings(name, 2)
 	require.Len(t, recent, 2)
@@ -109,7 +109,7 @@ func TestScheduledToolRunsAsOftenAsItMay(t *testing.T) {
 
 func TestScheduleSkipsWhileOneWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	d, r := open(t), newReceiver(t)
+	d, r := join(t), newReceiver(t)
 	name := d.schedule("--tool", "test.write", "--input", "url="+r.URL, "--input", "name=due", "--every", "1s")
 	s := d.scheduled(name, func(s client.Schedule) bool { return s.Counts != nil && s.Counts.Skipped >= 2 })
 	require.Equal(t, 1, s.Counts.Started)
@@ -135,8 +135,8 @@ func TestScheduleSkipsWhileOneWaitsForAPerson(t *testing.T) {
 
 func TestScheduledComposition(t *testing.T) {
 	t.Parallel()
-	d := open(t)
-	tool := "probe.nightly" + strings.ToUpper(d.queue[len(d.queue)-4:])
+	d := join(t)
+	tool := "probe.nightly" + strings.ToUpper(d.name[:4])
 	d.register(map[string]string{"nightly.yaml": fmt.Sprintf(`kind: composition
 name: %s
 description: Echoes a number and says in whose name, for a schedule.
@@ -160,8 +160,8 @@ output: {values: "${steps.each.map(r, r.data.value)}", by: "${principal.id}"}
 
 func TestScheduledAgent(t *testing.T) {
 	t.Parallel()
-	d := open(t)
-	agentName := "nightly-" + strings.ToLower(d.queue[len(d.queue)-6:])
+	d := join(t)
+	agentName := "nightly-" + d.name[:8]
 	document := agent(`["test.*"]`, `    - when: pass == 1
       calls: [{tool: test.echo, input: {value: "${input.word}"}}]
     - answer: "heard ${calls[0].data.value}"
@@ -179,7 +179,7 @@ func TestScheduledAgent(t *testing.T) {
 
 func TestScheduleTriggeredNow(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	name := d.schedule("--tool", "test.echo", "--input", "value=now", "--cron", "0 0 1 1 *", "--paused")
 	got := d.jig("schedule", "trigger", name)
 	require.Zero(t, got.code, got.err)
@@ -199,7 +199,7 @@ func TestScheduleTriggeredNow(t *testing.T) {
 
 func TestSchedulePausedAndResumed(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	clock := d.schedule("--tool", "test.quick", "--input", "value=tick", "--every", "1s")
 	name := d.schedule("--tool", "test.quick", "--input", "value=a", "--every", "1s")
 	ticks := func(n int) { // so many seconds go by
@@ -226,7 +226,7 @@ func TestSchedulePausedAndResumed(t *testing.T) {
 
 func TestScheduleDeleted(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	name := d.schedule("--tool", "test.quick", "--input", "value=a", "--cron", "0 0 1 1 *")
 	shown := func() bool { return strings.Contains(d.jig("schedule", "list", "--output", "json").out, `"`+name+`"`) }
 	require.True(t, eventually(t.Context(), patience, shown))
@@ -247,8 +247,8 @@ func TestScheduleDeleted(t *testing.T) {
 
 func TestSchedulesOfTwoTenants(t *testing.T) {
 	t.Parallel()
-	d := open(t)
-	tenant := "acme-" + strings.ToLower(d.queue[len(d.queue)-6:])
+	d := join(t)
+	tenant := "acme-" + d.name[:8]
 	name := d.schedule("--tool", "test.echo", "--input", "value=ours", "--cron", "0 0 1 1 *")
 	d.named(name, "--tool", "test.echo", "--input", "value=theirs", "--cron", "0 0 1 1 *", "--tenant", tenant)
 	ours, err := d.TriggerSchedule(t.Context(), jig.DefaultTenant, name)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,7 +43,7 @@ func (d *desk) stored(id string) jig.SessionView {
 
 func TestSessionRunsToItsAnswer(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	id := d.run(agent(`["test.*"]`, calls(`test.echo {value: "hello ${input.name}"}`, `test.quick {value: quick}`)), map[string]any{"name": "ana"})
 	view := d.finish(id)
 	require.Equal(t, jig.StatusCompleted, view.Status)
@@ -69,7 +68,7 @@ func TestSessionRunsToItsAnswer(t *testing.T) {
 
 func TestOneFailingCallLeavesItsSiblings(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	var list []string
 	for i := range 8 {
 		list = append(list, fmt.Sprintf(`test.echo {value: "v%d"}`, i))
@@ -90,7 +89,7 @@ func TestOneFailingCallLeavesItsSiblings(t *testing.T) {
 
 func TestTenantComesFromTheSession(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	view := d.finish(d.run(agent(`["*"]`, `    - when: pass == 1
       calls: [{tool: test.whoami, input: {tenant_id: somebody_else}}]
     - answer: "${calls[0].data.tenant} ${calls[0].data.principal}"
@@ -98,9 +97,9 @@ func TestTenantComesFromTheSession(t *testing.T) {
 	require.Equal(t, "default tester", view.Answer)
 }
 
-func TestTenSlowToolsTakeAsLongAsOne(t *testing.T) {
+func TestSlowTools_RunSideBySide(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	var list []string
 	for i := range 10 {
 		list = append(list, fmt.Sprintf(`test.sleep {ms: 3000, name: "s%d"}`, i))
@@ -109,14 +108,12 @@ func TestTenSlowToolsTakeAsLongAsOne(t *testing.T) {
 	started := d.events(view.SessionID, jig.EventToolStarted)
 	completed := d.events(view.SessionID, jig.EventToolCompleted)
 	require.Len(t, completed, 10)
-	took := completed[9].At.Sub(started[0].At)
-	require.Less(t, took, 15*time.Second, "ten calls of three seconds ran one after another: %s", took)
 	require.True(t, started[9].At.Before(completed[0].At), "the last began before the first had ended")
 }
 
 func TestIdenticalCallsRunOnce(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	r := newReceiver(t)
 	view := d.finish(d.run(agent(`["*"]`, `    - when: pass == 1
       calls:
@@ -144,7 +141,7 @@ func TestIdenticalCallsRunOnce(t *testing.T) {
 
 func TestReadMayBeRepeatedAfterAWrite(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	r := newReceiver(t)
 	id := d.run(agent(`["*"]`, `    - when: pass == 1 || pass == 3
       calls: [{tool: test.echo, input: {value: x}}]
@@ -162,7 +159,7 @@ func TestReadMayBeRepeatedAfterAWrite(t *testing.T) {
 
 func TestConcurrencyKeyKeepsTheOrderAsked(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	r := newReceiver(t)
 	view := d.finish(d.run(agent(`["*"]`, `    - when: pass == 1
       for_each: "[1, 2, 3, 4, 5, 6]"
@@ -206,7 +203,7 @@ func TestConcurrencyKeyKeepsTheOrderAsked(t *testing.T) {
 
 func TestMessageToAnEndedSessionStartsItsNextPass(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	id := d.run(agent(`["*"]`, `    - when: messages.size() > 0
       answer: "heard ${messages[messages.size()-1].text} in pass ${pass}"
     - answer: waiting
@@ -222,7 +219,7 @@ func TestMessageToAnEndedSessionStartsItsNextPass(t *testing.T) {
 
 func TestRepeatedIDGivesOneSession(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	options := client.StartOptions{
 		ID: newID(jig.DefaultTenant), Document: agent(`["*"]`, "    - answer: once\n"), Principal: jig.Principal{ID: "tester"},
 	}
@@ -247,7 +244,7 @@ func TestRepeatedIDGivesOneSession(t *testing.T) {
 
 func TestCancelStopsRunningTools(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	id := d.run(agent(`["*"]`, calls(`test.sleep {ms: 60000, name: a}`, `test.write {url: "http://127.0.0.1:1", name: w}`)), nil)
 	d.until(id, func(v jig.SessionView) bool {
 		return len(v.Pending) == 1 && len(d.eventsSoFar(id, jig.EventToolStarted)) == 1
@@ -278,7 +275,7 @@ func (d *desk) eventsSoFar(id string, types ...jig.EventType) []jig.Event {
 
 func TestTriggerAnswersAtOnceOrGivesAHandle(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	r := newReceiver(t)
 	quick, err := d.Trigger(t.Context(), callInput("test.echo", map[string]any{"value": "x"}), "")
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ func (d *desk) requireSmall(id string) biggest {
 
 func TestTwentyMegabyteResult(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	const size = 20 << 20
 	id := d.run(agent(`["*"]`, fmt.Sprintf(`    - when: pass == 1
       calls: [{tool: test.big, input: {bytes: %d, name: haystack}}]
@@ -46,7 +46,7 @@ func TestTwentyMegabyteResult(t *testing.T) {
 
 func TestTwoMegabyteAnswer(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	id := d.run(agent(`["*"]`, `    - let: [{name: row, value: "lists.range(1024).map(i, '0123456789abcdef').join('')"}]
       answer: "${lists.range(128).map(i, vars.row).join('')}"
 `), nil)
@@ -59,7 +59,7 @@ func TestTwoMegabyteAnswer(t *testing.T) {
 
 func TestThreeHundredCallsInOnePass(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	id := d.run(agent(`["*"]`, `    - when: pass == 1
       for_each: "lists.range(300)"
       calls: [{tool: test.echo, input: {value: "v${item}"}}]
@@ -74,7 +74,7 @@ func TestThreeHundredCallsInOnePass(t *testing.T) {
 
 func TestTwoHundredPasses(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	id := d.run(agent(`["*"]`, `    - when: pass < 200
       calls: [{tool: test.quick, input: {value: "v${pass}"}}]
     - answer: "${calls.size()}"
@@ -87,7 +87,7 @@ func TestTwoHundredPasses(t *testing.T) {
 
 func TestPassesShareARunWhenTheAgentSaysSo(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	id := d.run(agent(`["*"]`, `    - when: pass < 20
       calls: [{tool: test.quick, input: {value: "v${pass}"}}]
     - answer: done
@@ -98,7 +98,7 @@ func TestPassesShareARunWhenTheAgentSaysSo(t *testing.T) {
 
 func TestLargeInputGoesAside(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	id := d.run(agent(`["*"]`, `    - answer: "${input.text.size()}"
 `), map[string]any{"text": strings.Repeat("x", 900_000)})
 	require.Equal(t, "900000", d.finish(id).Answer)
@@ -107,7 +107,7 @@ func TestLargeInputGoesAside(t *testing.T) {
 
 func TestLargeArgumentsStayOutOfTheHistory(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := join(t)
 	id := d.run(agent(`["*"]`, `    - when: pass == 1
       for_each: "lists.range(20)"
       calls: [{tool: test.write, input: {url: "http://127.0.0.1:1/${item}", name: "${input.text}"}}]

@@ -65,7 +65,11 @@ type firm struct{ registry }
 
 func newFirm(t *testing.T, env ...string) firm {
 	t.Helper()
-	o := newOffice(t, env...)
+	return firmOf(newOffice(t, env...))
+}
+
+func firmOf(o office) firm {
+	o.t.Helper()
 	f := firm{o.registry(sevenTasks)}
 	f.kind = "review"
 	var files []map[string]string
@@ -190,7 +194,7 @@ func TestThinToolActs(t *testing.T) {
 // An extraction whose tasks call tools goes on in a workflow of its own.
 func TestThinToolOfTasksThatCall(t *testing.T) {
 	t.Parallel()
-	f := newFirm(t)
+	f := firmOf(joinOffice(t))
 	f.put(map[string]string{"path": "note.yaml", "body": "kind: entity_type\nname: note\nfields:\n" +
 		"  - {name: text, type: text, required: true}\n  - {name: size, type: number, task: size}\n  - {name: echo, type: text, task: echo}\n" +
 		"  - {name: sent, type: text, task: sent}\ntasks:\n  - {id: size, compute: size(entity.content.text)}\n" +
@@ -213,7 +217,7 @@ func TestThinToolOfTasksThatCall(t *testing.T) {
 
 func TestThinToolsKey(t *testing.T) {
 	t.Parallel()
-	f := newFirm(t)
+	f := firmOf(joinOffice(t))
 	input := map[string]any{"path": module, "key": "one"}
 	first, other := f.review("", input), f.review("", map[string]any{"path": module})
 	require.Equal(t, "/entities/"+first.EntityID, first.URL)
@@ -249,7 +253,7 @@ func TestThinToolsKey(t *testing.T) {
 
 func TestThinToolRejects(t *testing.T) {
 	t.Parallel()
-	f := newFirm(t)
+	f := firmOf(joinOffice(t))
 	relate := func(id string) func(*jig.NewEntity) {
 		return func(n *jig.NewEntity) { n.Relations = map[string][]string{"has": {id}} }
 	}
@@ -324,7 +328,7 @@ func TestThinToolRejects(t *testing.T) {
 // audit of its own tenant tells the two apart.
 func TestThinToolOfAnothersEntities(t *testing.T) {
 	t.Parallel()
-	f := newFirm(t)
+	f := firmOf(joinOffice(t))
 	other := firm{registry{office: office{desk: f.desk, tenant: f.tenant + "-other"}, db: f.db}}
 	theirs := map[string]string{
 		"engagement_id": other.record("engagement", "secret", map[string]any{"client": "x"}),
@@ -362,7 +366,7 @@ func TestThinToolOfAnothersEntities(t *testing.T) {
 
 func TestThinToolFromAgentsAndCompositions(t *testing.T) {
 	t.Parallel()
-	f := newFirm(t)
+	f := firmOf(joinOffice(t))
 	f.put(map[string]string{"path": "review.both.yaml", "body": `kind: composition
 name: review.both
 description: Starts two reviews.
@@ -396,7 +400,7 @@ output: {one: "${steps.one.data}", two: "${steps.two.data}"}
 // A session that began before its bundle was removed still has the tool; the tool does nothing any more.
 func TestThinToolOfABundleThatIsGone(t *testing.T) {
 	t.Parallel()
-	f := newFirm(t)
+	f := firmOf(joinOffice(t))
 	body := []byte(strings.Replace(thinReview, "name: review.start\n", "name: review.kept\nbundle: reviews\napproval: always_ask\n", 1))
 	x, err := spec.LoadExecution("review.kept.yaml", body)
 	require.NoError(t, err)

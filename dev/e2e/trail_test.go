@@ -18,7 +18,7 @@ import (
 // stopping is time to stop in, also when the test has ended.
 func stopping(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
-	return context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+	return context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 }
 
 // requireAudited checks a tenant's audit chain and returns the entries.
