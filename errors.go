@@ -1,6 +1,7 @@
 package jig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -118,6 +119,17 @@ func (c Code) promises() bool {
 // that returns INVALID_INPUT, NOT_FOUND, CONFLICT, NOT_PERMITTED or RATE_LIMITED promises that its effect did not happen. No other
 // code does.
 func (e *Error) NoEffect() bool { return e.NotExecuted || e.Code.promises() }
+
+// AfterEffect returns a copy for a call that had changed something before it failed. It promises nothing any more: a code that would
+// becomes INTERNAL, with the code as its reason.
+func (e *Error) AfterEffect() *Error {
+	c := *e
+	c.NotExecuted = false
+	if c.Code.promises() {
+		c.Code, c.Reason = CodeInternal, cmp.Or(c.Reason, string(c.Code))
+	}
+	return &c
+}
 
 func (e *Error) Error() string {
 	s := string(e.Code) + ": " + e.Message

@@ -16,6 +16,8 @@ type ToolResult struct {
 	Error *Error `json:"error,omitempty"`
 	// Artifacts are the ids of values kept aside.
 	Artifacts []string `json:"artifacts,omitempty"`
+	// Warnings say what is wrong with a result although the call succeeded, e.g. that Data does not fit the output schema.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Cause is the error of a result that is no success, also when the tool did not say why.

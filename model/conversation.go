@@ -91,8 +91,17 @@ func callID(c jig.ToolCall, i int) string {
 	return "call_" + strconv.Itoa(i+1)
 }
 
-// resultText is what the model reads of a result: its Markdown, else the error with whatever data there is, else the data.
+// resultText is what the model reads of a result: its Markdown, else the error with whatever data there is, else the data; with its
+// warnings.
 func resultText(r jig.ToolResult) string {
+	text := bareText(r)
+	for _, warning := range r.Warnings {
+		text += "\n(warning: " + warning + ")"
+	}
+	return text
+}
+
+func bareText(r jig.ToolResult) string {
 	if r.Markdown != "" {
 		return r.Markdown
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,12 +24,14 @@ type tx struct {
 	batch  pgx.Batch
 	begun  bool
 	ended  bool
+	// final says that what was sent last makes the work stay, if it arrives.
+	final bool
 }
 
 // once runs the queued statements as one transaction in one round trip: a pipeline without BEGIN is one by itself.
 func (db *DB) once(ctx context.Context, tenant string, queue func(t *tx)) error {
 	return db.retried(ctx, tenant, func(t *tx) error {
-		t.begun, t.ended = true, true
+		t.begun, t.ended, t.final = true, true, true
 		t.queue("TenantSet", tenant)
 		queue(t)
 		return t.flush(ctx)
@@ -40,29 +43,46 @@ func (db *DB) transact(ctx context.Context, tenant string, work func(t *tx) erro
 	return db.retried(ctx, tenant, work)
 }
 
-// retried gives work a connection, and another try when it lost a race with another transaction.
+// retried gives work a connection, and another try when it lost a race with another transaction. The error is NotExecuted when
+// nothing that the transaction did has stayed for certain.
 func (db *DB) retried(ctx context.Context, tenant string, work func(t *tx) error) error {
 	for try := 1; ; try++ {
-		err := db.attempt(ctx, tenant, work)
+		stayed, err := db.attempt(ctx, tenant, work)
 		switch state(err) {
 		case stateSerializationFailure, stateDeadlock, stateUniqueViolation:
 			if try < tries {
 				continue
 			}
 		}
-		return db.translate(err)
+		err = db.translate(err)
+		if err == nil || stayed {
+			return err
+		}
+		e := *jig.AsError(err)
+		e.NotExecuted = true
+		return &e
 	}
 }
 
-func (db *DB) attempt(ctx context.Context, tenant string, work func(t *tx) error) error {
+// attempt runs work once; stayed says of an error that what was done may have stayed.
+func (db *DB) attempt(ctx context.Context, tenant string, work func(t *tx) error) (stayed bool, err error) {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // translated by retried
+		return false, err //nolint:wrapcheck // translated by retried
 	}
 	defer conn.Release()
 	t := &tx{db: db, conn: conn, tenant: tenant}
 	defer t.rollback(ctx)
-	return work(t)
+	err = work(t)
+	return t.final && !refused(err), err
+}
+
+// refused reports whether PostgreSQL, or this package, said no: then the transaction was rolled back. When a connection breaks, nobody
+// knows what PostgreSQL did with the last that it was sent.
+func refused(err error) bool {
+	var own *jig.Error
+	var pg *pgconn.PgError
+	return errors.As(err, &own) || pgconn.SafeToRetry(err) || errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR"
 }
 
 // queue adds a named statement to what travels next.
@@ -93,6 +113,7 @@ func (t *tx) commit(ctx context.Context) error {
 		answer = tag.String()
 		return nil
 	})
+	t.final = true
 	err := t.flush(ctx)
 	if err == nil && answer == "COMMIT" {
 		t.ended = true

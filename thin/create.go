@@ -74,12 +74,12 @@ func (r *run) create(ctx context.Context) (*made, error) {
 		return nil, nil //nolint:nilnil // nothing is to be made
 	}
 	if t.Starts != nil && r.inv.Depth >= maxDepth {
-		return nil, jig.Errorf(jig.CodeBudgetExhausted, "sessions may start sessions at most %d levels deep", maxDepth).WithField("starts").
-			WithHint("let the tasks of the extraction not start extractions of the same kind")
+		return nil, noEffect(jig.Errorf(jig.CodeBudgetExhausted, "sessions may start sessions at most %d levels deep", maxDepth).WithField("starts").
+			WithHint("let the tasks of the extraction not start extractions of the same kind"))
 	}
 	c, err := r.creation(ctx)
 	if err != nil {
-		return nil, err
+		return nil, noEffect(err)
 	}
 	e, created, missing, err := r.records.Create(ctx, r.inv, c)
 	if err != nil {

@@ -128,10 +128,11 @@ func (e *Engine) Run(ctx context.Context, version string, body []byte, inv jig.I
 	}()
 	p, err := e.plan("the thin tool", body)
 	if err != nil {
-		return jig.Failure(err)
+		return jig.Failure(noEffect(err))
 	}
 	if p.tool.Version != version {
-		return jig.Failure(jig.Errorf(jig.CodeInternal, "the document is of version %s; the call was admitted with %s", jig.ShortVersion(p.tool.Version), jig.ShortVersion(version)))
+		return jig.Failure(noEffect(jig.Errorf(jig.CodeInternal, "the document is of version %s; the call was admitted with %s",
+			jig.ShortVersion(p.tool.Version), jig.ShortVersion(version))))
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.tool.Timeout)
 	defer cancel()
@@ -148,10 +149,12 @@ func ended(ctx context.Context, err error) error {
 	if jig.CodeOf(err) != jig.CodeInternal || ctx.Err() == nil {
 		return err
 	}
+	e := jig.Errorf(jig.CodeCanceled, "the call was canceled: %w", err)
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return jig.Errorf(jig.CodeTimeout, "the tool did not end in time: %w", err)
+		e = jig.Errorf(jig.CodeTimeout, "the tool did not end in time: %w", err)
 	}
-	return jig.Errorf(jig.CodeCanceled, "the call was canceled: %w", err)
+	e.NotExecuted = jig.AsError(err).NotExecuted
+	return e
 }
 
 func (e *Engine) plan(document string, body []byte) (*plan, error) {

@@ -23,29 +23,11 @@ type run struct {
 	vars     map[string]any
 }
 
+// do checks, creates and starts. An error says whether anything was created.
 func (r *run) do(ctx context.Context) (jig.ThinResult, error) {
-	if err := r.bundle(ctx); err != nil {
-		return jig.ThinResult{}, err
-	}
-	if err := r.begin(); err != nil {
-		return jig.ThinResult{}, err
-	}
-	for i := range r.plan.entities {
-		if err := r.lookUp(ctx, &r.plan.entities[i]); err != nil {
-			return jig.ThinResult{}, err
-		}
-	}
-	made, err := r.madeBefore(ctx)
+	made, err := r.check(ctx)
 	if err != nil {
-		return jig.ThinResult{}, err
-	}
-	if made == nil {
-		if err := r.require(ctx); err != nil {
-			return jig.ThinResult{}, err
-		}
-	}
-	if err := r.foresee(ctx); err != nil {
-		return jig.ThinResult{}, err
+		return jig.ThinResult{}, noEffect(err)
 	}
 	if made == nil {
 		if made, err = r.create(ctx); err != nil {
@@ -55,11 +37,43 @@ func (r *run) do(ctx context.Context) (jig.ThinResult, error) {
 	out := jig.ThinResult{}
 	if made != nil {
 		if out, err = r.start(ctx, *made); err != nil {
-			return jig.ThinResult{}, err
+			return jig.ThinResult{}, jig.AsError(err).AfterEffect()
 		}
 	}
 	out.URL, err = r.link(ctx, out)
 	return out, err
+}
+
+// check does all that comes before the creation. It returns what an earlier attempt created.
+func (r *run) check(ctx context.Context) (*made, error) {
+	if err := r.bundle(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.begin(); err != nil {
+		return nil, err
+	}
+	for i := range r.plan.entities {
+		if err := r.lookUp(ctx, &r.plan.entities[i]); err != nil {
+			return nil, err
+		}
+	}
+	made, err := r.madeBefore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if made == nil {
+		if err := r.require(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return made, r.foresee(ctx)
+}
+
+// noEffect marks an error of an attempt that changed nothing. Whether an earlier attempt did is known to the ledger.
+func noEffect(err error) error {
+	e := *jig.AsError(err)
+	e.NotExecuted = true
+	return &e
 }
 
 func (r *run) bundle(ctx context.Context) error {

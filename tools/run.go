@@ -64,6 +64,8 @@ func orEmpty(input []byte) []byte {
 
 // Run runs the tool once: look-up, input check, the handler within the tool's time-out, output check. It never panics. The
 // result always has a summary of one line; when it is a failure, its error says why, with NotExecuted set if the handler was not called.
+// Output that does not fit the schema makes a read fail. A tool that changes something and reports success has done so: its result gets
+// a warning.
 func (r *Registry) Run(ctx context.Context, name string, input []byte, inv jig.Invocation) jig.ToolResult {
 	t, missing := r.find(name)
 	if missing != nil {
@@ -161,10 +163,28 @@ func (t *registered) checkOutput(result jig.ToolResult) jig.ToolResult {
 	if err := t.output.Validate(result.Data); err != nil {
 		e := *jig.AsError(err)
 		e.Code = jig.CodeInvalidOutput
-		e.Message = name + " gave back what its output schema does not allow: " + e.Message
+		e.Message = name + " gave back what its output schema does not allow: " + strings.Join(append(result.Warnings, e.Message), "; ")
 		e.Hint = "the tool has to be put right; its input is not at fault"
-		return failure(&e)
+		return misfit(t.contract, result, &e)
 	}
+	return result
+}
+
+// misfit is the result of a tool that reported success and gave back what cannot be used. A read fails. Any other tool may have changed
+// something, so that its success counts, with a warning.
+func misfit(contract jig.Tool, result jig.ToolResult, problem *jig.Error) jig.ToolResult {
+	if contract.Permission == jig.PermissionRead {
+		return failure(problem)
+	}
+	if len(result.Data) > 0 && !json.Valid(result.Data) {
+		quoted, err := json.Marshal(strings.ToValidUTF8(string(result.Data), "\uFFFD"))
+		if err != nil {
+			quoted = nil
+		}
+		result.Data = quoted
+	}
+	result.Warnings = []string{problem.Message}
+	result.Summary = cmp.Or(result.Summary, contract.Name+" succeeded") + " (with a warning: its output does not fit)"
 	return result
 }
 

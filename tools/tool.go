@@ -100,6 +100,11 @@ func AdjustOutput(adjust func(*jsonschema.Schema)) Option {
 //
 // The function's error becomes the result's: a *jig.Error as it is, any other as INTERNAL. Out may be a Summarizer, a
 // Markdowner and an Artifacter.
+//
+// The error of a tool that writes also says whether its effect may have happened. Return a *jig.Error with NotExecuted set, or with a
+// code that promises that nothing happened (INVALID_INPUT, NOT_FOUND, CONFLICT, NOT_PERMITTED, RATE_LIMITED), only when that is
+// certain: the call fails then. After any other error, a panic or a time-out the call is unknown and waits for a person, unless the
+// tool is idempotent and a further attempt succeeds. A tool that changed something before it failed returns [jig.Error.AfterEffect].
 func New[In, Out any](spec jig.Tool, fn func(ctx context.Context, inv jig.Invocation, in In) (Out, error), options ...Option) Tool {
 	var d derivation
 	for _, option := range options {
@@ -204,7 +209,8 @@ func success[Out any](out Out, fill bool) jig.ToolResult {
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
-		return failure(jig.Errorf(jig.CodeInvalidOutput, "the output cannot be written as JSON: %w", err))
+		// The function succeeded all the same; whoever checks the output says what that means.
+		return jig.ToolResult{Success: true, Warnings: []string{"the output cannot be written as JSON: " + err.Error()}}
 	}
 	r := jig.ToolResult{Success: true, Data: data}
 	for _, v := range []any{out, &out} { // methods may have either receiver

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -153,9 +154,6 @@ func TestRunHoldsHandlersToTheirContract(t *testing.T) {
 		summary string
 	}{
 		"fine":            {giving(jig.ToolResult{Success: true, Data: json.RawMessage(`{"n":1}`)}), "", "test.raw succeeded"},
-		"wrong output":    {giving(jig.ToolResult{Success: true, Data: json.RawMessage(`{"n":"1"}`)}), jig.CodeInvalidOutput, ""},
-		"no output":       {giving(jig.ToolResult{Success: true}), jig.CodeInvalidOutput, ""},
-		"not JSON":        {giving(jig.ToolResult{Success: true, Data: json.RawMessage(`{"n"`)}), jig.CodeInvalidOutput, ""},
 		"contradiction":   {giving(jig.ToolResult{Success: true, Error: &jig.Error{}}), jig.CodeInvalidOutput, ""},
 		"silent failure":  {giving(jig.ToolResult{}), jig.CodeInternal, "test.raw failed and did not say why"},
 		"unknown code":    {giving(jig.ToolResult{Error: &jig.Error{Code: "ODD", Message: "x"}}), jig.CodeInternal, "x"},
@@ -181,6 +179,61 @@ func TestRunHoldsHandlersToTheirContract(t *testing.T) {
 			require.NotEmpty(t, got.Summary)
 		})
 	}
+}
+
+// misfits are results of a success whose data do not fit the output schema of the tool raw.
+func misfits() map[string]jig.ToolResult {
+	return map[string]jig.ToolResult{
+		"wrong": {Success: true, Data: json.RawMessage(`{"n":"1"}`)}, "missing": {Success: true}, "not JSON": {Success: true, Data: json.RawMessage(`{"n"`)},
+	}
+}
+
+func TestOutputThatDoesNotFit_FailsARead(t *testing.T) {
+	t.Parallel()
+	for name, result := range misfits() {
+		contract := raw("test.raw", nil).Contract()
+		contract.Permission = jig.PermissionRead
+		read := tools.Raw(contract, func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult { return result })
+		got := registry(t, read).Run(t.Context(), "test.raw", nil, jig.Invocation{})
+		require.False(t, got.Success, name)
+		require.Equal(t, jig.CodeInvalidOutput, got.Error.Code, name)
+		require.Empty(t, got.Warnings, name)
+	}
+}
+
+func TestOutputThatDoesNotFit_LeavesAWriteASuccessWithAWarning(t *testing.T) {
+	t.Parallel()
+	for _, permission := range []jig.Permission{jig.PermissionWrite, jig.PermissionDestructive, jig.PermissionDraft, ""} {
+		for name, result := range misfits() {
+			contract := raw("test.raw", nil).Contract()
+			contract.Permission = permission
+			write := tools.Raw(contract, func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult { return result })
+			got := registry(t, write).Run(t.Context(), "test.raw", nil, jig.Invocation{})
+			require.True(t, got.Success, "%s %s", permission, name)
+			require.Nil(t, got.Error)
+			require.Len(t, got.Warnings, 1)
+			require.Contains(t, got.Warnings[0], "its output schema does not allow")
+			require.Contains(t, got.Summary, "with a warning")
+			_, err := json.Marshal(got)
+			require.NoError(t, err, "whatever the tool gave back can be stored")
+		}
+	}
+}
+
+func TestOutputThatIsNoJSON_LeavesAWriteASuccess(t *testing.T) {
+	t.Parallel()
+	type out struct {
+		Number float64 `json:"number"`
+	}
+	infinite := func(context.Context, jig.Invocation, struct{}) (out, error) { return out{math.Inf(1)}, nil }
+	got := registry(t, tools.New(spec, infinite)).Run(t.Context(), "test.greet", nil, jig.Invocation{})
+	require.True(t, got.Success)
+	require.Contains(t, got.Warnings[0], "cannot be written as JSON")
+	read := spec
+	read.Permission = jig.PermissionRead
+	got = registry(t, tools.New(read, infinite)).Run(t.Context(), "test.greet", nil, jig.Invocation{})
+	require.Equal(t, jig.CodeInvalidOutput, got.Error.Code)
+	require.Contains(t, got.Error.Message, "cannot be written as JSON")
 }
 
 func TestTypedErrors(t *testing.T) {

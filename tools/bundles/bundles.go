@@ -192,14 +192,14 @@ func (o Options) install(ctx context.Context, inv jig.Invocation, in Install) (I
 
 // remove takes a bundle out of use. An attempt that removed it and could not say so is followed by one that finds it gone.
 func (o Options) remove(ctx context.Context, inv jig.Invocation, in Named) (Removed, error) {
+	counts, err := o.counts(ctx, inv.Tenant)
+	if err != nil {
+		return Removed{}, err
+	}
 	removed, err := o.Store.RemoveBundle(ctx, inv, in.Name)
 	if jig.CodeOf(err) == jig.CodeNotFound && inv.Attempt > 1 {
 		return Removed{Name: in.Name}, nil
 	}
-	if err != nil {
-		return Removed{}, err
-	}
-	counts, err := o.counts(ctx, inv.Tenant)
 	if err != nil {
 		return Removed{}, err
 	}

@@ -86,10 +86,20 @@ func Tools(o Options) []tools.Tool {
 }
 
 func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
-	return retype.Again(func() (Result, error) { return o.putOnce(ctx, inv, in) }, jig.ReasonTypeChanged)
+	stored := false
+	out, err := retype.Again(func() (Result, error) {
+		out, err := o.putOnce(ctx, inv, in)
+		stored = stored || len(out.Documents) > 0
+		return out, err
+	}, jig.ReasonTypeChanged)
+	if err != nil && stored {
+		err = jig.AsError(err).AfterEffect()
+	}
+	return out, err
 }
 
-// putOnce checks all documents before it stores the first. Storing is idempotent, so that an attempt that broke off is made again.
+// putOnce checks all documents before it stores the first. Storing is idempotent, so that an attempt that broke off is made again. With
+// an error, the result lists the documents that were stored before it.
 func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
 	tenant := inv.Tenant
 	known, err := o.Known(ctx, tenant)

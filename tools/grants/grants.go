@@ -55,7 +55,7 @@ func Tools(o Options) []tools.Tool {
 
 func (o Options) create(ctx context.Context, inv jig.Invocation, in jig.GrantRequest) (Created, error) {
 	if in.Tool == "" {
-		return Created{}, jig.Errorf(jig.CodeMissingParam, "no tool is named").WithField("/tool").WithHint("name the tool whose calls it approves")
+		return Created{}, jig.Errorf(jig.CodeInvalidInput, "no tool is named").WithField("/tool").WithHint("name the tool whose calls it approves")
 	}
 	by, claimed, err := o.Approved(ctx, inv.Tenant, inv.SessionID, inv.CallID)
 	if err != nil {
