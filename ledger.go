@@ -68,6 +68,8 @@ type Reservation struct {
 	Call    Call
 	// Fence must be given back with the completion.
 	Fence int
+	// InDoubt says that an earlier attempt of a call that writes began, and may have taken effect.
+	InDoubt bool
 }
 
 // Completion finalises an attempt.
@@ -76,12 +78,23 @@ type Completion struct {
 	SessionID string
 	CallID    string
 	Fence     int
-	// Status is succeeded, failed or canceled; unknown when the attempt cannot know; reserved to give the attempt back for a
-	// retry because its effect did not happen.
+	// Digest is that of what ran.
+	Digest string
+	// Status is succeeded, failed or canceled; unknown when nobody can know whether the effect happened; reserved to give the call back
+	// for another attempt.
 	Status CallStatus
-	Result ToolResult
+	// InDoubt says of a call that is given back that its effect may have happened.
+	InDoubt bool
+	Result  ToolResult
 	// Whole is the uncut result (JSON of a ToolResult) when Result was cut down; it is stored as ResultArtifact.
 	Whole []byte
+}
+
+// Completed is where a call stands after a completion.
+type Completed struct {
+	Call
+	// Late says that the call was unknown, and the completion settled it: who waits for the call does not know yet.
+	Late bool
 }
 
 // QuickCompletion is the record of a first attempt at a read-only, idempotent call that has run already.

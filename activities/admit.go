@@ -53,7 +53,7 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 		if err := a.acting(ctx, &state.Session); err != nil {
 			return Admitted{}, temporalError(err)
 		}
-		admission, err := a.admission(ctx, state.Session, in.Pass, state.Turn.Calls)
+		admission, err := a.admission(ctx, state.Session, in.Pass, state.Turn)
 		if err != nil {
 			return Admitted{}, temporalError(err)
 		}
@@ -166,7 +166,8 @@ func shorten(p jig.Pending, room int) *jig.Pending {
 	return &p
 }
 
-func (a *Activities) admission(ctx context.Context, session jig.Session, pass int, asked []jig.ToolCall) (jig.Admission, error) {
+func (a *Activities) admission(ctx context.Context, session jig.Session, pass int, turn jig.Turn) (jig.Admission, error) {
+	asked := turn.Calls
 	out := jig.Admission{Tenant: session.Tenant, SessionID: session.ID, Pass: pass, Calls: make([]jig.Call, len(asked))}
 	tools := make([]jig.Tool, len(asked))
 	signatures := make([]string, 0, len(asked))
@@ -179,6 +180,9 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 		var err error
 		if tools[i], refused, err = a.resolve(ctx, session, one, &call, false); err != nil {
 			return out, err
+		}
+		if turn.Stop == jig.StopLength && i == len(asked)-1 {
+			refused = cutOff(session)
 		}
 		if refused != nil {
 			refuse(&call, refused)
@@ -218,13 +222,20 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 }
 
 // decideOn puts a call through policy and sets where it stands; approval is what is asked of a person, or what a grant gave.
-func (a *Activities) decideOn(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call) (approval *jig.Pending, err error) {
+func (a *Activities) decideOn(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call) (*jig.Pending, error) {
+	return a.decideWith(ctx, cover, tool, call, a.confirm)
+}
+
+// confirmation sees to a call of a tool with a confirmation flag.
+type confirmation func(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error
+
+func (a *Activities) decideWith(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call, confirm confirmation) (*jig.Pending, error) {
 	ruling, err := a.rule(ctx, cover.session, tool, call)
 	if err != nil {
 		return nil, err
 	}
 	if tool.Confirm && !call.Status.Final() {
-		if err := a.confirm(ctx, cover.session, tool, call, ruling); err != nil {
+		if err := confirm(ctx, cover.session, tool, call, ruling); err != nil {
 			return nil, err
 		}
 	}
@@ -266,8 +277,7 @@ func (a *Activities) resolve(
 		return tool, jig.Errorf(jig.CodeNotPermitted, "%s was not there when the session started", tool.Name).WithHint("start a new session to use it"), nil
 	}
 	if asked.Malformed != "" {
-		return tool, jig.Errorf(jig.CodeInvalidInput, "the arguments are not JSON").
-			WithHint("send one JSON object that fits the input schema; a cut-off answer needs fewer or shorter arguments"), nil
+		return tool, jig.Errorf(jig.CodeInvalidInput, "the arguments are not JSON").WithHint("send one JSON object that fits the input schema"), nil
 	}
 	if refused := a.normalize(ctx, session, tool, asked.Input, call); refused != nil {
 		return tool, refused, nil
@@ -301,7 +311,7 @@ func (a *Activities) normalize(ctx context.Context, session jig.Session, tool ji
 	call.Input = normal
 	call.Version = tool.Version
 	call.Idempotent = tool.Idempotent
-	call.Write = tool.Permission == jig.PermissionWrite || tool.Permission == jig.PermissionDestructive
+	call.Write = tool.Permission.Writes()
 	return nil
 }
 
@@ -365,6 +375,14 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 	}
 	p.Input, p.Truncated = jig.Preview(p.Input, jig.PreviewBytes)
 	return p
+}
+
+// cutOff refuses the last call of an answer that ended because it was too long: what there is of its arguments may be a part of them,
+// whether or not it is valid by itself.
+func cutOff(session jig.Session) *jig.Error {
+	limit := session.Agent.Limits.WithDefaults().MaxTokens
+	return jig.Errorf(jig.CodeInvalidInput, "the answer was cut off at max_tokens (%d) while it wrote this call, which was not run", limit).
+		WithReason(jig.ReasonCutOff).WithHint("make the call again, with shorter arguments, or fewer calls in one answer")
 }
 
 func refuse(call *jig.Call, err *jig.Error) {

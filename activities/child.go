@@ -97,8 +97,9 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 		return Child{}, jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", in.Call, err)
 	}
 	if reservation.Call.Child == "" {
-		ran, err := a.completeChild(ctx, call, reservation.Fence, jig.Failure(
-			jig.Errorf(jig.CodeBudgetExhausted, "agents may start agents at most %d levels deep", maxDepth).WithField("agent")))
+		tooDeep := jig.Errorf(jig.CodeBudgetExhausted, "agents may start agents at most %d levels deep", maxDepth).WithField("agent")
+		tooDeep.NotExecuted = true
+		ran, err := a.completeChild(ctx, call, reservation.Fence, jig.Failure(tooDeep))
 		return Child{Ended: &ran}, err
 	}
 	return Child{
@@ -165,5 +166,5 @@ func (a *Activities) completeChild(ctx context.Context, call jig.Call, fence int
 		return Ran{}, err
 	}
 	stored, err := a.store.Complete(ctx, completion)
-	return result(stored), err
+	return result(stored.Call), err
 }

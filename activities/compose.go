@@ -340,7 +340,11 @@ func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
 		if err := c.schemas.ValidateOutput(c.spec.tool.OutputSchema, r.Data); err != nil {
 			e := *jig.AsError(err)
 			e.Code, e.Message = jig.CodeInvalidOutput, "the output does not fit the output schema: "+e.Message
-			r = jig.Failure(&e)
+			if c.spec.tool.Permission == jig.PermissionRead {
+				r = jig.Failure(&e)
+			} else { // its steps have done what they do
+				r.Warnings = append(r.Warnings, e.Message)
+			}
 		}
 	}
 	if r.Error != nil && r.Error.NotExecuted {
@@ -374,7 +378,7 @@ func (c *composition) finish(ctx context.Context) (Ran, error) {
 		completion.Whole = whole
 	}
 	stored, err := c.store.Complete(ctx, completion)
-	return result(stored), err
+	return result(stored.Call), err
 }
 
 // unknown are the open calls that the workflow does not know: those that were just admitted, and, after a crash or in a new

@@ -18,23 +18,48 @@ type Confirmation struct {
 // no conversation has to which it could answer so.
 const ReasonRequiresConfirmation = "requires_confirmation"
 
+// confirmed reports whether a call carries the confirmation flag.
+func confirmed(call jig.Call) (bool, error) {
+	var flag struct {
+		Confirmed bool `json:"confirmed"`
+	}
+	if err := json.Unmarshal(call.Input, &flag); err != nil {
+		return false, jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", call.ID, err)
+	}
+	return flag.Confirmed, nil
+}
+
+// confirmAgain sees to a call that was admitted before its tool got a confirmation flag. A person decides: the call was promised to
+// run, so it must not be answered as if nothing had been asked for, and nobody has confirmed it.
+func (a *Activities) confirmAgain(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error {
+	flag, err := confirmed(*call)
+	switch {
+	case err != nil:
+		return err
+	case flag:
+		return a.confirm(ctx, session, tool, call, ruling)
+	case call.Status == jig.CallReserved:
+		call.Status, call.Verdict = jig.CallWaiting, jig.VerdictAsk
+		call.Reasons = append(call.Reasons, tool.Name+" asks for confirmation since it changed")
+	}
+	return nil
+}
+
 // confirm sees to a tool with a confirmation flag. A call without `confirmed: true` does nothing. It answers so where a model reads
 // the answer and can ask a person; where none does, in a composition, an extraction, or a call by itself, it fails: whatever comes
 // after it must not go on as if the tool had acted. A call with the flag acts when the same call was answered before and a person has
 // spoken since; anything else is left to what policy said.
 func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error {
-	var flag struct {
-		Confirmed bool `json:"confirmed"`
+	flag, err := confirmed(*call)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(call.Input, &flag); err != nil {
-		return jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", call.ID, err)
-	}
-	if !flag.Confirmed && (call.Frame != "" || session.Agent.Name == jig.CallAgent) {
+	if !flag && (call.Frame != "" || session.Agent.Name == jig.CallAgent) {
 		refuse(call, jig.Errorf(jig.CodeInvalidInput, "nothing was done: %s acts with confirmed: true alone", tool.Name).WithField("confirmed").
 			WithReason(ReasonRequiresConfirmation).WithHint("set confirmed: true in the input; the call then runs, or asks a person, as policy has it"))
 		return nil
 	}
-	if !flag.Confirmed {
+	if !flag {
 		data, err := json.Marshal(Confirmation{
 			RequiresConfirmation: true,
 			Message:              "Nothing was done yet: ask the person whether this is what they want, and call again with confirmed: true when they say so. " + firstSentence(tool.Description),

@@ -186,7 +186,7 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session j
 // follow adds the composition that a decided call belongs to, and the reference of a call that may run now, or that waits on.
 func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled, heard *Heard) error {
 	inFrame := strings.Contains(ruled.Call, "/")
-	waits := ruled.Status == jig.CallWaiting && ruled.Outcome == jig.DecisionAccepted
+	waits := (ruled.Status == jig.CallWaiting || ruled.Status == jig.CallUnknown) && ruled.Outcome == jig.DecisionAccepted
 	if ruled.Status == "" || (ruled.Status != jig.CallReserved && !waits && !inFrame) {
 		return nil
 	}
@@ -197,14 +197,14 @@ func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled,
 	if call.Frame != "" && !slices.Contains(heard.Frames, call.Frame) {
 		heard.Frames = append(heard.Frames, call.Frame)
 	}
-	if call.Status != jig.CallReserved && (!waits || call.Status != jig.CallWaiting) {
+	if call.Status != jig.CallReserved && (!waits || call.Status != ruled.Status) {
 		return nil
 	}
 	ref, err := a.ref(ctx, call)
 	if err != nil {
 		return err
 	}
-	if call.Status == jig.CallWaiting {
+	if call.Status != jig.CallReserved {
 		ran, err := a.asked(ctx, call)
 		if jig.CodeOf(err) == jig.CodeNotFound {
 			return nil // somebody else decided it meanwhile, and brings it along

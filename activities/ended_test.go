@@ -177,3 +177,6 @@ func TestReads_WorkWhileTemporalDoesNotKnow(t *testing.T) {
 	require.Len(t, page.Approvals, 1)
 	require.Empty(t, box.ends)
 }
+
+// Settled implements activities.Runs: nobody is told.
+func (b *inbox) Settled(context.Context, string, activities.Settlement) error { return nil }

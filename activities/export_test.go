@@ -11,7 +11,6 @@ var (
 	Next         = next
 	Fit          = fit
 	WithDefaults = withDefaults
-	VerdictOn    = verdictOn
 	Signature    = signature
 	Digest       = digest
 	Listed       = listed
@@ -34,4 +33,9 @@ func (a *Activities) Prompt(ctx context.Context, session jig.Session, pass int) 
 func MemoryOf(exchanges ...jig.Exchange) string {
 	m := newMemory(exchanges)
 	return m.note()
+}
+
+// VerdictOn is the ledger's verdict on an attempt that ended in ctx.
+func VerdictOn(ctx context.Context, tool jig.Tool, outcome jig.ToolResult, number int, doubt bool) (jig.CallStatus, bool) {
+	return attempt{tool: tool, number: number, doubt: doubt, ended: interruptionOf(ctx)}.verdict(outcome)
 }

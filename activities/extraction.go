@@ -21,7 +21,9 @@ func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ra
 	if ctx.Err() != nil || jig.CodeOf(err).Retryable() {
 		return nil, err
 	}
-	ran, err := c.completeChild(ctx, c.root, fence, jig.Failure(err))
+	refused := *jig.AsError(err)
+	refused.NotExecuted = true // nothing of it has begun
+	ran, err := c.completeChild(ctx, c.root, fence, jig.Failure(&refused))
 	return &ran, err
 }
 

@@ -40,6 +40,7 @@ type office struct {
 	signers         map[string]token.Signer
 	schemas         schema.Checker
 	extra           []tools.Tool
+	temporal        activities.Runs
 	clock           time.Duration // how far the engine's clock is ahead
 
 	mu  sync.Mutex
@@ -108,20 +109,27 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 		require.NoError(t, err)
 		o.settings.Keys = append(o.settings.Keys, o.signers[id].Key())
 	}
-	expressions, err := expr.NewEngine()
-	require.NoError(t, err)
 	o.schemas = schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 	for _, c := range change {
 		c(o)
 	}
+	o.deploy(t)
+	o.session = o.open(t)
+	return o
+}
+
+// deploy starts a worker with the office's tools as they are now.
+func (o *office) deploy(t *testing.T) {
+	t.Helper()
+	expressions, err := expr.NewEngine()
+	require.NoError(t, err)
 	o.Registry, err = tools.NewRegistry(append(o.toolbox(), o.extra...)...)
 	require.NoError(t, err)
 	o.Activities = activities.New(activities.Deps{
 		Store: o.db, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: o, GrantRules: granting{}, Schemas: o.schemas,
 		Expressions: expressions, Composer: compose.NewEngine(), Agents: spec.Parser{}, Model: anyModel{}, Now: o.now,
+		Runs: o.temporal,
 	})
-	o.session = o.open(t)
-	return o
 }
 
 func (o *office) now() time.Time { return time.Now().Add(o.clock) }

@@ -100,7 +100,7 @@ func (a *Activities) quickly(ctx context.Context, session jig.Session, tool jig.
 	started := a.now()
 	outcome := a.catalogue.Run(ctx, tool.Name, call.Input, a.invocation(session, call, 1, progress))
 	flush()
-	status := verdictOn(ctx, tool, outcome, 1)
+	status, _ := attempt{tool: tool, number: 1, ended: interruptionOf(ctx)}.verdict(outcome)
 	if len(outcome.Data)+len(outcome.Markdown) > jig.InlineBytes || (status != jig.CallSucceeded && status != jig.CallFailed) {
 		return nil
 	}

@@ -11,29 +11,94 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// verdictOn says what an outcome means for the ledger.
-func verdictOn(ctx context.Context, tool jig.Tool, outcome jig.ToolResult, fence int) jig.CallStatus {
-	if outcome.Success {
-		return jig.CallSucceeded
-	}
-	e := outcome.Error
-	if e == nil {
-		return jig.CallFailed
-	}
-	safe := tool.Idempotent || e.NotExecuted || e.Code == jig.CodeRateLimited
-	interrupted := ctx.Err() != nil
+// attempt is what the ledger's verdict on a failure depends on, beside the failure itself.
+type attempt struct {
+	tool jig.Tool
+	// number counts the attempts of the call from 1.
+	number int
+	// doubt says that an earlier attempt may have taken effect.
+	doubt bool
+	// ended says what ended the attempt early.
+	ended interruption
+}
+
+// interruption says what ended an attempt before its tool was done.
+type interruption int
+
+const (
+	// notInterrupted: the tool came to its end.
+	notInterrupted interruption = iota
+	// canceled: nobody needs the call any more.
+	canceled
+	// takenOver: the worker stops, or lost touch with Temporal; another attempt goes on with the call.
+	takenOver
+	// overdue: the attempt ran out of time.
+	overdue
+)
+
+func interruptionOf(ctx context.Context) interruption {
 	switch {
-	case interrupted && workerStopping(ctx):
-		// The worker is going away: another one takes over when that is safe.
-		if safe {
-			return jig.CallReserved
-		}
-		return jig.CallUnknown
-	case interrupted && errors.Is(ctx.Err(), context.Canceled) && safe:
+	case ctx.Err() == nil:
+		return notInterrupted
+	case workerStopping(ctx) || lostTouch(ctx):
+		return takenOver
+	case errors.Is(ctx.Err(), context.Canceled):
+		return canceled
+	}
+	return overdue
+}
+
+// lostTouch reports whether an activity was cancelled by its own worker because its heartbeats do not arrive.
+func lostTouch(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return activity.IsActivity(ctx) && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) && !temporal.IsCanceledError(cause)
+}
+
+// verdict says what an outcome means for the ledger: succeeded, failed, canceled, unknown, or reserved for another attempt. doubt
+// says of a call that is not over whether its effect may have happened.
+//
+// A failed call of a tool that writes is unknown unless the failure says that nothing happened, and no earlier attempt is in doubt.
+func (a attempt) verdict(outcome jig.ToolResult) (status jig.CallStatus, doubt bool) {
+	if outcome.Success {
+		return jig.CallSucceeded, false
+	}
+	e := outcome.Cause()
+	if !a.tool.Permission.Writes() {
+		return a.verdictOnRead(e), false
+	}
+	doubt = a.doubt || !e.NoEffect()
+	switch {
+	case a.again(e):
+		return jig.CallReserved, doubt
+	case doubt:
+		return jig.CallUnknown, true
+	case a.ended == canceled:
+		return jig.CallCanceled, false
+	}
+	return jig.CallFailed, false
+}
+
+// again reports whether a call that writes is given back for another attempt. An idempotent one is tried again whenever its effect is
+// in doubt, because the repetition may settle that.
+func (a attempt) again(e *jig.Error) bool {
+	if a.ended == canceled || !a.tool.MayRetry(e) {
+		return false
+	}
+	worth := worthRetrying(e.Code) || !e.NoEffect() && e.Code != jig.CodeOutcomeUnknown
+	return a.ended == takenOver || worth && a.number < a.tool.MaxAttempts
+}
+
+// verdictOnRead is the verdict on a failed call that changes nothing, or drafts alone.
+func (a attempt) verdictOnRead(e *jig.Error) jig.CallStatus {
+	safe := a.tool.Idempotent || e.NotExecuted || e.Code == jig.CodeRateLimited
+	switch {
+	case a.ended == takenOver && safe:
+		return jig.CallReserved
+	case a.ended == canceled && safe:
 		return jig.CallCanceled
-	case !safe && (interrupted || ambiguous(e.Code)):
+	case !safe && (a.ended != notInterrupted || ambiguous(e.Code)):
 		return jig.CallUnknown
-	case safe && worthRetrying(e.Code) && fence < tool.MaxAttempts:
+	case safe && worthRetrying(e.Code) && a.number < a.tool.MaxAttempts:
 		return jig.CallReserved
 	}
 	return jig.CallFailed

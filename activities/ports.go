@@ -42,7 +42,7 @@ type Passes interface {
 	// Idempotent by (session, pass): a second call returns the first one's End.
 	EndPass(ctx context.Context, end jig.End) (jig.End, error)
 	// CancelSession cancels whatever is open (waiting and reserved calls, open approvals), with their events, and ends the
-	// session as canceled, failed (End.Status) with session's event. Calls that are executing and not idempotent fail with OUTCOME_UNKNOWN.
+	// session as canceled, failed (End.Status) with session's event. Calls whose effect may have happened fail with OUTCOME_UNKNOWN.
 	// A session that has ended already is left alone.
 	CancelSession(ctx context.Context, end jig.End) error
 }
@@ -70,8 +70,9 @@ type Ledger interface {
 	// Reserve lets an attempt begin, or says why not; see section "ledger" of the documentation.
 	Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, error)
 	// Complete finalises an attempt with its events, in one transaction that matches the fence. A completion with an old fence
-	// changes nothing; the row as it stands is returned either way.
-	Complete(ctx context.Context, c jig.Completion) (jig.Call, error)
+	// changes nothing; the row as it stands is returned either way. One that arrives late, when the call is unknown already,
+	// settles it all the same, if it knows more.
+	Complete(ctx context.Context, c jig.Completion) (jig.Completed, error)
 }
 
 // Approvals keeps what waits for a person.
@@ -258,13 +259,15 @@ type Schemas interface {
 	FromPairs(schema json.RawMessage, pairs map[string]string) (json.RawMessage, error)
 }
 
-// Runs tells about workflow runs.
+// Runs tells about workflow runs, and reaches them.
 type Runs interface {
 	// Open reports whether the workflow of a tenant's session is running. Another tenant's under the same id does not count.
 	Open(ctx context.Context, tenant, session string) (bool, error)
 	// Ended returns those of the ids of which a run has ended; another run of the same id may be open. Temporal lists a run that ended
 	// a moment later.
 	Ended(ctx context.Context, workflowIDs []string) ([]string, error)
+	// Settled tells a workflow that a call which it holds to be unknown was settled. It is no error when the workflow has ended.
+	Settled(ctx context.Context, workflowID string, call Settlement) error
 }
 
 // Expressions evaluates CEL; only the engine's own uses stand here.

@@ -213,7 +213,7 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	if failed != nil {
 		refuse(&fresh, failed)
 	} else {
-		if approval, err = a.decideOn(ctx, a.newCover(session), tool, &fresh); err != nil {
+		if approval, err = a.decideWith(ctx, a.newCover(session), tool, &fresh, a.confirmAgain); err != nil {
 			return Ran{}, false, err
 		}
 	}
@@ -221,7 +221,7 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	if err != nil {
 		return Ran{}, false, err
 	}
-	if stored.Status == jig.CallWaiting {
+	if stored.Status == jig.CallWaiting || stored.Status == jig.CallUnknown {
 		ran, err := a.asked(ctx, stored)
 		return ran, false, err
 	}
@@ -258,7 +258,7 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 	if tool.Confirm {
 		err = a.confirm(ctx, session, tool, &asked, ruling)
 	}
-	return asked.Status == jig.CallWaiting, err
+	return asked.Status != jig.CallReserved, err // an answer that nothing was done is no leave to run
 }
 
 // execute runs the tool under a reservation and finalises the attempt.
@@ -268,9 +268,11 @@ func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.
 	outcome := a.runTool(ctx, tool, call, a.invocation(session, call, r.Fence, progress))
 	flush()
 
-	status := verdictOn(ctx, tool, outcome, r.Fence)
+	ended := attempt{tool: tool, number: r.Fence, doubt: r.InDoubt, ended: interruptionOf(ctx)}
+	status, doubt := ended.verdict(outcome)
 	completion := jig.Completion{
-		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: r.Fence, Status: status, Result: outcome,
+		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: r.Fence, Digest: call.Digest,
+		Status: status, InDoubt: doubt, Result: outcome,
 	}
 	if err := cutDown(&completion); err != nil {
 		return Ran{}, err
@@ -278,7 +280,7 @@ func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.
 	// The attempt has happened: its record must be written even when the activity was cancelled meanwhile.
 	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	var stored jig.Call
+	var stored jig.Completed
 	err := insist(write, func() (err error) {
 		stored, err = a.store.Complete(write, completion)
 		return err
@@ -286,16 +288,19 @@ func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.
 	if err != nil {
 		return Ran{}, err
 	}
+	if stored.Late {
+		a.tellSettled(ctx, stored.Call)
+	}
 	switch stored.Status {
 	case jig.CallReserved:
 		return Ran{}, retryLater(outcome.Error)
 	case jig.CallUnknown:
-		return a.asked(write, stored)
+		return a.asked(write, stored.Call)
 	case jig.CallExecuting: // a later attempt has the fence; what it does is what counts
 		return Ran{}, jig.Errorf(jig.CodeUnavailable, "call %s is run by another attempt", call.ID)
 	case jig.CallWaiting, jig.CallSucceeded, jig.CallFailed, jig.CallDenied, jig.CallExpired, jig.CallCanceled, jig.CallDuplicate:
 	}
-	return result(stored), nil
+	return result(stored.Call), nil
 }
 
 // invocation is the limited context that a tool gets.

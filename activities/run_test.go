@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,39 +13,127 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-func TestVerdictOnOutcome(t *testing.T) {
+func fails(code jig.Code) jig.ToolResult {
+	return jig.Failure(&jig.Error{Code: code, Message: "x"})
+}
+
+func hadNoEffect(code jig.Code) jig.ToolResult {
+	return jig.Failure(&jig.Error{Code: code, Message: "x", NotExecuted: true})
+}
+
+// promises are the codes by which a tool says that nothing happened.
+var promises = []jig.Code{jig.CodeInvalidInput, jig.CodeNotFound, jig.CodeConflict, jig.CodeNotPermitted, jig.CodeRateLimited}
+
+func TestVerdict_AFailedWriteIsUnknownUnlessNothingHappened(t *testing.T) {
 	t.Parallel()
-	canceled, cancel := context.WithCancel(t.Context())
-	cancel()
-	idempotent := jig.Tool{Idempotent: true, MaxAttempts: 3}
-	effect := jig.Tool{MaxAttempts: 3}
-	fail := func(code jig.Code) jig.ToolResult { return jig.Failure(&jig.Error{Code: code, Message: "x"}) }
-	notExecuted := jig.Failure(&jig.Error{Code: jig.CodeUnavailable, Message: "x", NotExecuted: true})
+	for _, permission := range []jig.Permission{jig.PermissionWrite, jig.PermissionDestructive, "", "new"} {
+		write := jig.Tool{Permission: permission, MaxAttempts: 3}
+		for _, code := range jig.Codes() {
+			status, doubt := activities.VerdictOn(t.Context(), write, fails(code), 1, false)
+			if slices.Contains(promises, code) {
+				require.Equal(t, jig.CallFailed, status, "%q: %s promises that nothing happened", permission, code)
+				require.False(t, doubt)
+			} else {
+				require.Equal(t, jig.CallUnknown, status, "%q: %s", permission, code)
+			}
+			status, _ = activities.VerdictOn(t.Context(), write, fails(code), 2, true)
+			require.Equal(t, jig.CallUnknown, status, "%q: %s says nothing of an earlier attempt", permission, code)
+		}
+		status, _ := activities.VerdictOn(t.Context(), write, jig.ToolResult{}, 1, false)
+		require.Equal(t, jig.CallUnknown, status, "it did not say why it failed")
+	}
+}
+
+func TestVerdict_AWriteIsRepeatedOnlyWhenThatIsSafe(t *testing.T) {
+	t.Parallel()
+	once := jig.Tool{Permission: jig.PermissionWrite, MaxAttempts: 3}
+	keyed := jig.Tool{Permission: jig.PermissionWrite, MaxAttempts: 3, Idempotent: true}
 	for name, row := range map[string]struct {
-		ctx     context.Context //nolint:containedctx // a test's row
 		tool    jig.Tool
 		outcome jig.ToolResult
-		fence   int
+		number  int
+		before  bool
 		want    jig.CallStatus
+		doubt   bool
 	}{
-		"success":                                     {t.Context(), effect, jig.ToolResult{Success: true}, 1, jig.CallSucceeded},
-		"idempotent time-out is tried again":          {t.Context(), idempotent, fail(jig.CodeTimeout), 1, jig.CallReserved},
-		"the last attempt fails":                      {t.Context(), idempotent, fail(jig.CodeTimeout), 3, jig.CallFailed},
-		"a wrong input is not tried again":            {t.Context(), idempotent, fail(jig.CodeInvalidInput), 1, jig.CallFailed},
-		"a tool's own bug is not tried again":         {t.Context(), idempotent, fail(jig.CodeInternal), 1, jig.CallFailed},
-		"an effect's time-out is unknown":             {t.Context(), effect, fail(jig.CodeTimeout), 1, jig.CallUnknown},
-		"an effect's broken connection is unknown":    {t.Context(), effect, fail(jig.CodeUnavailable), 1, jig.CallUnknown},
-		"an effect that says it did not happen":       {t.Context(), effect, notExecuted, 1, jig.CallReserved},
-		"an effect that was rate-limited":             {t.Context(), effect, fail(jig.CodeRateLimited), 1, jig.CallReserved},
-		"an effect that says it failed":               {t.Context(), effect, fail(jig.CodeConflict), 1, jig.CallFailed},
-		"a cancelled effect is unknown":               {canceled, effect, fail(jig.CodeCanceled), 1, jig.CallUnknown},
-		"a cancelled effect that fails is unknown":    {canceled, effect, fail(jig.CodeInternal), 1, jig.CallUnknown},
-		"a cancelled idempotent call is canceled":     {canceled, idempotent, fail(jig.CodeCanceled), 1, jig.CallCanceled},
-		"a cancelled effect that succeeded, succeeds": {canceled, effect, jig.ToolResult{Success: true}, 1, jig.CallSucceeded},
+		"nothing happened":                             {once, hadNoEffect(jig.CodeUnavailable), 1, false, jig.CallReserved, false},
+		"nothing happened, the last attempt":           {once, hadNoEffect(jig.CodeUnavailable), 3, false, jig.CallFailed, false},
+		"nothing happened, and never will":             {once, hadNoEffect(jig.CodeNotFound), 1, false, jig.CallFailed, false},
+		"nothing happened, a bug":                      {once, hadNoEffect(jig.CodeInternal), 1, false, jig.CallFailed, false},
+		"a rate limit is a promise, no leave to retry": {once, fails(jig.CodeRateLimited), 1, false, jig.CallFailed, false},
+		"keyed: a rate limit":                          {keyed, fails(jig.CodeRateLimited), 1, false, jig.CallReserved, false},
+		"keyed: a time-out":                            {keyed, fails(jig.CodeTimeout), 1, false, jig.CallReserved, true},
+		"keyed: a plain error":                         {keyed, fails(jig.CodeInternal), 1, false, jig.CallReserved, true},
+		"keyed: the last time-out":                     {keyed, fails(jig.CodeTimeout), 3, true, jig.CallUnknown, true},
+		"keyed: a time-out, then a promise":            {keyed, fails(jig.CodeConflict), 2, true, jig.CallUnknown, true},
+		"keyed: a time-out, then not executed":         {keyed, hadNoEffect(jig.CodeUnavailable), 2, true, jig.CallReserved, true},
+		"keyed: not executed the last time":            {keyed, hadNoEffect(jig.CodeUnavailable), 3, true, jig.CallUnknown, true},
+		"keyed: a promise":                             {keyed, fails(jig.CodeConflict), 1, false, jig.CallFailed, false},
+		"keyed: the tool asks for a person":            {keyed, fails(jig.CodeOutcomeUnknown), 1, false, jig.CallUnknown, true},
+		"a success settles what was in doubt":          {keyed, jig.ToolResult{Success: true}, 2, true, jig.CallSucceeded, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, row.want, activities.VerdictOn(row.ctx, row.tool, row.outcome, row.fence))
+			status, doubt := activities.VerdictOn(t.Context(), row.tool, row.outcome, row.number, row.before)
+			require.Equal(t, row.want, status)
+			require.Equal(t, row.doubt, doubt)
+		})
+	}
+}
+
+func TestVerdict_OnAnAttemptThatWasCancelled(t *testing.T) {
+	t.Parallel()
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	once := jig.Tool{Permission: jig.PermissionWrite, MaxAttempts: 3}
+	keyed := jig.Tool{Permission: jig.PermissionWrite, MaxAttempts: 3, Idempotent: true}
+	read := jig.Tool{Permission: jig.PermissionRead, MaxAttempts: 3, Idempotent: true}
+	for name, row := range map[string]struct {
+		tool    jig.Tool
+		outcome jig.ToolResult
+		want    jig.CallStatus
+	}{
+		"a write":                           {once, fails(jig.CodeCanceled), jig.CallUnknown},
+		"a write with a bug":                {once, fails(jig.CodeInternal), jig.CallUnknown},
+		"a write that had not begun":        {once, hadNoEffect(jig.CodeCanceled), jig.CallCanceled},
+		"a write that promises":             {once, fails(jig.CodeConflict), jig.CallCanceled},
+		"a write that succeeded":            {once, jig.ToolResult{Success: true}, jig.CallSucceeded},
+		"a keyed write: nobody will repeat": {keyed, fails(jig.CodeTimeout), jig.CallUnknown},
+		"an idempotent read":                {read, fails(jig.CodeCanceled), jig.CallCanceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status, _ := activities.VerdictOn(canceled, row.tool, row.outcome, 1, false)
+			require.Equal(t, row.want, status)
+		})
+	}
+}
+
+func TestVerdict_OnReads(t *testing.T) {
+	t.Parallel()
+	read := jig.Tool{Permission: jig.PermissionRead, MaxAttempts: 3, Idempotent: true}
+	other := jig.Tool{Permission: jig.PermissionDraft, MaxAttempts: 3}
+	for name, row := range map[string]struct {
+		tool    jig.Tool
+		outcome jig.ToolResult
+		number  int
+		want    jig.CallStatus
+	}{
+		"success":                        {read, jig.ToolResult{Success: true}, 1, jig.CallSucceeded},
+		"a time-out is tried again":      {read, fails(jig.CodeTimeout), 1, jig.CallReserved},
+		"the last attempt fails":         {read, fails(jig.CodeTimeout), 3, jig.CallFailed},
+		"a wrong input":                  {read, fails(jig.CodeInvalidInput), 1, jig.CallFailed},
+		"a tool's own bug":               {read, fails(jig.CodeInternal), 1, jig.CallFailed},
+		"bad output":                     {read, fails(jig.CodeInvalidOutput), 1, jig.CallFailed},
+		"a draft's bug":                  {other, fails(jig.CodeInternal), 1, jig.CallFailed},
+		"a draft that may have happened": {other, fails(jig.CodeTimeout), 1, jig.CallUnknown},
+		"a draft that was rate-limited":  {other, fails(jig.CodeRateLimited), 1, jig.CallReserved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status, doubt := activities.VerdictOn(t.Context(), row.tool, row.outcome, row.number, false)
+			require.Equal(t, row.want, status)
+			require.False(t, doubt)
 		})
 	}
 }

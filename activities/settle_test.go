@@ -101,3 +101,6 @@ func TestWhatCannotBeSweptKeepsNothingElse(t *testing.T) {
 		require.Equal(t, 1, e.forgot)
 	}
 }
+
+// Settled implements activities.Runs: nobody is told.
+func (e *ended) Settled(context.Context, string, activities.Settlement) error { return nil }

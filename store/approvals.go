@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -172,8 +173,10 @@ type whoRow struct {
 }
 
 // Readmit replaces a waiting or reserved call's admission (version, input, digest, ruling) because the tool changed since, or its
-// row is not what was admitted; an open or unused approval expires and a new one opens. It returns the call as it stands. A second call with the same admission
-// changes nothing.
+// row is not what was admitted; an open or unused approval expires and a new one opens. A final status that the new admission has
+// counts, with its result. A call of which an earlier attempt may have taken effect becomes unknown when it may not run any more, or
+// when its tool is not idempotent any more. Readmit returns the call as it stands. A second call with the same admission changes
+// nothing.
 func (db *DB) Readmit(ctx context.Context, call jig.Call, approval *jig.Pending) (jig.Call, error) {
 	var row *callRow
 	err := db.transact(ctx, call.Tenant, func(t *tx) error {
@@ -210,7 +213,9 @@ func (db *DB) Readmit(ctx context.Context, call jig.Call, approval *jig.Pending)
 }
 
 func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, row *callRow, latest *approvalRow) (**callRow, error) {
-	call.Status = "" // the verdict says
+	if !call.Status.Final() {
+		call.Status = "" // the verdict says
+	}
 	if call.Verdict == jig.VerdictAsk && approval == nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "a call that asks needs an approval to open").WithField("approval")
 	}
@@ -242,6 +247,13 @@ func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, 
 		entry.Reason = why
 		l.audits = append(l.audits, entry)
 	}
+	if row.InDoubt && (status.Final() || !call.Idempotent) {
+		changed, err := t.unknown(row, l, row.Tool+" changed after an attempt that never reported how it ended, and the call cannot be repeated safely", nil)
+		if err != nil {
+			return nil, err
+		}
+		return changed, t.finish(ctx, l, row.SessionID)
+	}
 	var changed *callRow
 	first(t.queue("CallReadmit", t.tenant, row.SessionID, row.CallID, call.Version, call.Write, call.Idempotent, call.Digest,
 		call.PolicyVersion, call.Verdict, optional([]byte(reasons)), status, columns.body, columns.summary, columns.err,
@@ -249,11 +261,18 @@ func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, 
 	if approval != nil && (status == jig.CallWaiting || approval.Grant != "") {
 		p := *approval
 		p.Tenant, p.SessionID, p.Call = t.tenant, row.SessionID, row.CallID
+		if row.InDoubt {
+			p.ExpiresAt, p.NextAt = time.Time{}, time.Time{} // as no question about a doubtful effect does
+			p.Reasons = append(slices.Clone(p.Reasons), "an earlier attempt began and never reported how it ended; "+
+				"to repeat it is safe, because the tool is idempotent")
+		}
 		if err := t.open(p, row, l); err != nil {
 			return nil, err
 		}
 	} else if kind, ok := refusal(status); ok {
 		l.of(row, kind, refusalDetails(call, result))
+	} else if status == jig.CallSucceeded { // it was answered without being run
+		l.of(row, jig.EventToolCompleted, resultDetails(*result))
 	}
 	return &changed, t.finish(ctx, l, row.SessionID)
 }

@@ -2,14 +2,15 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jig-run/jig"
 )
 
 // CancelSession cancels whatever is open (waiting and reserved calls, open approvals), with their events, ends the
 // compositions under way with a CANCELED result, and ends the session as end.Status says (canceled, or failed) with the
-// session's event. A call that was executing, or unknown, fails with OUTCOME_UNKNOWN unless its tool is idempotent: nobody
-// will ask any more. A session that has ended is left alone, and so is one that changed after end.Since.
+// session's event. A call whose effect may have happened fails with OUTCOME_UNKNOWN: nobody will ask any more. A session that has
+// ended is left alone, and so is one that changed after end.Since.
 func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 	if end.Status == "" {
 		end.Status = jig.StatusCanceled
@@ -42,7 +43,7 @@ func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 		}
 		l := &log{}
 		l.withdrawn(asked, cancelReason(end))
-		if err := t.cancelCalls(open, l, cancelReason(end)); err != nil {
+		if err := t.cancelCalls(ctx, open, l, cancelReason(end)); err != nil {
 			return err
 		}
 		if end.Pass == 0 {
@@ -50,6 +51,28 @@ func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 		}
 		return t.endSession(ctx, end, l)
 	})
+}
+
+// doubtful reports whether an open call may have taken effect: an attempt began and did not come to an end that is known. What an
+// idempotent tool that changes nothing did does not matter.
+func (r *callRow) doubtful() bool {
+	began := r.status() == jig.CallExecuting || r.status() == jig.CallUnknown
+	return r.InDoubt || began && (r.Write || !r.Idempotent)
+}
+
+// composed returns which of the calls are answered by a composition. Their own calls say what took effect.
+func (t *tx) composed(ctx context.Context, open []callRow) ([]string, error) {
+	var ids, composed []string
+	for i := range open {
+		if open[i].Idempotent && open[i].doubtful() {
+			ids = append(ids, open[i].CallID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	column(t.queue("FramesAmong", t.tenant, open[0].SessionID, ids), &composed)
+	return composed, t.flush(ctx)
 }
 
 // withdrawn adds the audit rows of approvals that are taken back, because nobody needs them any more.
@@ -74,9 +97,13 @@ func cancelReason(end jig.End) string {
 }
 
 // cancelCalls finalises open calls whose rows are locked.
-func (t *tx) cancelCalls(open []callRow, l *log, why string) error {
+func (t *tx) cancelCalls(ctx context.Context, open []callRow, l *log, why string) error {
 	if len(open) == 0 {
 		return nil
+	}
+	composed, err := t.composed(ctx, open)
+	if err != nil {
+		return err
 	}
 	n := len(open)
 	ids, statuses, summaries := make([]string, n), make([]string, n), make([]string, n)
@@ -85,7 +112,7 @@ func (t *tx) cancelCalls(open []callRow, l *log, why string) error {
 		row := &open[i]
 		status, kind := jig.CallCanceled, jig.EventToolCancelled
 		failure := jig.Errorf(jig.CodeCanceled, "the call was canceled: %s", why)
-		if !row.Idempotent && (row.status() == jig.CallExecuting || row.status() == jig.CallUnknown) {
+		if row.doubtful() && !slices.Contains(composed, row.CallID) {
 			status, kind = jig.CallFailed, jig.EventToolOutcomeUnknown
 			if row.status() == jig.CallUnknown {
 				kind = jig.EventToolFailed

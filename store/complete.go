@@ -7,8 +7,9 @@ import (
 )
 
 // Complete finalises an attempt with its events, in one transaction that matches the fence. A completion with an old fence
-// changes nothing; the row as it stands is returned either way.
-func (db *DB) Complete(ctx context.Context, c jig.Completion) (jig.Call, error) {
+// changes nothing; the row as it stands is returned either way. One that arrives late, when the call is unknown already, settles
+// it all the same, if it knows more.
+func (db *DB) Complete(ctx context.Context, c jig.Completion) (jig.Completed, error) {
 	switch c.Status {
 	case jig.CallSucceeded, jig.CallFailed, jig.CallCanceled:
 		if len(c.Whole) == 0 {
@@ -16,11 +17,17 @@ func (db *DB) Complete(ctx context.Context, c jig.Completion) (jig.Call, error) 
 		}
 	case jig.CallUnknown, jig.CallReserved:
 	case jig.CallWaiting, jig.CallExecuting, jig.CallDenied, jig.CallExpired, jig.CallDuplicate:
-		return jig.Call{}, badCompletion(c.Status)
+		return jig.Completed{}, badCompletion(c.Status)
 	default:
-		return jig.Call{}, badCompletion(c.Status)
+		return jig.Completed{}, badCompletion(c.Status)
 	}
+	return db.completeLocked(ctx, c)
+}
+
+// completeLocked finalises an attempt whose record takes more than one statement.
+func (db *DB) completeLocked(ctx context.Context, c jig.Completion) (jig.Completed, error) {
 	var row *callRow
+	late := false
 	err := db.transact(ctx, c.Tenant, func(t *tx) error {
 		first(t.queue("CallLock", c.Tenant, c.SessionID, c.CallID), &row)
 		if err := t.flush(ctx); err != nil {
@@ -29,19 +36,31 @@ func (db *DB) Complete(ctx context.Context, c jig.Completion) (jig.Call, error) 
 		if row == nil {
 			return noCall(c.SessionID, c.CallID)
 		}
-		if row.status() != jig.CallExecuting || row.Fence != c.Fence {
+		var changed **callRow
+		var err error
+		switch {
+		case row.Fence == c.Fence && row.status() == jig.CallExecuting:
+			changed, err = t.complete(ctx, c, row, &log{})
+		case settlesLate(c, row):
+			late = true
+			changed, err = t.completeLate(ctx, c, row)
+		default:
 			return nil
 		}
-		changed, err := t.complete(ctx, c, row)
 		if err == nil {
 			row = *changed
 		}
 		return err
 	})
 	if err != nil {
-		return jig.Call{}, err
+		return jig.Completed{}, err
 	}
-	return row.call()
+	return completion(row, late)
+}
+
+func completion(row *callRow, late bool) (jig.Completed, error) {
+	call, err := row.call()
+	return jig.Completed{Call: call, Late: late}, err
 }
 
 func badCompletion(s jig.CallStatus) error {
@@ -50,10 +69,10 @@ func badCompletion(s jig.CallStatus) error {
 }
 
 // completeFast finalises in one statement and one round trip: what every ordinary call takes.
-func (db *DB) completeFast(ctx context.Context, c jig.Completion) (jig.Call, error) {
+func (db *DB) completeFast(ctx context.Context, c jig.Completion) (jig.Completed, error) {
 	columns, err := columnsOf(c.Result)
 	if err != nil {
-		return jig.Call{}, err
+		return jig.Completed{}, err
 	}
 	kind, d := completed(c, "")
 	var done *startedRow
@@ -63,24 +82,26 @@ func (db *DB) completeFast(ctx context.Context, c jig.Completion) (jig.Call, err
 			columns.err, string(d.json()), kind), &done)
 	})
 	if err != nil {
-		return jig.Call{}, err
+		return jig.Completed{}, err
 	}
 	if done != nil {
 		db.touched(c.Tenant, c.SessionID, &done.LastSeq)
-		return done.call()
+		return completion(&done.callRow, false)
 	}
 	if err := db.once(ctx, c.Tenant, func(t *tx) { first(t.queue("CallGet", c.Tenant, c.SessionID, c.CallID), &row) }); err != nil {
-		return jig.Call{}, err
+		return jig.Completed{}, err
 	}
-	if row == nil {
-		return jig.Call{}, noCall(c.SessionID, c.CallID)
+	switch {
+	case row == nil:
+		return jig.Completed{}, noCall(c.SessionID, c.CallID)
+	case settlesLate(c, row):
+		return db.completeLocked(ctx, c)
 	}
-	return row.call()
+	return completion(row, false)
 }
 
 // complete finalises the attempt of a locked row, or gives it back.
-func (t *tx) complete(ctx context.Context, c jig.Completion, row *callRow) (**callRow, error) {
-	l := &log{}
+func (t *tx) complete(ctx context.Context, c jig.Completion, row *callRow, l *log) (**callRow, error) {
 	if c.Status == jig.CallUnknown {
 		why := "the attempt ended without knowing whether it took effect"
 		if c.Result.Error != nil {
@@ -94,7 +115,7 @@ func (t *tx) complete(ctx context.Context, c jig.Completion, row *callRow) (**ca
 	}
 	var changed *callRow
 	if c.Status == jig.CallReserved {
-		first(t.queue("CallSet", t.tenant, row.SessionID, row.CallID, c.Status, nil, "", nil, ""), &changed)
+		first(t.queue("CallGiveBack", t.tenant, row.SessionID, row.CallID, row.InDoubt || c.InDoubt), &changed)
 		return &changed, t.finish(ctx, l, row.SessionID)
 	}
 	columns, err := columnsOf(c.Result)
@@ -144,6 +165,9 @@ func resultDetails(r jig.ToolResult) details {
 	}
 	if len(r.Artifacts) > 0 {
 		d["artifacts"] = r.Artifacts
+	}
+	if len(r.Warnings) > 0 {
+		d["warnings"] = r.Warnings
 	}
 	if r.Error != nil {
 		d["error"] = r.Error

@@ -211,6 +211,8 @@ func objection(r jig.DecisionRequest, s subject) string {
 		return "the changed input was not checked"
 	case r.Edited != nil && (r.Edited.Verdict == jig.VerdictDeny || r.Edited.Verdict == jig.VerdictRefuse):
 		return "the changed input is not allowed"
+	case r.Edited != nil && s.call.InDoubt:
+		return "an earlier attempt may have taken effect: the input cannot be changed any more"
 	case s.reused:
 		return tokenUsed
 	}
@@ -320,9 +322,14 @@ func (d decision) cannotDelegate() string {
 	return ""
 }
 
-// deny ends the call with the reason as its result.
+// deny ends the call with the reason as its result. One of which an earlier attempt may have taken effect becomes unknown instead:
+// no further attempt will settle it.
 func (t *tx) deny(d decision, l *log) (jig.Ruled, error) {
 	s := d.subject
+	status := jig.CallDenied
+	if s.call.InDoubt {
+		status = jig.CallUnknown
+	}
 	message := d.Decision.Reason
 	if message == "" {
 		message = "a person denied the call"
@@ -332,16 +339,20 @@ func (t *tx) deny(d decision, l *log) (jig.Ruled, error) {
 	if err != nil {
 		return jig.Ruled{}, err
 	}
-	t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallDenied, columns.body, columns.summary, columns.err, "")
 	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalDenied, jig.AnswerDeny, text(d.Principal.ID), d.Principal.Claimed,
 		text(d.Decision.Note), text(d.Decision.Reason), d.Key, "", nil, nil, nil, nil)
 	what := d.details()
 	what["reason"], what["digest"], what["summary"], what["error"] = d.Decision.Reason, s.approval.Digest, result.Summary, result.Error
 	l.of(s.call, jig.EventToolDenied, what)
 	entry := s.entry(jig.AuditDenied, d.Principal, d.Evidence)
-	entry.Reason, entry.Note, entry.Status = d.Decision.Reason, d.Decision.Note, jig.CallDenied
+	entry.Reason, entry.Note, entry.Status = d.Decision.Reason, d.Decision.Note, status
 	l.audits = append(l.audits, entry)
-	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallDenied}
+	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: status}
 	t.decided(d, l, ruled)
+	if status == jig.CallUnknown {
+		_, err := t.unknown(s.call, l, "another attempt was denied, and an earlier one may have taken effect", nil)
+		return ruled, err
+	}
+	t.queue("CallSet", t.tenant, s.session, s.call.CallID, status, columns.body, columns.summary, columns.err, "")
 	return ruled, nil
 }

@@ -98,7 +98,7 @@ func (w world) complete(t *testing.T, c jig.Call, fence int, status jig.CallStat
 		Result: jig.ToolResult{Success: status == jig.CallSucceeded, Summary: "done", Data: json.RawMessage(`{"n":1}`)},
 	})
 	require.NoError(t, err)
-	return done
+	return done.Call
 }
 
 func (w world) decide(t *testing.T, key string, d jig.Decision) jig.Ruled {

@@ -126,7 +126,7 @@ func (t *tx) move(ctx context.Context, m move, dropped []callRow, entity *changi
 		for i := range dropped {
 			ids[i] = dropped[i].CallID
 		}
-		if err := t.cancelCalls(dropped, l, why); err != nil {
+		if err := t.cancelCalls(ctx, dropped, l, why); err != nil {
 			return err
 		}
 		var asked []approvalRow

@@ -113,20 +113,26 @@ func TestCancelSession_LeavesASessionThatChangedSince(t *testing.T) {
 func TestCancelSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	calls := make([]jig.Call, 7)
+	calls := make([]jig.Call, 9)
 	for i := range calls {
 		calls[i] = w.call(i + 1)
 	}
-	waiting, approved, reserved, executing, idempotent, unknown, done := 0, 1, 2, 3, 4, 5, 6
+	waiting, approved, reserved, executing, read, unknown, done, idempotent, doubtful := 0, 1, 2, 3, 4, 5, 6, 7, 8
 	for _, i := range []int{waiting, approved} {
 		calls[i].Verdict, calls[i].Status = jig.VerdictAsk, jig.CallWaiting
 	}
-	calls[idempotent].Idempotent = true
+	calls[read].Idempotent, calls[read].Write = true, false
+	calls[idempotent].Idempotent, calls[doubtful].Idempotent = true, true
 	w.admit(t, calls...)
 	w.decide(t, "k", jig.Decision{Call: calls[approved].ID, Answer: jig.AnswerApprove})
-	for _, i := range []int{executing, idempotent, unknown, done} {
+	for _, i := range []int{executing, read, unknown, done, idempotent, doubtful} {
 		w.reserve(t, calls[i])
 	}
+	_, err := w.Complete(t.Context(), jig.Completion{
+		Tenant: w.tenant, SessionID: w.session, CallID: calls[doubtful].ID, Fence: 1, Status: jig.CallReserved, InDoubt: true,
+		Result: jig.Failure(jig.Errorf(jig.CodeTimeout, "no answer in 5s")),
+	})
+	require.NoError(t, err)
 	w.reserve(t, calls[unknown])
 	w.complete(t, calls[done], 1, jig.CallSucceeded)
 	before := len(w.types(t))
@@ -136,11 +142,12 @@ func TestCancelSession(t *testing.T) {
 		require.NoError(t, w.CancelSession(t.Context(), end))
 	}
 	require.Equal(t, []string{
-		"tool.cancelled", "tool.cancelled", "tool.cancelled", "tool.outcome_unknown", "tool.cancelled", "tool.failed", "session.canceled",
+		"tool.cancelled", "tool.cancelled", "tool.cancelled", "tool.outcome_unknown", "tool.cancelled", "tool.failed",
+		"tool.outcome_unknown", "tool.outcome_unknown", "session.canceled",
 	}, w.types(t)[before:])
 	for i, want := range map[int]jig.CallStatus{
 		waiting: jig.CallCanceled, approved: jig.CallCanceled, reserved: jig.CallCanceled, executing: jig.CallFailed,
-		idempotent: jig.CallCanceled, unknown: jig.CallFailed, done: jig.CallSucceeded,
+		read: jig.CallCanceled, unknown: jig.CallFailed, done: jig.CallSucceeded, idempotent: jig.CallFailed, doubtful: jig.CallFailed,
 	} {
 		row := w.row(t, calls[i])
 		require.Equal(t, want, row.Status, row.ID)

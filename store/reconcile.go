@@ -97,7 +97,7 @@ func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l
 	n.Status, n.By, n.Reason = ruled.Status, r.Principal.ID, string(w.Outcome)
 	l.notices = append(l.notices, n)
 	if ruled.Status == jig.CallReserved {
-		t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallReserved, nil, "", nil, "")
+		t.queue("CallGiveBack", t.tenant, s.session, s.call.CallID, false) // no earlier attempt is in doubt any more
 		return ruled, nil
 	}
 	if err := t.reconciled(r, s, l, ruled.Status); err != nil {

@@ -19,11 +19,12 @@ type startedRow struct {
 // Reserve lets an attempt begin, or says why not.
 //
 //	reserved   begins: the fence is raised; an approval that was needed is consumed in the same transaction
-//	executing  an attempt began and did not report: it begins again when the tool is idempotent and attempts are left, fails
-//	           when none are left, and becomes unknown when the tool is not idempotent
+//	executing  an attempt began and did not report. If the tool is not idempotent, the call becomes unknown. Otherwise it begins
+//	           again while attempts are left; after the last one it becomes unknown if it writes, and fails if it does not
 //	waiting, unknown, final  does not begin
 //
-// What would run must be what was admitted: another version or digest gives ReserveWaiting, and the caller admits the call anew.
+// What would run must be what was admitted: another version or digest gives ReserveWaiting, and the caller admits the call anew. An
+// idempotent call that was executing is reserved then.
 func (db *DB) Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, error) {
 	if r.Child == "" { // most calls start no session, and most of those that run by themselves need no more than one statement
 		var begun *startedRow
@@ -59,7 +60,7 @@ func (db *DB) Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, erro
 
 func reservation(outcome jig.ReserveOutcome, row *callRow) (jig.Reservation, error) {
 	call, err := row.call()
-	return jig.Reservation{Outcome: outcome, Call: call, Fence: row.Fence}, err
+	return jig.Reservation{Outcome: outcome, Call: call, Fence: row.Fence, InDoubt: row.InDoubt}, err
 }
 
 // reserve decides on a call whose row is locked.
@@ -74,10 +75,11 @@ func (t *tx) reserve(ctx context.Context, r jig.Reserve, row *callRow, approval 
 	case status == jig.CallExecuting && r.Attempt != "" && r.Attempt == row.Attempt:
 		return reservation(jig.ReserveRun, row) // the same attempt asks again: its first answer was lost
 	case status == jig.CallExecuting && !row.Idempotent:
-		return t.reserveUnknown(ctx, row)
-	case row.Version != r.Version, row.Digest != r.Digest:
-		return reservation(jig.ReserveWaiting, row)
-	case row.Verdict == string(jig.VerdictAsk) && !approved(approval, row.Digest):
+		return t.reserveUnknown(ctx, row, "an attempt began and never reported how it ended")
+	case row.Version != r.Version, row.Digest != r.Digest, row.Verdict == string(jig.VerdictAsk) && !approved(approval, row.Digest):
+		if status == jig.CallExecuting {
+			return t.giveBack(ctx, row)
+		}
 		return reservation(jig.ReserveWaiting, row)
 	case status == jig.CallExecuting && row.Fence >= bound(r.MaxAttempts):
 		return t.reserveNoMore(ctx, row)
@@ -174,10 +176,21 @@ func (t *tx) takeBack(ctx context.Context, row *callRow, approval *approvalRow, 
 	return t.finish(ctx, l, row.SessionID)
 }
 
+// giveBack takes a call from an attempt that never reported, so that it can be admitted anew: what would run now is not what was
+// admitted.
+func (t *tx) giveBack(ctx context.Context, row *callRow) (jig.Reservation, error) {
+	var changed *callRow
+	first(t.queue("CallGiveBack", t.tenant, row.SessionID, row.CallID, row.InDoubt || row.Write), &changed)
+	if err := t.finish(ctx, &log{}, row.SessionID); err != nil {
+		return jig.Reservation{}, err
+	}
+	return reservation(jig.ReserveWaiting, changed)
+}
+
 // reserveUnknown stops a call of which nobody knows whether its effect happened, and asks a person.
-func (t *tx) reserveUnknown(ctx context.Context, row *callRow) (jig.Reservation, error) {
+func (t *tx) reserveUnknown(ctx context.Context, row *callRow, why string) (jig.Reservation, error) {
 	l := &log{}
-	unknown, err := t.unknown(row, l, "an attempt began and never reported how it ended", nil)
+	unknown, err := t.unknown(row, l, why, nil)
 	if err != nil {
 		return jig.Reservation{}, err
 	}
@@ -213,8 +226,11 @@ func (t *tx) unknown(row *callRow, l *log, why string, failure *jig.Error) (**ca
 	return &changed, nil
 }
 
-// reserveNoMore fails a call that has used up its attempts.
+// reserveNoMore ends a call that has used up its attempts: it fails, or is unknown when one of them may have changed something.
 func (t *tx) reserveNoMore(ctx context.Context, row *callRow) (jig.Reservation, error) {
+	if row.Write {
+		return t.reserveUnknown(ctx, row, fmt.Sprintf("the last of %d attempts never reported how it ended", row.Fence))
+	}
 	failure := jig.Errorf(jig.CodeUnavailable, "gave up after %d attempts: the last one never reported how it ended", row.Fence)
 	result := jig.Failure(failure)
 	columns, err := columnsOf(result)

@@ -90,7 +90,23 @@ func TestReserveByAttempt(t *testing.T) {
 
 func TestReserveOfWhatBegan(t *testing.T) {
 	t.Parallel()
-	t.Run("idempotent", func(t *testing.T) {
+	t.Run("idempotent read", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		c := w.running(t, func(c *jig.Call) { c.Idempotent, c.Write = true, false })
+		for fence := 1; fence <= 3; fence++ {
+			r := w.reserve(t, c)
+			require.Equal(t, jig.ReserveRun, r.Outcome)
+			require.Equal(t, fence, r.Fence)
+			require.False(t, r.InDoubt, "a read has no effect")
+		}
+		r := w.reserve(t, c)
+		require.Equal(t, jig.ReserveFinal, r.Outcome, "the attempts are used up")
+		require.Equal(t, jig.CallFailed, r.Call.Status)
+		require.Equal(t, jig.CodeUnavailable, r.Call.Result.Error.Code)
+		require.Equal(t, []string{"tool.started", "tool.started", "tool.started", "tool.failed"}, w.types(t))
+	})
+	t.Run("idempotent write", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		c := w.running(t, func(c *jig.Call) { c.Idempotent = true })
@@ -98,12 +114,14 @@ func TestReserveOfWhatBegan(t *testing.T) {
 			r := w.reserve(t, c)
 			require.Equal(t, jig.ReserveRun, r.Outcome)
 			require.Equal(t, fence, r.Fence)
+			require.Equal(t, fence > 1, r.InDoubt, "the attempts before never reported")
 		}
 		r := w.reserve(t, c)
-		require.Equal(t, jig.ReserveFinal, r.Outcome, "the attempts are used up")
-		require.Equal(t, jig.CallFailed, r.Call.Status)
-		require.Equal(t, jig.CodeUnavailable, r.Call.Result.Error.Code)
-		require.Equal(t, []string{"tool.started", "tool.started", "tool.started", "tool.failed"}, w.types(t))
+		require.Equal(t, jig.ReserveUnknown, r.Outcome, "the attempts are used up, and each may have taken effect")
+		p, err := w.Pending(t.Context(), w.tenant, w.session, c.ID)
+		require.NoError(t, err)
+		require.Equal(t, []string{"the last of 3 attempts never reported how it ended"}, p.Reasons)
+		require.Equal(t, []string{"tool.started", "tool.started", "tool.started", "tool.outcome_unknown"}, w.types(t))
 	})
 	t.Run("not idempotent", func(t *testing.T) {
 		t.Parallel()
@@ -120,8 +138,6 @@ func TestReserveOfWhatBegan(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, jig.PendingReconcile, p.Kind)
 		require.True(t, p.ExpiresAt.IsZero())
-		late := w.complete(t, c, 1, jig.CallSucceeded)
-		require.Equal(t, jig.CallUnknown, late.Status, "a person has been asked: the late answer does not count")
 	})
 }
 

@@ -80,6 +80,7 @@ type callRow struct {
 	Fence          int
 	Attempt        string
 	DuplicateOf    string
+	InDoubt        bool
 	Result         []byte
 	ResultArtifact string
 	Frame          string

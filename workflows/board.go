@@ -16,6 +16,8 @@ type call struct {
 	// running says that an attempt is under way in this run.
 	running bool
 	summary string
+	// idle counts the latest attempts that left the call as it was.
+	idle int
 }
 
 func (c *call) waiting() bool {
@@ -119,16 +121,16 @@ func (b *board) run(ctx workflow.Context, c *call) {
 	switch c.ref.Child {
 	case activities.ChildComposition, activities.ChildExtraction:
 		ran, err := b.runComposition(ctx, c)
-		b.ran(ctx, c, ran, err)
+		b.ended(ctx, c, ran, err)
 		return
 	case activities.ChildAgent:
 		ran, err := b.runAgent(ctx, c)
-		b.ran(ctx, c, ran, err)
+		b.ended(ctx, c, ran, err)
 		return
 	}
 	var ran activities.Ran
 	err := workflow.ExecuteActivity(toolOptions(ctx, c.ref), c.ref.Tool, activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}).Get(ctx, &ran)
-	b.ran(ctx, c, ran, err)
+	b.ended(ctx, c, ran, err)
 }
 
 // runQuick runs calls beside the workflow, in one local activity.
@@ -145,7 +147,11 @@ func (b *board) runQuick(ctx workflow.Context, calls []*call) {
 		if err == nil {
 			ran = list[i]
 		}
-		b.ran(ctx, c, ran, err)
+		if idle(ran, err) { // the others do not wait for it
+			workflow.GoNamed(ctx, "call "+c.ref.ID, func(ctx workflow.Context) { b.ended(ctx, c, ran, nil) })
+			continue
+		}
+		b.ended(ctx, c, ran, err)
 	}
 }
 
@@ -169,7 +175,7 @@ func (b *board) note(decisions []jig.Ruled) {
 
 // replace takes a call's new reference, and notes when it waits for something else than before.
 func (b *board) replace(c *call, ref activities.CallRef) {
-	if ref.State == jig.CallWaiting {
+	if ref.State == jig.CallWaiting || ref.State == jig.CallUnknown {
 		if !c.waiting() {
 			return // it was decided since
 		}

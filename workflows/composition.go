@@ -77,6 +77,7 @@ func newFrame(name string, in CompositionInput) *composition {
 func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 	workflow.GoNamed(ctx, "woken", c.listen)
 	workflow.GoNamed(ctx, "yield", c.listenYield)
+	workflow.GoNamed(ctx, "settled", c.listenSettled)
 	for {
 		seen := c.changes
 		out, err := c.compose(ctx)

@@ -39,6 +39,10 @@ const (
 	QueryStatus = "status"
 )
 
+// SignalSettled is sent by activities to the workflow that holds a call to be unknown, when the call was settled late. Its payload is
+// an activities.Settlement; other programs have no use for it.
+const SignalSettled = "jig.settled"
+
 // Signals between a session and its compositions; other programs have no use for them.
 const (
 	// signalWake tells a composition of a decision on one of its calls, or that an event came.

@@ -37,6 +37,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named("CallState", a.CallState)
 	named("End", a.End)
 	named("RunLocal", a.RunLocal)
+	named("Standing", a.Standing)
 	named("Compose", a.Compose)
 	named("AbandonFrame", a.AbandonFrame)
 	named("BeginChild", a.BeginChild)

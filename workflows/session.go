@@ -81,6 +81,7 @@ func (s *session) listen(ctx workflow.Context) error {
 	}
 	workflow.GoNamed(ctx, "signals", s.receive)
 	workflow.GoNamed(ctx, "mailroom", s.mailroom)
+	workflow.GoNamed(ctx, "settled", s.listenSettled)
 	return nil
 }
 
@@ -240,6 +241,8 @@ func (s *session) settleMail(ctx workflow.Context) {
 func (s *session) drain(ctx workflow.Context) {
 	var stale converter.RawValue
 	for workflow.GetSignalChannel(ctx, signalWaiting).ReceiveAsync(&stale) { // what a composition waited for is of this run alone
+	}
+	for workflow.GetSignalChannel(ctx, SignalSettled).ReceiveAsync(&stale) { // the next run reads how its calls stand
 	}
 	names := letters()
 	unknown := workflow.GetUnhandledSignalNames(ctx)

@@ -7,4 +7,7 @@ const (
 	// it closes. Before the change, a call that was cancelled while it waited stayed among those that wait for a person. The history
 	// call-cancel-unshown is from before.
 	changeEndShown = "2-call-end-shown"
+	// changeRest (1): a call that comes back from an attempt open and no further than before rests before it starts again, and fails the
+	// session in the end. Before the change it started again at once.
+	changeRest = "3-rest-idle-calls"
 )

@@ -35,6 +35,10 @@ update frames f set state = $5, revision = f.revision + 1, done = $6, result = $
 where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and f.revision = $4 and not f.done
 returning f.revision
 
+-- name: FramesAmong
+-- Which of the named calls are answered by a composition.
+select f.call_id from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = any($3::text[])
+
 -- name: FramesEnd
 -- Ends what a session has under way.
 update frames f set done = true, result = $3, revision = f.revision + 1, updated_at = clock_timestamp()

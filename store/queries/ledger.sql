@@ -72,8 +72,9 @@ with c as (
 select {{call}}, n.last_seq from c, n
 
 -- name: CallStart
+-- An attempt that takes over from one that never reported leaves the call in doubt, if it writes.
 update calls c set status = 'executing', fence = c.fence + 1, attempt = $4, started_at = clock_timestamp(), finished_at = null,
-    child = case when $5 = '' then c.child else $5 end
+    child = case when $5 = '' then c.child else $5 end, in_doubt = c.in_doubt or c.status = 'executing' and c.write
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CallFinishFast
@@ -104,6 +105,11 @@ where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = '
 -- Moves a locked call on. A null result leaves it open.
 update calls c set status = $4, result = $5, summary = $6, error = $7, result_artifact = $8,
     finished_at = case when $5::bytea is null then null else clock_timestamp() end
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
+
+-- name: CallGiveBack
+-- Lets an open call begin again; $4 says whether an earlier attempt may have taken effect.
+update calls c set status = 'reserved', in_doubt = $4
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CallsFinish

@@ -15,6 +15,8 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -39,8 +41,18 @@ func scheduleSweep(ctx context.Context, t sdk.Client, queue string) error {
 	return fmt.Errorf("schedule the sweeper: %w", err)
 }
 
-// runs tells which workflows are open.
+// runs looks at workflows, and reaches them.
 type runs struct{ temporal sdk.Client }
+
+// Settled tells a workflow that a call was settled; one that has ended need not know.
+func (r runs) Settled(ctx context.Context, workflowID string, call activities.Settlement) error {
+	err := r.temporal.SignalWorkflow(ctx, workflowID, "", workflows.SignalSettled, call)
+	var missing *serviceerror.NotFound
+	if err == nil || errors.As(err, &missing) {
+		return nil
+	}
+	return jig.Errorf(jig.CodeUnavailable, "signal workflow %s: %w", workflowID, err)
+}
 
 // Open reports whether the workflow of a tenant's session is running.
 func (r runs) Open(ctx context.Context, tenant, session string) (bool, error) {

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+// settlesLate reports whether a completion says how a call ended that was given up as unknown meanwhile. It must come from the
+// latest attempt. One that knows nothing itself settles nothing. After somebody said that nothing happened, a success still counts,
+// as long as the call has not begun again: it must not run a second time.
+func settlesLate(c jig.Completion, row *callRow) bool {
+	if c.Fence != row.Fence || c.Status == jig.CallUnknown || c.InDoubt {
+		return false
+	}
+	return row.status() == jig.CallUnknown ||
+		row.status() == jig.CallReserved && c.Status == jig.CallSucceeded && c.Digest == row.Digest
+}
+
+// completeLate ends a locked call as its attempt says after all, and withdraws the question that people were asked.
+func (t *tx) completeLate(ctx context.Context, c jig.Completion, row *callRow) (**callRow, error) {
+	outcome := jig.OutcomeNotHappened
+	switch {
+	case c.Status == jig.CallSucceeded:
+		outcome = jig.OutcomeHappened
+	case c.Status == jig.CallReserved: // nothing happened, and nobody is left to try again
+		c.Status = jig.CallFailed
+	}
+	const why = "the attempt reported late how it ended"
+	var asked []approvalRow
+	list(t.queue("ApprovalsOfCallsOpenLock", t.tenant, row.SessionID, []string{row.CallID}), &asked)
+	if err := t.flush(ctx); err != nil {
+		return nil, err
+	}
+	l := &log{}
+	l.of(row, jig.EventToolReconciled, details{"outcome": string(outcome), "reason": why, "attempt": row.Fence})
+	for i := range asked {
+		s := subject{session: row.SessionID, call: row, approval: &asked[i]}
+		pending, err := asked[i].pending()
+		if err != nil {
+			return nil, err
+		}
+		entry := s.entry(jig.AuditWithdrawn, jig.Principal{}, nil)
+		entry.Reason, entry.Status = why, c.Status
+		l.audits = append(l.audits, entry)
+		n := s.notice(jig.NoticeDecided, pending, why)
+		n.Status, n.Reason = c.Status, string(outcome)
+		l.notices = append(l.notices, n)
+	}
+	t.queue("ApprovalsCancelOf", t.tenant, row.SessionID, []string{row.CallID}, why)
+	return t.complete(ctx, c, row, l)
+}

@@ -1,0 +1,40 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// listenSettled takes word that calls were settled which this run may hold to be unknown.
+func (b *board) listenSettled(ctx workflow.Context) {
+	for channel := workflow.GetSignalChannel(ctx, SignalSettled); ; {
+		var settled activities.Settlement
+		channel.Receive(ctx, &settled)
+		workflow.GoNamed(ctx, "settled "+settled.Call, func(ctx workflow.Context) { b.look(ctx, settled.Call) })
+	}
+}
+
+// look reads how a call ended, as soon as this run holds it to be unknown: the signal may be faster than the attempt that found the
+// call in doubt. Anybody can send a signal, so it is the store that says how the call ended.
+func (b *board) look(ctx workflow.Context, id string) {
+	var c *call
+	unknown := func() bool {
+		c = b.find(id)
+		return c != nil && !c.running && c.ref.State == jig.CallUnknown
+	}
+	if workflow.Await(ctx, unknown) != nil {
+		return
+	}
+	var a *activities.Activities
+	var ran activities.Ran
+	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Standing, activities.RunInput{SessionRef: b.ref, Call: id}).Get(ctx, &ran)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("a settled call could not be read", "call", id, "error", err.Error())
+		return
+	}
+	if ran.State.Final() && c.ref.State == jig.CallUnknown {
+		b.ran(ctx, c, ran, nil)
+	}
+}
