@@ -9,15 +9,25 @@ SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 BIN         := $(CURDIR)/.cache/bin
 export PATH := $(BIN):$(PATH)
-export TEMPORAL_CLI
 # What the linter remembers holds for one checkout: shared, it reports findings of another one.
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
 
-# A throw-away PostgreSQL and Temporal around a command, for tests that need them.
-AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0 --
+# A throw-away PostgreSQL and Temporal around a command.
+AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0
+# The same for tests, which do not need their data on disk.
+AROUND_TESTS := $(AROUND) --pg-setting fsync=off,full_page_writes=off --
+
+# How long a suite may take before it is taken to hang. All of them are several times faster on two free cores.
+ROOT_TIMEOUT ?= 40m
+E2E_TIMEOUT  ?= 60m
+# The end-to-end tests mostly wait for each other's servers, so several run at once on each core.
+E2E_PARALLEL ?= 8
+E2E_FLAGS    := -timeout $(E2E_TIMEOUT) -parallel $(E2E_PARALLEL)
+# Programs that are there already are not built again by the end-to-end tests.
+export JIG_TEST_PROGRAMS := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev build fetch jig-dev lint test test-race chaos chaos-sample histories bench bench-smoke fuzz ci clean
+.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories mutate bench bench-smoke fuzz ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -37,10 +47,13 @@ build: ## build worker and jig into bin/
 fetch:
 	@scripts/fetch.sh
 
+temporal-cli: # Temporal's own command, a server among other things: only tests need it
+	@command -v temporal >/dev/null || scripts/tool.sh temporal github.com/temporalio/cli/cmd/temporal $(TEMPORAL_CLI)
+
 jig-dev: fetch
 	@scripts/say.sh "build: .cache/bin/jig-dev (about 3 minutes with an empty build cache, seconds afterwards)"
-	@cd dev && go build -o $(BIN)/jig-dev .
-	@go build -o $(BIN)/jig ./starter
+	@cd dev && go build -ldflags '-s -w' -o $(BIN)/jig-dev .
+	@go build -ldflags '-s -w' -o $(BIN)/jig ./starter
 
 lint: ## golangci-lint on both modules, workflowcheck on the workflows
 	@scripts/tool.sh golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $(GOLANGCI_LINT)
@@ -51,45 +64,49 @@ lint: ## golangci-lint on both modules, workflowcheck on the workflows
 	@scripts/say.sh "lint: workflowcheck"
 	@workflowcheck -config .workflowcheck.yaml ./workflows/...
 
-test: fetch jig-dev ## all tests, against a real PostgreSQL and a real Temporal server
+test: fetch temporal-cli jig-dev ## all tests, against a real PostgreSQL and a real Temporal server
 	@scripts/say.sh "test: the root module"
-	@$(AROUND) go test ./...
+	@$(AROUND_TESTS) go test -timeout $(ROOT_TIMEOUT) ./...
 	@scripts/say.sh "test: the dev module (end to end)"
-	@cd dev && JIG_CHAOS_SEED=$(CHAOS_SEED) go test ./...
+	@cd dev && JIG_CHAOS_SEED=$(CHAOS_SEED) go test $(E2E_FLAGS) ./...
 
-test-race: fetch jig-dev ## all tests under the race detector
+test-race: fetch temporal-cli jig-dev ## all tests under the race detector
 	@scripts/say.sh "test-race: the root module"
-	@$(AROUND) go test -race ./...
+	@$(AROUND_TESTS) go test -race -timeout $(ROOT_TIMEOUT) ./...
 	@scripts/say.sh "test-race: the dev module"
-	@cd dev && go test -race ./...
+	@cd dev && go test -race $(E2E_FLAGS) ./...
 
 chaos: fetch jig-dev ## kill workers and the database at random moments: all of it (long); CHAOS_SEED=n repeats a run
 	@scripts/say.sh "chaos: the whole suites, seed $(CHAOS_SEED)"
-	@$(AROUND) go test -count=1 -timeout 60m ./workflows -run Races -race.seed $(CHAOS_SEED) -race.count 10000
+	@$(AROUND_TESTS) go test -count=1 -timeout 60m ./workflows -run Races -race.seed $(CHAOS_SEED) -race.count 10000
 	@cd dev && JIG_CHAOS=full JIG_CHAOS_SEED=$(CHAOS_SEED) go test -count=1 -timeout 120m -run Chaos ./...
 
 chaos-sample: fetch jig-dev
 	@scripts/say.sh "chaos: a sample of about five minutes, seed $(CHAOS_SEED)"
-	@cd dev && JIG_CHAOS=sample JIG_CHAOS_SEED=$(CHAOS_SEED) go test -count=1 -timeout 20m -run Chaos ./...
+	@cd dev && JIG_CHAOS=sample JIG_CHAOS_SEED=$(CHAOS_SEED) go test -count=1 $(E2E_FLAGS) -run Chaos ./...
 
 histories: fetch jig-dev ## record the workflow histories anew, then replay them
 	@scripts/say.sh "histories: record into workflows/testdata"
-	@cd dev && JIG_RECORD_HISTORIES=1 go test -count=1 -timeout 20m -run Histories ./...
+	@cd dev && JIG_RECORD_HISTORIES=1 go test -count=1 $(E2E_FLAGS) -run Histories ./...
 	@scripts/say.sh "histories: replay"
 	@go test -count=1 -run Replay ./workflows/...
 
 bench: fetch jig-dev ## measure against the named baselines and write docs/benchmarks.md
 	@scripts/say.sh "bench: about half an hour"
-	@$(AROUND) go run ./bench --out docs/benchmarks.md
+	@$(AROUND) -- go run ./bench --out docs/benchmarks.md
 
 bench-smoke: fetch jig-dev
 	@scripts/say.sh "bench: a smoke run, nothing is written"
-	@$(AROUND) go run ./bench --smoke
+	@$(AROUND) -- go run ./bench --smoke
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
-ci: lint test chaos-sample bench-smoke ## what continuous integration runs
+mutate: fetch jig-dev ## disable guards one by one and see that a test fails (MUTATE=word picks some)
+	@$(AROUND_TESTS) scripts/mutate.sh $(MUTATE)
+
+ci: export JIG_CHAOS := sample # the tests' chaos is the sample, so that it does not run twice
+ci: lint test bench-smoke ## what continuous integration runs
 
 clean: ## remove build output and local state (the tools in .cache stay)
 	@scripts/say.sh "clean: bin, .jig and .cache/bin/jig-dev"

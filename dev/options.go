@@ -29,6 +29,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.StringVar(&o.stack.TemporalAddress, "temporal-addr", "127.0.0.1:7233", "address of Temporal's frontend; port 0 picks a free one")
 	f.StringVar(&o.stack.UIAddress, "ui-addr", "127.0.0.1:8233", "address of the Web UI; port 0 picks a free one")
 	f.IntVar(&o.pgPort, "pg-port", 5433, "port of PostgreSQL on 127.0.0.1; 0 picks a free one")
+	f.StringToStringVar(&o.stack.PGSettings, "pg-setting", nil, "further settings of PostgreSQL, e.g. work_mem=64MB,log_statement=all")
 	f.StringVar(&o.stack.DataDir, "data-dir", ".jig", "where data, logs and dev.env are kept")
 	f.StringVar(&o.stack.Namespace, "namespace", "default", "Temporal namespace")
 	f.BoolVar(&o.stack.Fresh, "fresh", false, "begin with empty data")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fetch.sh: fetches what building and testing need: the modules, and the Temporal CLI unless one is on the PATH.
+# fetch.sh: fetches the Go modules that building and testing need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! command -v go >/dev/null; then
@@ -9,6 +9,3 @@ fi
 scripts/say.sh "fetch: Go modules"
 GOWORK=off go mod download
 (cd dev && go mod download)
-if ! command -v temporal >/dev/null; then
-  scripts/tool.sh temporal github.com/temporalio/cli/cmd/temporal "${TEMPORAL_CLI:-v1.5.1}"
-fi

@@ -51,7 +51,7 @@ func (d *desk) stock(args ...string) said {
 	if err != nil {
 		program, err = filepath.Abs(filepath.Join("..", "..", ".cache", "bin", "temporal"))
 		require.NoError(d.t, err)
-		require.FileExists(d.t, program, "the Temporal CLI is missing: `make fetch` builds it")
+		require.FileExists(d.t, program, "the Temporal CLI is missing: `make temporal-cli` builds it")
 	}
 	return d.command(program, append(args, "--address", shared.stack.TemporalAddress(), "--namespace", shared.stack.Namespace())...)
 }
