@@ -1,6 +1,11 @@
 package stack
 
-import "github.com/jig-run/jig/dev/pg"
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/jig-run/jig/dev/pg"
+)
 
 // PG is the PostgreSQL server, to stop, kill and start it in tests; nil when the server is somebody else's.
 func (s *Stack) PG() *pg.Server { return s.postgres }
@@ -39,6 +44,9 @@ func (s *Stack) Environment() []string {
 		"JIG_DATABASE_URL=" + s.DatabaseURL(),
 		"JIG_DATABASE_OWNER_URL=" + s.OwnerURL(),
 		"JIG_APPROVALS_SIGNALS=trusted", // one person's machine: nobody has to prove who they are
+	}
+	if os.Getenv("JIG_WORKDIR") == "" { // the tenant default works where the worker was started, others below jig's own folder
+		env = append(env, "JIG_WORKDIR="+filepath.Join(s.DataDir(), "work"), "JIG_WORKDIR_DEFAULT=.")
 	}
 	if s.opts.Permissions != "" {
 		env = append(env, "JIG_PERMISSIONS="+s.opts.Permissions)

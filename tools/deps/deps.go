@@ -7,12 +7,13 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/workdir"
 )
 
 // Options are the settings of the family.
 type Options struct {
-	// Dir is the working directory; default: the worker's current folder.
-	Dir string
+	// Dirs are the working directories.
+	Dirs workdir.Dirs
 	// ModCache is the Go module cache; default: GOMODCACHE, else what `go env GOMODCACHE` says, else pkg/mod of GOPATH, else go/pkg/mod
 	// of the home folder.
 	ModCache string
@@ -20,7 +21,7 @@ type Options struct {
 
 // Tools returns the family.
 func Tools(options Options) []tools.Tool {
-	f := &family{dir: options.Dir, cache: cache{set: options.ModCache}, forms: newForms()}
+	f := &family{dirs: options.Dirs, cache: cache{set: options.ModCache}, forms: newForms()}
 	return []tools.Tool{
 		tools.New(jig.Tool{
 			Name: "deps.list",
@@ -52,7 +53,7 @@ func Tools(options Options) []tools.Tool {
 
 // family holds what the tools share.
 type family struct {
-	dir   string
+	dirs  workdir.Dirs
 	cache cache
 	forms forms
 }

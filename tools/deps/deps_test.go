@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/tools/deps"
 	"github.com/jig-run/jig/tools/tooltest"
+	"github.com/jig-run/jig/tools/workdir"
 )
 
 type object = map[string]any
@@ -65,7 +66,7 @@ replace example.com/z v0.9.0 => example.com/old v0.9.1
 	write("bad/go.mod", "module \"x")
 	write("none/go.mod", "go 1.25\n")
 	write("go.work", "go 1.25\n")
-	kit := tooltest.New(t, deps.Tools(deps.Options{Dir: dir})...)
+	kit := tooltest.New(t, deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: dir}})...)
 	for _, path := range []string{"app", "app/go.mod", filepath.Join(dir, "app", "go.mod")} {
 		got := kit.Succeed("deps.list", object{"path": path}, nil)
 		require.JSONEq(t, `{"module":"example.com/app","go":"1.25","modules":[
@@ -119,7 +120,7 @@ const expected = `{
 
 func TestLicensesOfThisRepository(t *testing.T) {
 	t.Parallel()
-	kit := tooltest.New(t, deps.Tools(deps.Options{Dir: filepath.Join("..", "..")})...)
+	kit := tooltest.New(t, deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: filepath.Join("..", "..")}})...)
 	var want map[string]string
 	require.NoError(t, json.Unmarshal([]byte(expected), &want))
 	var list listed

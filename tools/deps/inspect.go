@@ -84,7 +84,7 @@ func (o *inspectOutput) note(fact string, found bool) {
 	}
 }
 
-func (f *family) inspect(ctx context.Context, _ jig.Invocation, in inspectInput) (inspectOutput, error) {
+func (f *family) inspect(ctx context.Context, inv jig.Invocation, in inspectInput) (inspectOutput, error) {
 	asOf, err := moment(in.AsOf)
 	if err != nil {
 		return inspectOutput{}, err
@@ -109,7 +109,7 @@ func (f *family) inspect(ctx context.Context, _ jig.Invocation, in inspectInput)
 		return inspectOutput{}, err
 	}
 	if in.Main != "" {
-		if out.Direct, err = f.direct(in); err != nil {
+		if out.Direct, err = f.direct(inv.Tenant, in); err != nil {
 			return inspectOutput{}, err
 		}
 		out.note(factDirect, out.Direct != nil)
@@ -138,8 +138,8 @@ func (f *family) inspectFolder(ctx context.Context, in inspectInput, out *inspec
 }
 
 // direct says whether a go.mod requires the module by itself; nil when it does not require it, or not this version.
-func (f *family) direct(in inspectInput) (*bool, error) {
-	name, raw, err := f.readModFile(in.Main)
+func (f *family) direct(tenant string, in inspectInput) (*bool, error) {
+	name, raw, err := f.readModFile(tenant, in.Main)
 	if err != nil {
 		if e := jig.AsError(err); e.Field == "/path" {
 			return nil, e.WithField("/main")

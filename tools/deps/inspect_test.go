@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/tools/deps"
 	"github.com/jig-run/jig/tools/tooltest"
+	"github.com/jig-run/jig/tools/workdir"
 )
 
 type inspected struct {
@@ -60,7 +61,7 @@ func (s shelf) unpacked(version, file, content string) {
 
 func (s shelf) kit() *tooltest.Kit {
 	s.t.Helper()
-	return tooltest.New(s.t, deps.Tools(deps.Options{Dir: s.dir, ModCache: s.cache})...)
+	return tooltest.New(s.t, deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: s.dir}, ModCache: s.cache})...)
 }
 
 func (s shelf) inspect(version string, more object) (got inspected) {
@@ -216,7 +217,7 @@ func TestInspectRefuses(t *testing.T) {
 
 func TestInspectThisRepository(t *testing.T) {
 	t.Parallel()
-	kit := tooltest.New(t, deps.Tools(deps.Options{Dir: filepath.Join("..", "..")})...)
+	kit := tooltest.New(t, deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: filepath.Join("..", "..")}})...)
 	var list listed
 	kit.Succeed("deps.list", object{"path": "go.mod"}, &list)
 	direct := 0

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/mod/module"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/tools/workdir"
 )
 
 // maxModFile is the largest go.mod that is read, in bytes.
@@ -47,8 +46,8 @@ func (o listOutput) Summary() string {
 	return fmt.Sprintf("%s requires %d modules, %d of them directly", o.Module, len(o.Modules), direct)
 }
 
-func (f *family) list(_ context.Context, _ jig.Invocation, in listInput) (listOutput, error) {
-	name, raw, err := f.readModFile(in.Path)
+func (f *family) list(_ context.Context, inv jig.Invocation, in listInput) (listOutput, error) {
+	name, raw, err := f.readModFile(inv.Tenant, in.Path)
 	if err != nil {
 		return listOutput{}, err
 	}
@@ -75,8 +74,8 @@ func (f *family) list(_ context.Context, _ jig.Invocation, in listInput) (listOu
 }
 
 // readModFile finds and reads the go.mod that a caller means.
-func (f *family) readModFile(name string) (string, []byte, error) {
-	dir, err := workdir.Open(f.dir)
+func (f *family) readModFile(tenant, name string) (string, []byte, error) {
+	dir, err := f.dirs.Open(tenant)
 	if err != nil {
 		return "", nil, err
 	}

@@ -1,5 +1,5 @@
 // Package file holds the tools file.read, file.list, file.grep and file.write. They see one folder, the working
-// directory, and nothing above it: neither .. nor a symbolic link leads out. They must not know who calls.
+// directory of the caller's tenant, and nothing above it: neither .. nor a symbolic link leads out.
 package file
 
 import (
@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/workdir"
 )
 
 // The limits of the family.
@@ -26,13 +27,13 @@ const (
 
 // Options are the settings of the family.
 type Options struct {
-	// Dir is the working directory; default: the worker's current folder.
-	Dir string
+	// Dirs are the working directories.
+	Dirs workdir.Dirs
 }
 
 // Tools returns the family.
 func Tools(options Options) []tools.Tool {
-	f := family{dir: options.Dir}
+	f := family{dirs: options.Dirs}
 	read := jig.Tool{Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Category: "file", Timeout: 30 * time.Second}
 	with := func(name, description string, tags ...string) jig.Tool {
 		t := read
@@ -58,4 +59,4 @@ func Tools(options Options) []tools.Tool {
 }
 
 // family holds what the tools share.
-type family struct{ dir string }
+type family struct{ dirs workdir.Dirs }

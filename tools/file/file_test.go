@@ -16,6 +16,7 @@ import (
 	"github.com/jig-run/jig/costtest"
 	"github.com/jig-run/jig/tools/file"
 	"github.com/jig-run/jig/tools/tooltest"
+	"github.com/jig-run/jig/tools/workdir"
 )
 
 type object = map[string]any
@@ -29,7 +30,7 @@ func folder(t *testing.T, files map[string]string) (string, *tooltest.Kit) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o755))
 		require.NoError(t, os.WriteFile(at, []byte(content), 0o600))
 	}
-	return dir, tooltest.New(t, file.Tools(file.Options{Dir: dir})...)
+	return dir, tooltest.New(t, file.Tools(file.Options{Dirs: workdir.Dirs{Default: dir}})...)
 }
 
 type readData struct {
@@ -350,6 +351,6 @@ func TestWriteRefuses(t *testing.T) {
 
 func TestNoWorkingDirectory(t *testing.T) {
 	t.Parallel()
-	kit := tooltest.New(t, file.Tools(file.Options{Dir: filepath.Join(t.TempDir(), "gone")})...)
+	kit := tooltest.New(t, file.Tools(file.Options{Dirs: workdir.Dirs{Default: filepath.Join(t.TempDir(), "gone")}})...)
 	require.Equal(t, jig.CodeUnavailable, kit.Fail("file.read", object{"path": "x"}).Code)
 }

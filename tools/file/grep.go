@@ -44,14 +44,14 @@ func (o grepOutput) Summary() string {
 	return fmt.Sprintf("%d matches", len(o.Matches))
 }
 
-func (f family) grep(ctx context.Context, _ jig.Invocation, in grepInput) (grepOutput, error) {
+func (f family) grep(ctx context.Context, inv jig.Invocation, in grepInput) (grepOutput, error) {
 	var out grepOutput
 	expression, err := pattern.Compile(in.Pattern)
 	if err != nil {
 		return out, jig.Errorf(jig.CodeInvalidInput, "the pattern cannot be used: %w", err).WithField("/pattern").
 			WithHint("RE2 syntax: no look-around and no back-references; escape . ( ) [ ] with \\")
 	}
-	dir, err := workdir.Open(f.dir)
+	dir, err := f.dirs.Open(inv.Tenant)
 	if err != nil {
 		return out, err
 	}

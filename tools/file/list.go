@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/tools/workdir"
 )
 
 type listInput struct {
@@ -36,9 +35,9 @@ func (o listOutput) Summary() string {
 	return fmt.Sprintf("%d entries", len(o.Entries))
 }
 
-func (f family) list(ctx context.Context, _ jig.Invocation, in listInput) (listOutput, error) {
+func (f family) list(ctx context.Context, inv jig.Invocation, in listInput) (listOutput, error) {
 	var out listOutput
-	dir, err := workdir.Open(f.dir)
+	dir, err := f.dirs.Open(inv.Tenant)
 	if err != nil {
 		return out, err
 	}

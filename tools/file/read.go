@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/tools/workdir"
 )
 
 type readInput struct {
@@ -33,9 +32,9 @@ func (o readOutput) Summary() string {
 	return fmt.Sprintf("read %s (%d bytes)", o.Path, len(o.Content))
 }
 
-func (f family) read(_ context.Context, _ jig.Invocation, in readInput) (readOutput, error) {
+func (f family) read(_ context.Context, inv jig.Invocation, in readInput) (readOutput, error) {
 	var out readOutput
-	dir, err := workdir.Open(f.dir)
+	dir, err := f.dirs.Open(inv.Tenant)
 	if err != nil {
 		return out, err
 	}

@@ -18,7 +18,7 @@ type found struct {
 	dir  fs.DirEntry
 }
 
-// walk visits what is below start, start itself left out: its own entries, or with recursive everything but .git. glob, when
+// walk visits what is below start, start itself left out: its own entries, or with recursive everything but .git; never .jig. glob, when
 // set, is matched against the path relative to start. Folders that cannot be read are passed over. It reports whether it
 // stopped because there is too much.
 func walk(ctx context.Context, dir *workdir.Dir, start string, recursive bool, glob string) ([]found, bool, error) {
@@ -43,8 +43,14 @@ func walk(ctx context.Context, dir *workdir.Dir, start string, recursive bool, g
 		if err != nil {
 			return fs.SkipDir
 		}
-		if entry.IsDir() && entry.Name() == ".git" && recursive {
+		if entry.IsDir() && strings.EqualFold(entry.Name(), ".git") && recursive {
 			return fs.SkipDir
+		}
+		if strings.EqualFold(entry.Name(), workdir.Private) {
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
 		}
 		if visited++; visited > maxVisited {
 			return fs.SkipAll

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
-	"strings"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/tools/workdir"
@@ -37,8 +35,8 @@ func (o writeOutput) Summary() string {
 	return fmt.Sprintf("replaced %s (%d bytes)", o.Path, o.Bytes)
 }
 
-func (f family) write(ctx context.Context, _ jig.Invocation, in writeInput) (writeOutput, error) {
-	out, err := f.save(ctx, in)
+func (f family) write(ctx context.Context, inv jig.Invocation, in writeInput) (writeOutput, error) {
+	out, err := f.save(ctx, inv.Tenant, in)
 	if err != nil {
 		failed := *jig.AsError(err)
 		failed.NotExecuted = true // the rename is the last thing that can fail
@@ -47,12 +45,12 @@ func (f family) write(ctx context.Context, _ jig.Invocation, in writeInput) (wri
 	return out, nil
 }
 
-func (f family) save(ctx context.Context, in writeInput) (writeOutput, error) {
+func (f family) save(ctx context.Context, tenant string, in writeInput) (writeOutput, error) {
 	if len(in.Content) > MaxWriteBytes {
 		return writeOutput{}, jig.Errorf(jig.CodeInvalidInput, "the content has %d bytes, at most %d are allowed", len(in.Content), MaxWriteBytes).
 			WithField("/content")
 	}
-	dir, err := workdir.Open(f.dir)
+	dir, err := f.dirs.Open(tenant)
 	if err != nil {
 		return writeOutput{}, err
 	}
@@ -74,7 +72,7 @@ func write(ctx context.Context, dir *workdir.Dir, name string, content []byte) (
 	if err != nil {
 		return false, err
 	}
-	if slices.Contains(strings.Split(target, "/"), ".git") {
+	if workdir.Holds(target, ".git") {
 		return false, jig.Errorf(jig.CodeNotPermitted, "%q belongs to git; what is written there could run as code", name).
 			WithField("/path").WithReason("protected_path")
 	}

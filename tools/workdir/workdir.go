@@ -1,5 +1,5 @@
-// Package workdir confines tools to one folder and words its failures: what leaves the folder is NOT_PERMITTED, what is
-// not there is NOT_FOUND with the nearest names. It knows nothing of what tools do with files.
+// Package workdir confines tools to the folder of the tenant that calls and words its failures: what leaves the folder is
+// NOT_PERMITTED, what is not there is NOT_FOUND with the nearest names. It knows nothing of what tools do with files.
 package workdir
 
 import (
@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -38,8 +39,13 @@ func Open(name string) (*Dir, error) {
 	return &Dir{Root: root, at: at}, nil
 }
 
+// Private is the name of the folder in which jig-dev keeps its own files, with the passwords of its database: no tool reads or writes
+// what is below a folder of this name, in upper or lower case.
+const Private = ".jig"
+
 // Clean turns what a caller wrote into a path within the directory: "" is the directory itself, and an absolute path is
-// accepted when it lies inside. Anything that leads out is NOT_PERMITTED. Symbolic links are checked when they are followed.
+// accepted when it lies inside. Anything that leads out, or into [Private], is NOT_PERMITTED. That symbolic links do not leave the
+// directory is checked when they are followed.
 func (d *Dir) Clean(name string) (string, error) {
 	if strings.ContainsRune(name, 0) {
 		return "", jig.Errorf(jig.CodeInvalidInput, "the path holds a NUL character").WithField("/path")
@@ -56,7 +62,36 @@ func (d *Dir) Clean(name string) (string, error) {
 	if local != "." && !filepath.IsLocal(filepath.FromSlash(local)) {
 		return "", escapes(name)
 	}
+	if d.private(local) {
+		return "", jig.Errorf(jig.CodeNotPermitted, "%q belongs to jig itself", name).WithField("/path").WithReason("protected_path")
+	}
 	return local, nil
+}
+
+// private reports whether a path leads into jig's own folder, by its words or through symbolic links.
+func (d *Dir) private(local string) bool {
+	if Holds(local, Private) {
+		return true
+	}
+	base, err := filepath.EvalSymlinks(d.at)
+	if err != nil {
+		return false
+	}
+	for name := local; name != "."; name = path.Dir(name) { // what is not there yet leads where its folder does
+		real, err := filepath.EvalSymlinks(filepath.Join(base, filepath.FromSlash(name)))
+		if err != nil {
+			continue
+		}
+		rel, err := filepath.Rel(base, real)
+		return err == nil && Holds(filepath.ToSlash(rel), Private)
+	}
+	return false
+}
+
+// Holds reports whether one of the elements of a path is a name, whatever the case of its letters: many file systems do not tell
+// them apart.
+func Holds(name, element string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(e string) bool { return strings.EqualFold(e, element) })
 }
 
 func escapes(name string) error {
@@ -66,6 +101,9 @@ func escapes(name string) error {
 
 // Regular opens a regular file for reading and returns its size in bytes.
 func (d *Dir) Regular(name string) (*os.File, int64, error) {
+	if _, err := d.Clean(name); err != nil { // a name that was found, not one that a caller wrote
+		return nil, 0, err
+	}
 	info, err := d.Stat(name)
 	if err != nil {
 		return nil, 0, d.Explain(name, err)

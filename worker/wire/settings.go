@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/token"
+	"github.com/jig-run/jig/tools/workdir"
 )
 
 // Names of the settings in the environment; those of Temporal are in package client.
@@ -22,6 +23,7 @@ const (
 	EnvDatabaseOwnerURL = "JIG_DATABASE_OWNER_URL"
 	EnvInstallation     = "JIG_INSTALLATION"
 	EnvWorkdir          = "JIG_WORKDIR"
+	EnvDefaultWorkdir   = "JIG_WORKDIR_DEFAULT"
 	EnvAllowLoopback    = "JIG_HTTP_ALLOW_LOOPBACK"
 	EnvLogLevel         = "JIG_LOG_LEVEL"
 	EnvLogFormat        = "JIG_LOG_FORMAT"
@@ -53,8 +55,10 @@ type Settings struct {
 	// Installation replaces the installation id that the database was given when it was migrated first. A copy of a database
 	// that runs beside the original, such as a staging system, needs one of its own.
 	Installation string
-	// Workdir is what the file tools see; default ".", the current folder.
+	// Workdir holds a folder for each tenant, which is what the file tools see; needed, and not "/".
 	Workdir string
+	// DefaultWorkdir is the folder of the tenant "default" in place of the one in Workdir; none outside jig-dev.
+	DefaultWorkdir string
 	// AllowLoopback lets the http tools reach this machine; default false.
 	AllowLoopback bool
 	// LogLevel is debug, info, warn or error; default info.
@@ -108,7 +112,7 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 		DatabaseOwnerURL: r.text(EnvDatabaseOwnerURL, ""),
 		DatabaseMaxConns: r.number(EnvDatabaseConns, 0),
 		Installation:     r.text(EnvInstallation, ""),
-		Workdir:          r.text(EnvWorkdir, "."),
+		Workdir:          r.text(EnvWorkdir, ""),
 		AllowLoopback:    r.flag(EnvAllowLoopback),
 		LogLevel:         r.level(EnvLogLevel),
 		LogJSON:          r.choice(EnvLogFormat, "text", "json") == "json",
@@ -123,7 +127,15 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 		Anthropic:        Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
 		OpenAI:           Provider{APIKey: r.text(EnvOpenAIKey, ""), BaseURL: r.text(EnvOpenAIURL, "")},
 	}
+	if s.DefaultWorkdir = r.text(EnvDefaultWorkdir, ""); r.env[EnvWorkdir] != "" { // the folder of jig-dev goes with its own
+		s.DefaultWorkdir = r.env[EnvDefaultWorkdir]
+	}
 	return s, r.err
+}
+
+// dirs are the working directories of the tenants.
+func (s Settings) dirs() workdir.Dirs {
+	return workdir.Dirs{Base: s.Workdir, Default: s.DefaultWorkdir}
 }
 
 // Describe lists the settings for a help text.
@@ -136,7 +148,7 @@ func Describe() string {
 		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; needed by migrate"},
 		{EnvDatabaseConns, "most database connections at once; default 4 per CPU, at least 8"},
 		{EnvInstallation, "id of this installation, part of every idempotency key; default: the one that the database was given"},
-		{EnvWorkdir, "folder that the file tools see; default the current one"},
+		{EnvWorkdir, "folder with one folder for each tenant, which its file tools see; needed"},
 		{EnvAllowLoopback, "true lets the http tools reach this machine; default false"},
 		{EnvLogLevel, "debug, info, warn or error; default info"},
 		{EnvLogFormat, "text or json; default text"},

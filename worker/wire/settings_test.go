@@ -28,7 +28,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:7233", s.Temporal.Temporal.HostPort)
 	require.Equal(t, "jig", s.Temporal.TaskQueue)
-	require.Equal(t, ".", s.Workdir)
+	require.Empty(t, s.Workdir, "there is no folder that would be right for everybody")
 	require.Equal(t, slog.LevelInfo, s.LogLevel)
 	require.Equal(t, 20*time.Second, s.StopTimeout)
 	require.Equal(t, 1500, s.WorkflowCache)
@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 
 func TestEnvironmentBeforeDevFile(t *testing.T) {
 	t.Parallel()
-	dev := map[string]string{"JIG_DATABASE_URL": "postgres://dev", "JIG_TEMPORAL_ADDRESS": "dev:1", "JIG_WORKDIR": "/dev"}
+	dev := map[string]string{"JIG_DATABASE_URL": "postgres://dev", "JIG_TEMPORAL_ADDRESS": "dev:1", "JIG_WORKDIR": "/dev", "JIG_WORKDIR_DEFAULT": "."}
 	s, err := wire.LoadSettings(environ(t,
 		"JIG_DATABASE_URL=postgres://env", "JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=debug", "JIG_LOG_FORMAT=json", "JIG_STOP_TIMEOUT=1m",
 		"OPENAI_BASE_URL=http://127.0.0.1:11434/v1", "ANTHROPIC_API_KEY=k",
@@ -49,7 +49,10 @@ func TestEnvironmentBeforeDevFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "postgres://env", s.DatabaseURL)
 	require.Equal(t, "dev:1", s.Temporal.Temporal.HostPort)
-	require.Equal(t, "/dev", s.Workdir)
+	require.Equal(t, []string{"/dev", "."}, []string{s.Workdir, s.DefaultWorkdir})
+	own, err := wire.LoadSettings(environ(t, "JIG_WORKDIR=/own"), dev)
+	require.NoError(t, err)
+	require.Equal(t, []string{"/own", ""}, []string{own.Workdir, own.DefaultWorkdir}, "the folder of jig-dev does not go with another one")
 	require.True(t, s.AllowLoopback)
 	require.True(t, s.LogJSON)
 	require.Equal(t, slog.LevelDebug, s.LogLevel)

@@ -25,8 +25,8 @@ import (
 func builtins(s Settings, kept documents, models *model.Router, settled activities.Tenants, registry **tools.Registry) []tools.Tool {
 	db := kept.db
 	return slices.Concat(
-		file.Tools(file.Options{Dir: s.Workdir}),
-		deps.Tools(deps.Options{Dir: s.Workdir}),
+		file.Tools(file.Options{Dirs: s.dirs()}),
+		deps.Tools(deps.Options{Dirs: s.dirs()}),
 		todo.Tools(todo.Options{Store: db}),
 		artifact.Tools(artifact.Options{Store: activities.Values{Store: db}}),
 		web.Tools(web.Options{AllowLoopback: s.AllowLoopback}),

@@ -55,6 +55,9 @@ func Start(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.T
 }
 
 func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err error) {
+	if err := s.dirs().Check(); err != nil {
+		return err
+	}
 	if w.store, err = openStore(ctx, s, w.logger); err != nil {
 		return err
 	}
