@@ -1,6 +1,11 @@
 package jig
 
-import "time"
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+)
 
 // SignalMode says what decisions of a tenant must prove.
 type SignalMode string
@@ -95,6 +100,18 @@ type Webhook struct {
 	Secret []byte `json:"-"`
 	// Events are the kinds that it is told of; all when empty.
 	Events []NoticeKind `json:"events,omitempty"`
+}
+
+// Readable reports whether others on the network can read messages to the webhook: its address is http and not of this machine.
+func (w Webhook) Readable() bool {
+	u, err := url.Parse(w.URL)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return !ip.Unmap().IsLoopback()
+	}
+	return !strings.EqualFold(u.Hostname(), "localhost")
 }
 
 // NoticeKind says what a notice is about.

@@ -93,6 +93,10 @@ func (w *Webhooks) request(ctx context.Context, n jig.Notice, to jig.Webhook) (*
 	if err != nil {
 		return nil, err
 	}
+	if to.Readable() {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the webhook's address is http, where messages can be read on their way").
+			WithField("webhooks.url").WithHint("use https; http is for this machine alone")
+	}
 	body, err := json.Marshal(message{Type: n.Kind, Timestamp: n.At.UTC(), Data: n})
 	if err != nil {
 		return nil, jig.Errorf(jig.CodeInternal, "the notice cannot be written as JSON: %w", err)

@@ -93,6 +93,19 @@ func TestUnreachable(t *testing.T) {
 	require.NotContains(t, failure.Error(), "token")
 }
 
+// A document that was stored before it was refused for this does not make a worker send in the clear.
+func TestSend_PlainHTTPGoesToThisMachineAlone(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"http://hooks.example.com/x", "http://10.0.0.1/x", "http://127.0.0.1.example.com/x", "http://localhost.example.com/x"} {
+		err := send(t, 0, jig.Webhook{URL: address, Secret: []byte(secret)})
+		require.NotNil(t, err, address)
+		require.Equal(t, "webhooks.url", err.Field, address)
+		require.Equal(t, jig.CodeInvalidInput, err.Code, address)
+	}
+	require.False(t, jig.Webhook{URL: "https://hooks.example.com/x"}.Readable())
+	require.False(t, jig.Webhook{URL: "http://[::ffff:127.0.0.1]/x"}.Readable())
+}
+
 func TestShortSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", strings.Repeat("x", 23)} {

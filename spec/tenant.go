@@ -79,7 +79,7 @@ type TenantGrants struct {
 
 // TenantWebhook is told of what happens to approvals.
 type TenantWebhook struct {
-	URL       string           `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notices are posted; https or http."`
+	URL       string           `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notices are posted; https, or http to this machine."`
 	SecretEnv string           `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_WEBHOOK" jsonschema:"The worker's environment variable that holds the signing secret, of at least 24 bytes; its name begins with JIG_SECRET_."`
 	Events    []jig.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notices that it is told of; all when left out."`
 }
@@ -172,6 +172,8 @@ func (d *decoder) checkWebhook(path, address string) {
 		d.at(path, ProblemBadValue, "write e.g. https://hooks.example.com/jig", "this is not an address that can be posted to")
 	case u.User != nil:
 		d.at(path, ProblemBadValue, "leave the user out: messages are signed with secret_env", "the address holds a user or a password")
+	case jig.Webhook{URL: address}.Readable():
+		d.at(path, ProblemBadValue, "write https://; http is for this machine alone: localhost, 127.0.0.1, [::1]", "messages to an http address can be read on their way")
 	case u.Fragment != "":
 		d.at(path, ProblemBadValue, "remove what follows #", "an address that is posted to has no fragment")
 	}
@@ -181,7 +183,7 @@ func (d *decoder) checkWebhook(path, address string) {
 func tenantShape(schema *jsonschema.Schema) {
 	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindTenant))
 	schema.Properties["approvals"].Properties["reconcilers"].MinProperties = jsonschema.Ptr(1)
-	schema.Properties["webhooks"].Items.Properties["url"].Pattern = `^https?://[^\s/?#@]+([/?][^\s#]*)?$`
+	schema.Properties["webhooks"].Items.Properties["url"].Pattern = `^(https://[^\s/?#@]+|http://([Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|127(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?)([/?][^\s#]*)?$`
 	keys := schema.Properties["keys"].Items
 	keys.Properties["public_key"].Pattern = `^[A-Za-z0-9+/]{43}=$`
 	keyOf := func(algorithm, has, hasNot string) *jsonschema.Schema {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -135,9 +136,9 @@ const maxDetails = 16 << 10
 // details is Markdown for the Web UI: where the session stands, and what it waits for with the commands that answer.
 func (s *session) details() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**, pass %d, agent %s\n", s.state(), s.pass, s.agent)
+	fmt.Fprintf(&b, "**%s**, pass %d, agent %s\n", s.state(), s.pass, verbatim(s.agent))
 	if s.settled.Status.Final() && s.settled.Reason != "" {
-		fmt.Fprintf(&b, "\nEnded: %s\n", s.settled.Reason)
+		fmt.Fprintf(&b, "\nEnded: %s\n", verbatim(s.settled.Reason))
 	}
 	describe(&b, s.ref.SessionID, s.waiting())
 	return b.String()
@@ -151,7 +152,11 @@ func (c *composition) details() string {
 		fmt.Fprintf(&b, "\n%d of %d done, %d under way, %d failed, %d skipped\n", p.Done, p.Total, p.Running, p.Failed, p.Skipped)
 	}
 	if len(c.steps) > 0 {
-		fmt.Fprintf(&b, "\nUnder way: %s\n", strings.Join(c.steps, ", "))
+		steps := make([]string, len(c.steps))
+		for i, step := range c.steps {
+			steps[i] = verbatim(step)
+		}
+		fmt.Fprintf(&b, "\nUnder way: %s\n", strings.Join(steps, ", "))
 	}
 	describe(&b, c.ref.SessionID, c.asking())
 	return b.String()
@@ -173,18 +178,18 @@ func describe(b *strings.Builder, sessionID string, waiting []activities.CallRef
 
 func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 	ask := ref.Ask
-	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\n%s\n\n", ref.ID, ref.Tool, awaited(ask.Kind), oneLine(ask.Summary))
+	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\nSummary: %s\n\n", ref.ID, ref.Tool, awaited(ask.Kind), verbatim(ask.Summary))
 	fmt.Fprintf(b, "```json\n%s\n```\n", pretty(ask.Input))
 	if ask.Truncated {
 		fmt.Fprintf(b, "(cut down at …; the whole: `jig approvals show %s %s`)\n", sessionID, ref.ID)
 	}
 	b.WriteString("\n")
 	for _, reason := range ask.Reasons {
-		fmt.Fprintf(b, "- %s\n", oneLine(reason))
+		fmt.Fprintf(b, "- reason: %s\n", verbatim(reason))
 	}
 	describeTerms(b, *ask)
 	if ask.RequestedBy != "" {
-		fmt.Fprintf(b, "- asked for by %s\n", oneLine(ask.RequestedBy))
+		fmt.Fprintf(b, "- asked for by %s\n", verbatim(ask.RequestedBy))
 	}
 	if !ask.ExpiresAt.IsZero() {
 		fmt.Fprintf(b, "- expires %s\n", ask.ExpiresAt.UTC().Format("2006-01-02 15:04 MST"))
@@ -198,23 +203,50 @@ func describeTerms(b *strings.Builder, ask jig.Pending) {
 	if ask.Kind != jig.PendingApproval || ask.Terms == nil {
 		return
 	}
-	fmt.Fprintf(b, "- %s\n", consent.Missing())
+	fmt.Fprintf(b, "- still needed: %s\n", verbatim(consent.Missing()))
 	if ask.Terms.NotRequester {
-		fmt.Fprintf(b, "- not by %s\n", oneLine(ask.RequestedBy))
+		fmt.Fprintf(b, "- not by %s\n", verbatim(ask.RequestedBy))
 	}
 	for _, v := range ask.Votes {
-		fmt.Fprintf(b, "- approved by %s%s\n", oneLine(v.By), claimed(v.Claimed))
+		fmt.Fprintf(b, "- approved by %s%s\n", verbatim(v.By), claimed(v.Claimed))
 	}
 	for _, d := range ask.Delegations {
-		fmt.Fprintf(b, "- %s delegated to %s\n", oneLine(d.From), oneLine(d.To))
+		fmt.Fprintf(b, "- delegated by %s to %s\n", verbatim(d.From), verbatim(d.To))
 	}
 	if outcome := ask.Terms.OnExpiry; outcome.Strictness() > 0 {
 		fmt.Fprintf(b, "- when it expires, the session ends (%s)\n", outcome)
 	}
 }
 
-// oneLine keeps what a model or a person wrote within its line: below it would stand as the engine's own word.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// verbatim shows what a model, a person or a document wrote as a code span of one line. In Markdown nothing in one is a link, an image,
+// HTML or a heading, whichever renderer draws it, and it cannot be taken for the engine's own word. Text of
+// the engine's stands before it on its line: a line that begins with three backticks could open a block.
+func verbatim(text string) string {
+	text = strings.Join(strings.Fields(strings.Map(withoutControls, text)), " ")
+	if text == "" {
+		return "(nothing)"
+	}
+	longest, run := 0, 0
+	for _, c := range text {
+		if run++; c != '`' {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	fence := strings.Repeat("`", longest+1)
+	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") {
+		return fence + " " + text + " " + fence
+	}
+	return fence + text + fence
+}
+
+// withoutControls drops characters that are not shown or that turn the direction of what follows.
+func withoutControls(c rune) rune {
+	if unicode.IsControl(c) && !unicode.IsSpace(c) || unicode.Is(unicode.Bidi_Control, c) {
+		return -1
+	}
+	return c
+}
 
 func claimed(c bool) string {
 	if c {
@@ -235,14 +267,15 @@ func awaited(kind jig.PendingKind) string {
 	return "approval"
 }
 
+// pretty writes JSON for a block of code. No line of JSON begins with a backtick, so that none ends the block.
 func pretty(input json.RawMessage) string {
 	var v any
 	if json.Unmarshal(input, &v) != nil {
-		return string(input)
+		v = string(input)
 	}
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return string(input)
+		return "{}"
 	}
 	return string(b)
 }

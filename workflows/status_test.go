@@ -52,3 +52,66 @@ func TestWhatIsShownOfACallCannotBeForged(t *testing.T) {
 	require.Equal(t, []string{"### Call 3.2: file.write waits for approval\n"}, headings)
 	require.Equal(t, []string{"- digest `1234`\n"}, digests)
 }
+
+// A link or an image in the words of a model would lead a reviewer away, or tell its server that somebody looks.
+func TestDetails_WordsOfAModelAreShownVerbatim(t *testing.T) {
+	t.Parallel()
+	for _, words := range []string{
+		"[approve here](https://evil.example)", "![x](https://evil.example/x.png)", "<img src=https://evil.example>", "https://evil.example",
+		"www.evil.example ana@evil.example", "`code` then [a](b)", "``two`` ``` three [a](b)", "`", "a`", "**bold** # heading", "\u202egnirts", "a\x00\x1b[31mb",
+	} {
+		text := workflows.Described("ses_1", jig.Pending{
+			Kind: jig.PendingApproval, Call: "3.2", Tool: "file.write", Summary: words, Reasons: []string{words}, RequestedBy: words, Digest: "1234",
+			Input: json.RawMessage("{\"a\": \"``` [a](https://evil.example)\"}"),
+			Terms: &jig.Terms{NotRequester: true}, Votes: []jig.Vote{{By: words}}, Delegations: []jig.Delegation{{From: words, To: words}},
+		})
+		bare := withoutCode(t, text)
+		for _, part := range []string{"evil", "](", "<img", "bold", "\u202e", "\x00", "\x1b"} {
+			require.NotContains(t, bare, part, "%q in\n%s", words, text)
+		}
+	}
+	require.NotContains(t, workflows.Described("ses_1", jig.Pending{Call: "1.1", Input: json.RawMessage("not JSON\n```\n[a](b)")}), "\n```\n[a]")
+}
+
+// withoutCode takes code out of Markdown as CommonMark reads it: a block ends with a line of three backticks, a span with the next run
+// of backticks of the same length.
+func withoutCode(t *testing.T, text string) string {
+	t.Helper()
+	var b, spans strings.Builder
+	block := false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "```") {
+			block = !block
+		} else if !block {
+			spans.WriteString(line)
+		}
+	}
+	for rest := spans.String(); ; {
+		at := strings.IndexByte(rest, '`')
+		if at < 0 {
+			b.WriteString(rest)
+			return b.String()
+		}
+		b.WriteString(rest[:at])
+		run := len(rest[at:]) - len(strings.TrimLeft(rest[at:], "`"))
+		fence, after := rest[at:at+run], rest[at+run:]
+		end := closingRun(after, run)
+		require.GreaterOrEqual(t, end, 0, "the code that begins with %s is not closed in\n%s", fence, text)
+		rest = after[end+run:]
+	}
+}
+
+func closingRun(text string, length int) int {
+	for at := 0; at < len(text); {
+		if text[at] != '`' {
+			at++
+			continue
+		}
+		run := len(text[at:]) - len(strings.TrimLeft(text[at:], "`"))
+		if run == length {
+			return at
+		}
+		at += run
+	}
+	return -1
+}

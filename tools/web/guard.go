@@ -88,7 +88,7 @@ func checkURL(u *url.URL) error {
 	case u.Hostname() == "":
 		return errors.New("the address has no host")
 	case u.User != nil:
-		return errors.New("the address holds credentials; send them in a header")
+		return errors.New("the address holds credentials; write a tool of your own that holds them")
 	}
 	return nil
 }

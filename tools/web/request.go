@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -114,6 +115,9 @@ func (f family) request(ctx context.Context, method, address string, headers map
 	if len(headers) > maxHeaders {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "at most %d headers are sent", maxHeaders).WithField("/headers")
 	}
+	if err := checkCredentials(headers); err != nil {
+		return nil, err
+	}
 	for name, value := range headers {
 		if why := checkHeader(name, value); why != "" {
 			return nil, jig.Errorf(jig.CodeInvalidInput, "the header %q %s", name, why).WithField("/headers/" + name).WithReason("header_refused")
@@ -122,6 +126,24 @@ func (f family) request(ctx context.Context, method, address string, headers map
 	}
 	return request, nil
 }
+
+// checkCredentials refuses headers that are credentials by their name. The input of a call is kept: in the ledger, in approvals and
+// notices, in the model's conversation and in workflow histories.
+func checkCredentials(headers map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		switch http.CanonicalHeaderKey(strings.TrimSpace(name)) {
+		case "Authorization", "Proxy-Authorization", "Cookie", "Cookie2":
+			return jig.Errorf(jig.CodeInvalidInput, "the header %q would put a credential into the input of a call, where it is kept for good", name).
+				WithField("/headers/" + name).WithReason("header_refused").
+				WithHint("write a tool of your own that holds the credential and adds the header itself")
+		}
+	}
+	return nil
+}
+
+// refuseCredentials refuses a call with such headers when it is admitted, before anybody is asked about it.
+func (in getInput) refuseCredentials() error  { return checkCredentials(in.Headers) }
+func (in postInput) refuseCredentials() error { return checkCredentials(in.Headers) }
 
 // checkHeader says why a header cannot be sent; "" when it can. Headers that steer the connection are not the caller's.
 func checkHeader(name, value string) string {

@@ -123,6 +123,32 @@ func TestRefusedBeforeAnythingIsSent(t *testing.T) {
 	require.Zero(t, reached.Load())
 }
 
+// What stands in the input of a call is kept, shown and sent to models: credentials are refused before the call is recorded.
+func TestCredentialHeadersAreRefusedAtAdmission(t *testing.T) {
+	t.Parallel()
+	kit := tooltest.New(t, web.Tools(web.Options{AllowLoopback: true})...)
+	for _, name := range []string{"Authorization", "authorization", "AUTHORIZATION", "Proxy-Authorization", "proxy-authorization", "Cookie", "cookie", "Cookie2"} {
+		for _, tool := range []string{"http.get", "http.post"} {
+			input, err := json.Marshal(object{"url": "http://127.0.0.1:1/", "headers": object{"Accept": "a", name: "Bearer secret"}, "body": "b"})
+			require.NoError(t, err)
+			if tool == "http.get" {
+				input, err = json.Marshal(object{"url": "http://127.0.0.1:1/", "headers": object{name: "Bearer secret"}})
+				require.NoError(t, err)
+			}
+			_, err = kit.Registry.Fill(t.Context(), tool, input, kit.Invocation)
+			refused := jig.AsError(err)
+			require.Equal(t, jig.CodeInvalidInput, refused.Code, "%s %s", tool, name)
+			require.Equal(t, "/headers/"+name, refused.Field)
+			require.Contains(t, refused.Hint, "a tool of your own")
+			require.NotContains(t, refused.Error(), "secret")
+			require.Equal(t, "header_refused", kit.Fail(tool, json.RawMessage(input)).Reason, "also when nothing filled the input")
+		}
+	}
+	filled, err := kit.Registry.Fill(t.Context(), "http.post", json.RawMessage(`{"url":"http://a","headers":{"X-A":"<b>"},"body":{"n":1e2,"t":"<&>"}}`), kit.Invocation)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"url":"http://a","headers":{"X-A":"<b>"},"body":{"n":1e2,"t":"<&>"}}`, string(filled), "everything else stays as it was")
+}
+
 func TestAllowHosts(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -162,7 +188,7 @@ func TestRedirects(t *testing.T) {
 	require.Equal(t, "address_not_allowed", kit.Fail("http.get", object{"url": address + "/inside"}).Reason)
 	require.Equal(t, "redirect_refused", kit.Fail("http.get", object{"url": address + "/file"}).Reason)
 	var got answer
-	secrets := object{"X-Api-Key": "k", "Authorization": "Bearer k", "Accept": "text/html"}
+	secrets := object{"X-Api-Key": "k", "Accept": "text/html"}
 	kit.Succeed("http.get", object{"url": address + "/other", "headers": secrets}, &got)
 	require.Equal(t, `"" "" "text/html"`, got.Body)
 	kit.Succeed("http.post", object{"url": address + "/other", "headers": secrets, "body": "x"}, &got)

@@ -25,6 +25,7 @@ const (
 	EnvWorkdir          = "JIG_WORKDIR"
 	EnvDefaultWorkdir   = "JIG_WORKDIR_DEFAULT"
 	EnvAllowLoopback    = "JIG_HTTP_ALLOW_LOOPBACK"
+	EnvAllowHosts       = "JIG_HTTP_ALLOW_HOSTS"
 	EnvLogLevel         = "JIG_LOG_LEVEL"
 	EnvLogFormat        = "JIG_LOG_FORMAT"
 	EnvStopTimeout      = "JIG_STOP_TIMEOUT"
@@ -61,6 +62,8 @@ type Settings struct {
 	DefaultWorkdir string
 	// AllowLoopback lets the http tools reach this machine; default false.
 	AllowLoopback bool
+	// AllowHosts are hosts of the inside network that the http tools reach, as host or host:port; none by default.
+	AllowHosts []string
 	// LogLevel is debug, info, warn or error; default info.
 	LogLevel slog.Level
 	// LogJSON writes the log as JSON lines; default text.
@@ -114,6 +117,7 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 		Installation:     r.text(EnvInstallation, ""),
 		Workdir:          r.text(EnvWorkdir, ""),
 		AllowLoopback:    r.flag(EnvAllowLoopback),
+		AllowHosts:       r.list(EnvAllowHosts),
 		LogLevel:         r.level(EnvLogLevel),
 		LogJSON:          r.choice(EnvLogFormat, "text", "json") == "json",
 		StopTimeout:      r.duration(EnvStopTimeout, defaultStopTimeout),
@@ -150,6 +154,7 @@ func Describe() string {
 		{EnvInstallation, "id of this installation, part of every idempotency key; default: the one that the database was given"},
 		{EnvWorkdir, "folder with one folder for each tenant, which its file tools see; needed"},
 		{EnvAllowLoopback, "true lets the http tools reach this machine; default false"},
+		{EnvAllowHosts, "hosts of the inside network that the http tools reach, host or host:port with commas between them; none without it"},
 		{EnvLogLevel, "debug, info, warn or error; default info"},
 		{EnvLogFormat, "text or json; default text"},
 		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},

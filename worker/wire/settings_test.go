@@ -34,6 +34,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 1500, s.WorkflowCache)
 	require.False(t, s.LogJSON)
 	require.False(t, s.AllowLoopback)
+	require.Empty(t, s.AllowHosts)
 	require.Empty(t, s.DatabaseURL)
 	require.Equal(t, jig.SignalsSigned, s.Signals, "nobody's word is taken for granted")
 }
@@ -42,7 +43,7 @@ func TestEnvironmentBeforeDevFile(t *testing.T) {
 	t.Parallel()
 	dev := map[string]string{"JIG_DATABASE_URL": "postgres://dev", "JIG_TEMPORAL_ADDRESS": "dev:1", "JIG_WORKDIR": "/dev", "JIG_WORKDIR_DEFAULT": "."}
 	s, err := wire.LoadSettings(environ(t,
-		"JIG_DATABASE_URL=postgres://env", "JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=debug", "JIG_LOG_FORMAT=json", "JIG_STOP_TIMEOUT=1m",
+		"JIG_DATABASE_URL=postgres://env", "JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_HTTP_ALLOW_HOSTS=search.inside, 10.0.0.7:8080", "JIG_LOG_LEVEL=debug", "JIG_LOG_FORMAT=json", "JIG_STOP_TIMEOUT=1m",
 		"OPENAI_BASE_URL=http://127.0.0.1:11434/v1", "ANTHROPIC_API_KEY=k",
 		"JIG_APPROVALS_SIGNALS=trusted", "JIG_PERMISSIONS=entities.*.read, web.use",
 	), dev)
@@ -54,6 +55,7 @@ func TestEnvironmentBeforeDevFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"/own", ""}, []string{own.Workdir, own.DefaultWorkdir}, "the folder of jig-dev does not go with another one")
 	require.True(t, s.AllowLoopback)
+	require.Equal(t, []string{"search.inside", "10.0.0.7:8080"}, s.AllowHosts)
 	require.True(t, s.LogJSON)
 	require.Equal(t, slog.LevelDebug, s.LogLevel)
 	require.Equal(t, time.Minute, s.StopTimeout)

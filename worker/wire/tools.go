@@ -29,7 +29,7 @@ func builtins(s Settings, kept documents, models *model.Router, settled activiti
 		deps.Tools(deps.Options{Dirs: s.dirs()}),
 		todo.Tools(todo.Options{Store: db}),
 		artifact.Tools(artifact.Options{Store: activities.Values{Store: db}}),
-		web.Tools(web.Options{AllowLoopback: s.AllowLoopback}),
+		web.Tools(web.Options{AllowLoopback: s.AllowLoopback, AllowHosts: s.AllowHosts}),
 		prompt.Tools(prompt.Options{Model: models, Skills: kept, DefaultModel: s.Model}),
 		person.Tools(),
 		entities.Tools(withModel(entityOptions(db), models, s.Model)),
