@@ -7,36 +7,18 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Confirmation is what the first call of a tool with a confirmation flag gives back.
-type Confirmation struct {
-	// RequiresConfirmation is always true; the name is the pattern's own.
-	RequiresConfirmation bool   `json:"requiresConfirmation"` //nolint:tagliatelle // the name that models know from other tools
-	Message              string `json:"message"`
-}
-
 // ReasonRequiresConfirmation is the reason of a call that did nothing because its input does not say `confirmed: true`, and that
 // no conversation has to which it could answer so.
 const ReasonRequiresConfirmation = "requires_confirmation"
 
-// confirmed reports whether a call carries the confirmation flag.
-func confirmed(call jig.Call) (bool, error) {
-	var flag struct {
-		Confirmed bool `json:"confirmed"`
-	}
-	if err := json.Unmarshal(call.Input, &flag); err != nil {
-		return false, jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", call.ID, err)
-	}
-	return flag.Confirmed, nil
-}
-
 // confirmAgain sees to a call that was admitted before its tool got a confirmation flag. A person decides: the call was promised to
 // run, so it must not be answered as if nothing had been asked for, and nobody has confirmed it.
 func (a *Activities) confirmAgain(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error {
-	flag, err := confirmed(*call)
+	nothing, err := tool.Unconfirmed(call.Input)
 	switch {
 	case err != nil:
 		return err
-	case flag:
+	case nothing == nil:
 		return a.confirm(ctx, session, tool, call, ruling)
 	case call.Status == jig.CallReserved:
 		call.Status, call.Verdict = jig.CallWaiting, jig.VerdictAsk
@@ -50,25 +32,17 @@ func (a *Activities) confirmAgain(ctx context.Context, session jig.Session, tool
 // after it must not go on as if the tool had acted. A call with the flag acts when the same call was answered before and a person has
 // spoken since; anything else is left to what policy said.
 func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error {
-	flag, err := confirmed(*call)
+	nothing, err := tool.Unconfirmed(call.Input)
 	if err != nil {
 		return err
 	}
-	if !flag && (call.Frame != "" || session.Agent.Name == jig.CallAgent) {
+	if nothing != nil && (call.Frame != "" || session.Agent.Name == jig.CallAgent) {
 		refuse(call, jig.Errorf(jig.CodeInvalidInput, "nothing was done: %s acts with confirmed: true alone", tool.Name).WithField("confirmed").
 			WithReason(ReasonRequiresConfirmation).WithHint("set confirmed: true in the input; the call then runs, or asks a person, as policy has it"))
 		return nil
 	}
-	if !flag {
-		data, err := json.Marshal(Confirmation{
-			RequiresConfirmation: true,
-			Message:              "Nothing was done yet: ask the person whether this is what they want, and call again with confirmed: true when they say so. " + firstSentence(tool.Description),
-		})
-		if err != nil {
-			return jig.Errorf(jig.CodeInternal, "encoding a confirmation: %w", err)
-		}
-		call.Status, call.Verdict = jig.CallSucceeded, jig.VerdictRun
-		call.Result = &jig.ToolResult{Success: true, Data: data, Summary: "needs a person's word"}
+	if nothing != nil {
+		call.Status, call.Verdict, call.Result = jig.CallSucceeded, jig.VerdictRun, nothing
 		call.Write = false
 		return nil
 	}

@@ -1,5 +1,7 @@
 // Package tooltest is for authors of tools: it runs a tool as the engine would, over the registry's one path, with an
-// invocation that records what the tool reports. It must not need a server, a database or a clock.
+// invocation that records what the tool reports. A call of a tool with a confirmation flag that does not carry the flag does nothing,
+// as in a session. The kit also says what an error means for the ledger: see [Kit.Fail] and [Kit.Unknown]. It must not need a server,
+// a database or a clock.
 package tooltest
 
 import (
@@ -66,6 +68,14 @@ func (k *Kit) Run(ctx context.Context, name string, input any) jig.ToolResult {
 			k.tb.Fatalf("%s: input: %v", name, err)
 		}
 	}
+	if contract, ok := k.Registry.Tool(name); ok && k.Registry.Validate(name, raw) == nil {
+		if nothing, err := contract.Unconfirmed(raw); err != nil || nothing != nil {
+			if err != nil {
+				k.tb.Fatalf("%s: %v", name, err)
+			}
+			return *nothing
+		}
+	}
 	return k.Registry.Run(ctx, name, raw, k.Invocation)
 }
 
@@ -84,14 +94,39 @@ func (k *Kit) Succeed(name string, input, data any) jig.ToolResult {
 	return result
 }
 
-// Fail runs a tool, fails the test if it succeeds, and returns its error.
+// Fail runs a tool, fails the test unless its call ends as failed, and returns its error. The call of a tool that writes ends so only
+// when the error says that nothing happened: see [jig.Error.NoEffect].
 func (k *Kit) Fail(name string, input any) *jig.Error {
+	k.tb.Helper()
+	e, unknown := k.fail(name, input)
+	if unknown {
+		k.tb.Fatalf("%s writes, and this error leaves its call unknown, until a person says what happened: %v\n"+
+			"if nothing happened, set NotExecuted or return INVALID_INPUT, NOT_FOUND, CONFLICT, NOT_PERMITTED or RATE_LIMITED; "+
+			"if it may have happened, test it with Unknown", name, e)
+	}
+	return e
+}
+
+// Unknown runs a tool that writes, fails the test unless its error leaves open whether anything happened, and returns the error. The
+// call waits for a person then; that of an idempotent tool is tried again first.
+func (k *Kit) Unknown(name string, input any) *jig.Error {
+	k.tb.Helper()
+	e, unknown := k.fail(name, input)
+	if !unknown {
+		k.tb.Fatalf("%s fails, and its error does not leave open whether anything happened: %v", name, e)
+	}
+	return e
+}
+
+// fail runs a tool that is to fail; unknown says that nobody can know whether its effect happened.
+func (k *Kit) fail(name string, input any) (e *jig.Error, unknown bool) {
 	k.tb.Helper()
 	result := k.Run(k.tb.Context(), name, input)
 	if result.Success {
 		k.tb.Fatalf("%s succeeded: %s", name, result.Data)
 	}
-	return result.Error
+	contract, ok := k.Registry.Tool(name)
+	return result.Error, ok && contract.Permission.Writes() && !result.Error.NoEffect()
 }
 
 // Captured is what a fake tool was called with.

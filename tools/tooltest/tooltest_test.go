@@ -2,6 +2,9 @@ package tooltest_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,4 +28,73 @@ func TestKit(t *testing.T) {
 	require.Equal(t, "ses_test", captured.Calls()[0].Invocation.SessionID)
 	require.Equal(t, jig.CodeConflict, kit.Fail("test.chatty", []byte(`{}`)).Code)
 	require.Equal(t, []string{"half way"}, kit.Progress())
+}
+
+// recorder is a test that fails without ending the one that looks at it.
+type recorder struct {
+	testing.TB
+
+	failure string
+}
+
+func (r *recorder) Helper()                   {}
+func (r *recorder) Fatalf(f string, a ...any) { r.failure = fmt.Sprintf(f, a...) }
+
+// kitOf is a kit for a tool that ends in an error, and what the kit says of it.
+func kitOf(t *testing.T, permission jig.Permission, end error) (*tooltest.Kit, *recorder) {
+	t.Helper()
+	r := &recorder{TB: t}
+	return tooltest.New(r, tools.New(jig.Tool{Name: "test.pay", Description: "Pays.", Permission: permission},
+		func(context.Context, jig.Invocation, struct{}) (struct{}, error) { return struct{}{}, end })), r
+}
+
+func TestKit_TellsThatAnErrorLeavesAWriteUnknown(t *testing.T) {
+	t.Parallel()
+	plain := errors.New("connection reset")
+	for name, row := range map[string]struct {
+		permission jig.Permission
+		end        error
+		unknown    bool
+	}{
+		"plain error of a write":   {jig.PermissionWrite, plain, true},
+		"plain error, no contract": {"", plain, true},
+		"outage of a destructive":  {jig.PermissionDestructive, jig.Errorf(jig.CodeUnavailable, "down"), true},
+		"promise of a write":       {jig.PermissionWrite, jig.Errorf(jig.CodeConflict, "taken"), false},
+		"a write that did not run": {jig.PermissionWrite, &jig.Error{Code: jig.CodeUnavailable, Message: "down", NotExecuted: true}, false},
+		"plain error of a read":    {jig.PermissionRead, plain, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kit, failed := kitOf(t, row.permission, row.end)
+			require.NotNil(t, kit.Fail("test.pay", struct{}{}))
+			require.Equal(t, row.unknown, strings.Contains(failed.failure, "leaves its call unknown"), failed.failure)
+			kit, failed = kitOf(t, row.permission, row.end)
+			require.NotNil(t, kit.Unknown("test.pay", struct{}{}))
+			require.Equal(t, !row.unknown, strings.Contains(failed.failure, "does not leave open"), failed.failure)
+		})
+	}
+}
+
+func TestKit_HonoursTheConfirmationFlag(t *testing.T) {
+	t.Parallel()
+	type in struct {
+		ID        string `json:"id"`
+		Confirmed bool   `json:"confirmed,omitempty"`
+	}
+	type out struct {
+		Deleted string `json:"deleted"`
+	}
+	deleted := 0
+	kit := tooltest.New(t, tools.New(jig.Tool{Name: "cms.deletePage", Description: "Deletes a page. For good.", Confirm: true},
+		func(_ context.Context, _ jig.Invocation, in in) (out, error) { deleted++; return out{in.ID}, nil }))
+	var asked jig.Confirmation
+	kit.Succeed("cms.deletePage", in{ID: "p1"}, &asked)
+	require.True(t, asked.RequiresConfirmation)
+	require.Contains(t, asked.Message, "Deletes a page.")
+	require.Zero(t, deleted)
+	kit.Fail("cms.deletePage", map[string]bool{"confirmed": true}) // it lacks the id
+	var done out
+	kit.Succeed("cms.deletePage", in{ID: "p1", Confirmed: true}, &done)
+	require.Equal(t, out{"p1"}, done)
+	require.Equal(t, 1, deleted)
 }

@@ -1,0 +1,42 @@
+package jig
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Confirmation is what a call of a tool with a confirmation flag gives back when it does not carry the flag.
+type Confirmation struct {
+	// RequiresConfirmation is always true; the name is the pattern's own.
+	RequiresConfirmation bool   `json:"requiresConfirmation"` //nolint:tagliatelle // the name that models know from other tools
+	Message              string `json:"message"`
+}
+
+// Unconfirmed returns the answer to a call that does nothing because its tool has a confirmation flag (Confirm) and the input does not
+// say `confirmed: true`. It returns nil for a call that acts. An input that is no object is an error.
+func (t Tool) Unconfirmed(input []byte) (*ToolResult, error) {
+	if !t.Confirm {
+		return nil, nil //nolint:nilnil // the tool asks for no confirmation
+	}
+	var flag struct {
+		Confirmed bool `json:"confirmed"`
+	}
+	if err := json.Unmarshal(input, &flag); err != nil {
+		return nil, Errorf(CodeInternal, "reading the input of %s: %w", t.Name, err)
+	}
+	if flag.Confirmed {
+		return nil, nil //nolint:nilnil // the call acts
+	}
+	what, _, more := strings.Cut(t.Description, ". ")
+	if more {
+		what += "."
+	}
+	data, err := json.Marshal(Confirmation{
+		RequiresConfirmation: true,
+		Message:              "Nothing was done yet: ask the person whether this is what they want, and call again with confirmed: true when they say so. " + what,
+	})
+	if err != nil {
+		return nil, Errorf(CodeInternal, "encoding a confirmation: %w", err)
+	}
+	return &ToolResult{Success: true, Data: data, Summary: "needs a person's word"}, nil
+}
