@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -280,4 +281,31 @@ func TestCutOffAnswer_DoesNotRunItsLastCall(t *testing.T) {
 	o := newOffice(t)
 	o.stops(t, jig.StopCalls, jig.ToolCall{ProviderID: "b", Name: ordersTool, Input: json.RawMessage(small)})
 	require.Equal(t, jig.CallReserved, o.call(t, "1.1").Status, "an answer that was not cut off")
+}
+
+const unfitting = `kind: composition
+name: shop.report
+description: Reports.
+permission: PERMISSION
+output_schema: {type: object, properties: {n: {type: integer}}, required: [n]}
+steps:
+  - id: one
+    set: {a: 1}
+output: {n: "none"}
+`
+
+func TestCompositionsOutputThatDoesNotFit_FailsAReadAlone(t *testing.T) {
+	t.Parallel()
+	for permission, succeeds := range map[string]bool{"read": false, "draft": true} {
+		o := newOffice(t)
+		o.begins(t, strings.Replace(unfitting, "PERMISSION", permission, 1), `{}`)
+		o.composes(t)
+		c := o.call(t, "1.1")
+		require.Equal(t, succeeds, c.Result.Success, "%s: %+v", permission, c.Result)
+		if succeeds {
+			require.Contains(t, c.Result.Warnings[0], "does not fit the output schema")
+		} else {
+			require.Equal(t, jig.CodeInvalidOutput, c.Result.Error.Code)
+		}
+	}
 }

@@ -163,6 +163,21 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// The engine refuses the last call of an answer that was cut off, whatever there is of its arguments; this is how it knows.
+func TestCutOffCalls_AreToldApart(t *testing.T) {
+	t.Parallel()
+	for _, plain := range []bool{false, true} {
+		bothWires(t, func(t *testing.T, provider string) {
+			t.Helper()
+			s := modeltest.New(t, modeltest.Reply{Calls: []modeltest.Call{{Name: "nobody__offered", Args: ""}}, CutOff: true, Plain: plain})
+			turn, err := router(s).Answer(t.Context(), request(provider), nil)
+			require.NoError(t, err)
+			require.Equal(t, jig.StopLength, turn.Stop)
+			require.Len(t, turn.Calls, 1)
+		})
+	}
+}
+
 func TestHugeAnswer(t *testing.T) {
 	t.Parallel()
 	huge := strings.Repeat("0123456789abcdef", 2<<20/16)

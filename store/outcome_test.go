@@ -295,3 +295,16 @@ func TestReadmit_KeepsAFinalStatusWithItsResult(t *testing.T) {
 	types := w.types(t)
 	require.Equal(t, "tool.completed", types[len(types)-1])
 }
+
+func TestTransaction_ThatWasRolledBackHadNoEffect(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	missing := w.call(9)
+	_, err := w.Reserve(t.Context(), w.request(missing))
+	require.True(t, jig.AsError(err).NotExecuted, err)
+	_, err = w.Complete(t.Context(), jig.Completion{Tenant: w.tenant, SessionID: w.session, CallID: missing.ID, Status: jig.CallUnknown})
+	require.True(t, jig.AsError(err).NotExecuted, err)
+	w.Close()
+	_, err = w.Session(t.Context(), w.tenant, w.session)
+	require.True(t, jig.AsError(err).NotExecuted, "nothing was sent")
+}

@@ -440,3 +440,22 @@ func TestRunWithoutACreation(t *testing.T) {
 	result, _ = w.run(t, checks, invocation(1), nil)
 	require.Equal(t, "nothing_given", result.Error.Reason)
 }
+
+// The ledger goes by what an error says of the effect.
+func TestRun_ErrorsSayWhetherAnythingWasCreated(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	result, _ := w.run(t, document, invocation(1), engaged("module", "forbidden"))
+	require.True(t, result.Error.NotExecuted)
+	deep := invocation(1)
+	deep.Depth = 5
+	result, _ = w.run(t, document, deep, engaged())
+	require.Equal(t, jig.CodeBudgetExhausted, result.Error.Code)
+	require.True(t, result.Error.NotExecuted)
+	require.Empty(t, w.created)
+
+	w.refuses = &jig.Error{Code: jig.CodeConflict, Message: "busy", NotExecuted: true}
+	result, _ = w.run(t, document, invocation(1), engaged())
+	require.Len(t, w.created, 1)
+	require.False(t, result.Error.NoEffect(), "the entity is there: %+v", result.Error)
+}

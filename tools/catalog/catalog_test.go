@@ -157,3 +157,18 @@ func TestPutLooksOnceMoreWhenEntitiesCome(t *testing.T) {
 	require.False(t, result.Success)
 	require.Equal(t, retype.ReasonFieldsChanged, result.Error.Reason)
 }
+
+// Documents before the one that failed are registered: the call must not end as one that changed nothing.
+func TestPut_ThatStoredSomethingPromisesNothing(t *testing.T) {
+	t.Parallel()
+	album := catalog.File{Path: "album.yaml", Body: strings.ReplaceAll(strings.ReplaceAll(song, "seconds, type: number", "seconds, type: number, maximum: 600"), "name: song", "name: album")}
+	s := shelf{"albums": "come"}
+	result := put(t, s, catalog.File{Path: "read.yaml", Body: good}, album)
+	require.False(t, result.Success)
+	require.Contains(t, s, "acme stored-composition acme.readIt")
+	require.False(t, result.Error.NoEffect(), "%+v", result.Error)
+
+	result = put(t, shelf{"albums": "here"}, catalog.File{Path: "read.yaml", Body: good}, album)
+	require.Equal(t, jig.CodeConflict, result.Error.Code)
+	require.True(t, result.Error.NoEffect(), "the check came first")
+}
