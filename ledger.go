@@ -125,6 +125,9 @@ type DecisionRequest struct {
 	// Fresh what people are shown of it; nil when the decision does not edit.
 	Edited *Call
 	Fresh  *Pending
+	// EditedFrom is the digest of the call that Edited and Patch were worked out from. When the call has another one by the time the
+	// decision is applied, nothing is decided and the error is a CONFLICT with ReasonInputChanged: work them out again.
+	EditedFrom string
 	// Patch is what the edit changes, as JSON Patch (RFC 6902).
 	Patch json.RawMessage
 	// Grant is the standing approval that comes with it, checked against the tenant's ceiling; nil when none does.
@@ -134,6 +137,9 @@ type DecisionRequest struct {
 	Refusal string
 	Now     time.Time
 }
+
+// ReasonInputChanged says that a call's input was changed by somebody else while an edit of it was worked out.
+const ReasonInputChanged = "input_changed"
 
 // ReconcileRequest is a person's word on an unknown outcome; see DecisionRequest for the fields they share.
 type ReconcileRequest struct {

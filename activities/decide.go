@@ -39,10 +39,7 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 			Tenant: in.Tenant, SessionID: in.SessionID, Key: fmt.Sprintf("%s#%d", in.Key, i), Decision: d, Now: a.now(),
 			ProofWanted: settings.ProofWanted(), Refusal: contradiction,
 		}
-		if err := a.prepare(ctx, in, settings, &request); err != nil {
-			return heard, err
-		}
-		ruled, err := a.store.Decide(ctx, request)
+		ruled, err := a.rulingOn(ctx, in, settings, request)
 		if err != nil {
 			return heard, err
 		}
@@ -52,6 +49,24 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 		}
 	}
 	return heard, nil
+}
+
+// maxEditRaces is how often an edit is worked out again because somebody else changed the input meanwhile.
+const maxEditRaces = 5
+
+// rulingOn applies a decision. An edit is checked and compared with what the input is before the store locks the call; when another
+// edit came in between, it is worked out again, so that what is recorded is what was really changed.
+func (a *Activities) rulingOn(ctx context.Context, in Letter, settings jig.TenantSettings, asked jig.DecisionRequest) (jig.Ruled, error) {
+	for race := 0; ; race++ {
+		request := asked
+		if err := a.prepare(ctx, in, settings, &request); err != nil {
+			return jig.Ruled{}, err
+		}
+		ruled, err := a.store.Decide(ctx, request)
+		if err == nil || race == maxEditRaces || jig.AsError(err).Reason != jig.ReasonInputChanged {
+			return ruled, err
+		}
+	}
 }
 
 // prepare works out what the store cannot: whether the decision is well-formed, who makes it, what an edited call would be, and
@@ -179,7 +194,7 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session j
 	}
 	edited.EditedBy = r.Principal.ID
 	fresh := a.pending(session, tool, edited, ruling)
-	r.Edited, r.Fresh = &edited, &fresh
+	r.Edited, r.Fresh, r.EditedFrom = &edited, &fresh, call.Digest
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -117,6 +118,64 @@ func TestAnEditIsCheckedAndRecorded(t *testing.T) {
 	require.NotEqual(t, c.Signature, row.Signature)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 	require.Equal(t, []string{"1.1 a 50"}, o.ran)
+}
+
+// racing lets another edit come in between an edit that is worked out and its application.
+type racing struct {
+	activities.Store
+	between func()
+}
+
+func (r *racing) Decide(ctx context.Context, d jig.DecisionRequest) (jig.Ruled, error) {
+	if between := r.between; between != nil && d.Edited != nil {
+		r.between = nil
+		between()
+	}
+	return r.Store.Decide(ctx, d)
+}
+
+// Two people change the same input at once: what is recorded of the later change is what it changed of the earlier one.
+func TestEdit_ThatRacesIsRecordedAgainstWhatItChanged(t *testing.T) {
+	t.Parallel()
+	var race *racing
+	o := newOffice(t, func(o *office) {
+		race = &racing{Store: o.db}
+		o.store = race
+	})
+	o.govern(t, "  - {name: all, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
+	c := o.asks(t, 1, refundTool, small)
+	edit := func(by, input string) jig.Ruled {
+		return o.hear(t, "approve", jig.Decision{Call: c.ID, By: by, Input: json.RawMessage(input)})
+	}
+	race.between = func() { require.Equal(t, jig.DecisionAccepted, edit("flo", `{"order":"b","amount":20}`).Outcome) }
+	require.Equal(t, jig.DecisionAccepted, edit("fay", `{"order":"b","amount":30}`).Outcome)
+
+	row := o.call(t, c.ID)
+	require.JSONEq(t, `{"order":"b","amount":30}`, string(row.Input))
+	require.JSONEq(t, string(row.Input), applied(t, row.Patch, json.RawMessage(small)), "the changes together lead from what was asked for to what it is")
+	require.Equal(t, "fay", row.EditedBy)
+	last := o.patches(t)
+	require.Len(t, last, 2)
+	require.JSONEq(t, string(row.Input), applied(t, last[1], json.RawMessage(`{"order":"b","amount":20}`)), "fay changed flo's amount and nothing else")
+	require.NotContains(t, string(last[1]), "order")
+}
+
+// patches are those of the edits so far, as the events have them.
+func (o *office) patches(t *testing.T) []json.RawMessage {
+	t.Helper()
+	events, err := o.db.Events(t.Context(), o.tenant, o.session, 0, 100)
+	require.NoError(t, err)
+	var list []json.RawMessage
+	for _, e := range events {
+		var data struct {
+			Edited *struct{ Patch json.RawMessage }
+		}
+		require.NoError(t, json.Unmarshal(e.Data, &data))
+		if data.Edited != nil {
+			list = append(list, data.Edited.Patch)
+		}
+	}
+	return list
 }
 
 func TestTheModelIsToldWhatWasChanged(t *testing.T) {

@@ -37,6 +37,7 @@ type office struct {
 	tenant, session string
 	settings        jig.TenantSettings
 	rules           policy.Set
+	store           activities.Store // db, unless a test puts something before it
 	signers         map[string]token.Signer
 	schemas         schema.Checker
 	extra           []tools.Tool
@@ -109,6 +110,7 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 		require.NoError(t, err)
 		o.settings.Keys = append(o.settings.Keys, o.signers[id].Key())
 	}
+	o.store = o.db
 	o.schemas = schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 	for _, c := range change {
 		c(o)
@@ -126,7 +128,7 @@ func (o *office) deploy(t *testing.T) {
 	o.Registry, err = tools.NewRegistry(append(o.toolbox(), o.extra...)...)
 	require.NoError(t, err)
 	o.Activities = activities.New(activities.Deps{
-		Store: o.db, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: o, GrantRules: granting{}, Schemas: o.schemas,
+		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: o, GrantRules: granting{}, Schemas: o.schemas,
 		Expressions: expressions, Composer: compose.NewEngine(), Agents: spec.Parser{}, Model: anyModel{}, Now: o.now,
 		Runs: o.temporal,
 	})

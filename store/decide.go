@@ -156,10 +156,14 @@ func (t *tx) decide(d decision, l *log) (jig.Ruled, error) {
 		return t.delegate(d, l)
 	case jig.AnswerApprove, jig.AnswerExpire:
 	}
-	if d.Edited != nil {
-		return t.edit(d, l)
+	if d.Edited == nil {
+		return t.vote(d, l)
 	}
-	return t.vote(d, l)
+	if d.EditedFrom != d.subject.call.Digest {
+		return jig.Ruled{}, jig.Errorf(jig.CodeConflict, "the input of call %s was changed meanwhile", d.subject.call.CallID).
+			WithReason(jig.ReasonInputChanged)
+	}
+	return t.edit(d, l)
 }
 
 // entryOf begins the audit row of what somebody wanted.

@@ -55,7 +55,7 @@ func TestApproveWithEdits(t *testing.T) {
 	edited.Input, edited.Digest, edited.Verdict = []byte(`{"path":"b"}`), "d2", jig.VerdictAsk
 	edited.Reasons, edited.PolicyVersion, edited.Signature, edited.ConcurrencyKey = []string{"still"}, "p2", "s2", "k2"
 	got, err := w.Decide(t.Context(), jig.DecisionRequest{
-		Tenant: w.tenant, SessionID: w.session, Key: "k", Principal: jig.Principal{ID: "ben"}, Edited: &edited,
+		Tenant: w.tenant, SessionID: w.session, Key: "k", Principal: jig.Principal{ID: "ben"}, Edited: &edited, EditedFrom: c.Digest,
 		Fresh: &jig.Pending{Tool: c.Tool, Digest: edited.Digest, ExpiresAt: time.Now().Add(time.Hour)}, Patch: []byte(`[]`),
 		Decision: jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben", Input: edited.Input},
 	})

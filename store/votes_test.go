@@ -215,7 +215,7 @@ func (w world) edit(t *testing.T, who jig.Principal, c jig.Call, digest string, 
 	fresh := pendingOf(edited)
 	fresh.Terms = terms
 	r := w.decision(who, jig.Decision{Input: edited.Input})
-	r.Edited, r.Fresh, r.Patch = &edited, &fresh, edited.Patch
+	r.Edited, r.Fresh, r.Patch, r.EditedFrom = &edited, &fresh, edited.Patch, w.row(t, c).Digest
 	got, err := w.Decide(t.Context(), r)
 	require.NoError(t, err)
 	return got
