@@ -29,7 +29,7 @@ const (
 	AuditResumed    AuditKind = "resumed"
 	AuditDocument   AuditKind = "document"
 	AuditBundle     AuditKind = "bundle"
-	// AuditViolation is an attempt to reach what is another tenant's; Reason is ReasonIDORViolation, Subject the id.
+	// AuditViolation is an attempt to reach what is another tenant's, or another principal's result; Reason is ReasonIDORViolation, Subject the id.
 	AuditViolation AuditKind = "violation"
 )
 

@@ -3,33 +3,52 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
 )
 
 // Values reads artifacts, and results of calls by the id <session>/<call>, for the tool artifact.read: what a prompt left
-// out can be read whichever way it was kept.
+// out can be read whichever way it was kept. A call reads what belongs to its own session, and to other sessions of its principal
+// that had no permission which the principal lacks now. Everything else is as what is not there.
 type Values struct {
 	// Store keeps both.
 	Store interface {
 		Artifacts
 		Call(ctx context.Context, tenant, id, callID string) (jig.Call, error)
+		Session(ctx context.Context, tenant, id string) (jig.Session, error)
+		// ArtifactSession returns the session that an artifact belongs to.
+		ArtifactSession(ctx context.Context, tenant, id string) (string, error)
+		// ValueElsewhere reports whether another tenant has an artifact or a session of these ids.
+		ValueElsewhere(ctx context.Context, tenant, artifact, session string) (bool, error)
+		// RecordViolation writes into the audit that a call tried to reach what is not its own.
+		RecordViolation(ctx context.Context, by jig.Invocation, ids []string) error
 	}
 }
 
 // ReadArtifact returns at most limit bytes from offset, and the whole size. A call's result is indented JSON of a ToolResult.
-func (v Values) ReadArtifact(ctx context.Context, tenant, id string, offset int64, limit int) ([]byte, int64, error) {
+func (v Values) ReadArtifact(ctx context.Context, inv jig.Invocation, id string, offset int64, limit int) ([]byte, int64, error) {
 	session, callID, isCall := strings.Cut(id, "/")
 	if !isCall {
-		return v.Store.ReadArtifact(ctx, tenant, id, offset, limit)
+		var err error
+		if session, err = v.Store.ArtifactSession(ctx, inv.Tenant, id); err != nil {
+			return nil, 0, v.missing(ctx, inv, id, err)
+		}
 	}
-	call, err := v.Store.Call(ctx, tenant, session, callID)
+	if err := v.readable(ctx, inv, session); err != nil {
+		return nil, 0, v.missing(ctx, inv, id, err)
+	}
+	if !isCall {
+		return v.Store.ReadArtifact(ctx, inv.Tenant, id, offset, limit)
+	}
+	call, err := v.Store.Call(ctx, inv.Tenant, session, callID)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, v.missing(ctx, inv, id, err)
 	}
 	if call.ResultArtifact != "" {
-		return v.Store.ReadArtifact(ctx, tenant, call.ResultArtifact, offset, limit)
+		return v.Store.ReadArtifact(ctx, inv.Tenant, call.ResultArtifact, offset, limit)
 	}
 	if call.Result == nil {
 		return nil, 0, jig.Errorf(jig.CodeNotFound, "call %s has no result yet", callID).WithField("id")
@@ -41,4 +60,48 @@ func (v Values) ReadArtifact(ctx context.Context, tenant, id string, offset int6
 	size := int64(len(whole))
 	from := min(max(offset, 0), size)
 	return whole[from:min(from+int64(limit), size)], size, nil
+}
+
+// errForeign is what readable returns for a session whose values the caller must not see.
+var errForeign = errors.New("the value is somebody else's")
+
+// readable refuses the values of a session that is not the caller's.
+func (v Values) readable(ctx context.Context, inv jig.Invocation, session string) error {
+	if session == inv.SessionID && session != "" {
+		return nil
+	}
+	owner, err := v.Store.Session(ctx, inv.Tenant, session)
+	if err != nil && session != "" {
+		return err
+	}
+	lacks := func(permission string) bool { return !inv.Principal.Holds(permission) }
+	if session == "" || inv.Principal.ID == "" || owner.Principal.ID != inv.Principal.ID || slices.ContainsFunc(owner.Principal.Permissions, lacks) {
+		return errForeign
+	}
+	return nil
+}
+
+// missing is the answer for an id that is not there and for one that is somebody else's: the same words. The latter is audited.
+func (v Values) missing(ctx context.Context, inv jig.Invocation, id string, cause error) error {
+	trespass := errors.Is(cause, errForeign)
+	if !trespass && jig.CodeOf(cause) != jig.CodeNotFound {
+		return cause
+	}
+	session, _, isCall := strings.Cut(id, "/")
+	artifact := id
+	if isCall {
+		artifact = ""
+	} else {
+		session = ""
+	}
+	foreign, err := v.Store.ValueElsewhere(ctx, inv.Tenant, artifact, session)
+	if err != nil {
+		return err
+	}
+	if foreign || trespass {
+		if err := v.Store.RecordViolation(ctx, inv, []string{id}); err != nil {
+			return err
+		}
+	}
+	return jig.Errorf(jig.CodeNotFound, "there is no artifact %q", id).WithField("id")
 }

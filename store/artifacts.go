@@ -45,6 +45,27 @@ func (db *DB) PutArtifact(ctx context.Context, tenant, sessionID, mediaType stri
 	return id, err
 }
 
+// ArtifactSession returns the session that an artifact belongs to, "" for one that a client uploaded; NOT_FOUND when the tenant has no
+// such artifact.
+func (db *DB) ArtifactSession(ctx context.Context, tenant, id string) (string, error) {
+	var session *string
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("ArtifactSession", tenant, text(id)), &session) })
+	if err != nil {
+		return "", err
+	}
+	if session == nil {
+		return "", jig.Errorf(jig.CodeNotFound, "there is no artifact %q", id).WithField("id")
+	}
+	return *session, nil
+}
+
+// ValueElsewhere reports whether another tenant has an artifact or a session of these ids.
+func (db *DB) ValueElsewhere(ctx context.Context, tenant, artifact, session string) (bool, error) {
+	var elsewhere *bool
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("ValueElsewhere", text(artifact), text(session)), &elsewhere) })
+	return elsewhere != nil && *elsewhere, err
+}
+
 // lockedArtifact is the row of the query ArtifactLock.
 type lockedArtifact struct {
 	Size   int64

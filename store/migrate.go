@@ -191,7 +191,7 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 		"grant execute on function jig_live_sessions(integer), jig_last_seqs(text[], text[]), jig_prune(timestamptz), jig_erase(), " +
 			"jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval), " +
 			"jig_forget_notices(interval, integer), jig_forget_tokens(interval, integer), jig_audit(text, text, text, text), " +
-			"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz), jig_entity_elsewhere(text)" + to,
+			"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz), jig_entity_elsewhere(text), jig_value_elsewhere(text, text)" + to,
 	} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return migrationError(err, config)

@@ -188,7 +188,7 @@ func deskOn(t *testing.T, queue string, env ...string) *desk {
 }
 
 func deskEnv(queue, dir string) []string {
-	return append(slices.Clone(shared.env), "JIG_TASK_QUEUE="+queue, "JIG_INSTALLATION="+installation, "JIG_WORKDIR="+dir,
+	return append(slices.Clone(shared.env), "JIG_TASK_QUEUE="+queue, "JIG_INSTALLATION="+installation, "JIG_WORKDIR="+filepath.Join(dir, ".jig", "work"), "JIG_WORKDIR_DEFAULT="+dir,
 		"JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=warn")
 }
 

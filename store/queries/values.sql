@@ -4,6 +4,12 @@ insert into artifacts (tenant_id, artifact_id, session_id, media_type, size, sea
 -- name: ArtifactChunks
 insert into artifact_chunks (tenant_id, artifact_id, at, data) select $1, $2, q.at, q.data from unnest($3::bigint[], $4::bytea[]) as q(at, data)
 
+-- name: ArtifactSession
+select a.session_id from artifacts a where a.tenant_id = $1 and a.artifact_id = $2
+
+-- name: ValueElsewhere
+select jig_value_elsewhere($1, $2)
+
 -- name: ArtifactOpen
 insert into artifacts (tenant_id, artifact_id) values ($1, $2) on conflict do nothing
 

@@ -29,8 +29,9 @@ const (
 
 // Store reads what is kept aside.
 type Store interface {
-	// ReadArtifact returns at most limit bytes from offset, and the whole size; NOT_FOUND when the tenant has no such artifact.
-	ReadArtifact(ctx context.Context, tenant, id string, offset int64, limit int) (chunk []byte, size int64, err error)
+	// ReadArtifact returns at most limit bytes from offset, and the whole size; NOT_FOUND when there is no such artifact, or none that
+	// the caller may see.
+	ReadArtifact(ctx context.Context, inv jig.Invocation, id string, offset int64, limit int) (chunk []byte, size int64, err error)
 }
 
 // Options are the settings of the family.
@@ -55,7 +56,7 @@ func Tools(options Options) []tools.Tool {
 type family struct{ store Store }
 
 type input struct {
-	ID       string `json:"id"                 jsonschema:"id of the artifact"                                       minLength:"1" maxLength:"200"`
+	ID       string `json:"id"                 jsonschema:"id of the artifact"                                       minLength:"1" maxLength:"1000"`
 	Head     int    `json:"head,omitempty"     jsonschema:"the first so many lines"                                  minimum:"1"   maximum:"100000"`
 	Tail     int    `json:"tail,omitempty"     jsonschema:"the last so many lines; not together with head"           minimum:"1"   maximum:"100000"`
 	Grep     string `json:"grep,omitempty"     jsonschema:"lines that match this regular expression (RE2)"           maxLength:"1000"`
@@ -82,7 +83,7 @@ func (f family) read(ctx context.Context, inv jig.Invocation, in input) (output,
 	case in.Grep != "" && in.JSONPath != "":
 		return output{}, jig.Errorf(jig.CodeInvalidInput, "grep and jsonpath exclude each other").WithField("/jsonpath")
 	}
-	source := &reader{ctx: ctx, store: f.store, tenant: inv.Tenant, id: in.ID}
+	source := &reader{ctx: ctx, store: f.store, inv: inv, id: in.ID}
 	if err := source.open(); err != nil {
 		return output{}, err
 	}

@@ -19,8 +19,8 @@ type object = map[string]any
 // memory gives out at most 1,000 bytes at a time, so that every read comes in pieces.
 type memory map[string]string
 
-func (m memory) ReadArtifact(_ context.Context, tenant, id string, offset int64, limit int) ([]byte, int64, error) {
-	value, ok := m[tenant+"/"+id]
+func (m memory) ReadArtifact(_ context.Context, inv jig.Invocation, id string, offset int64, limit int) ([]byte, int64, error) {
+	value, ok := m[inv.Tenant+"/"+id]
 	if !ok {
 		return nil, 0, jig.Errorf(jig.CodeNotFound, "there is no artifact %s", id)
 	}
@@ -159,7 +159,7 @@ func TestReadRefuses(t *testing.T) {
 // endless is an artifact of any size.
 type endless int64
 
-func (e endless) ReadArtifact(_ context.Context, _, _ string, offset int64, limit int) ([]byte, int64, error) {
+func (e endless) ReadArtifact(_ context.Context, _ jig.Invocation, _ string, offset int64, limit int) ([]byte, int64, error) {
 	return []byte(strings.Repeat("y\n", limit/2+1)[:min(int64(limit), int64(e)-offset)]), int64(e), nil
 }
 
@@ -190,7 +190,7 @@ type canceling struct {
 	cancel context.CancelFunc
 }
 
-func (c canceling) ReadArtifact(_ context.Context, _, _ string, offset int64, _ int) ([]byte, int64, error) {
+func (c canceling) ReadArtifact(_ context.Context, _ jig.Invocation, _ string, offset int64, _ int) ([]byte, int64, error) {
 	c.cancel()
 	return []byte(c.text[offset:]), int64(len(c.text)), nil
 }

@@ -15,7 +15,7 @@ import (
 type reader struct {
 	ctx    context.Context //nolint:containedctx // io.Reader has no room for it, and the reader lives for one call
 	store  Store
-	tenant string
+	inv    jig.Invocation
 	id     string
 	size   int64
 	offset int64
@@ -24,7 +24,7 @@ type reader struct {
 
 // open reads the first chunk, and with it the size.
 func (r *reader) open() error {
-	b, size, err := r.store.ReadArtifact(r.ctx, r.tenant, r.id, 0, chunk)
+	b, size, err := r.store.ReadArtifact(r.ctx, r.inv, r.id, 0, chunk)
 	if err != nil {
 		return fmt.Errorf("read artifact: %w", err)
 	}
@@ -72,7 +72,7 @@ func (r *reader) at(offset int64, limit int) ([]byte, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read artifact: %w", err)
 	}
-	b, _, err := r.store.ReadArtifact(r.ctx, r.tenant, r.id, offset, limit)
+	b, _, err := r.store.ReadArtifact(r.ctx, r.inv, r.id, offset, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read artifact: %w", err)
 	}
