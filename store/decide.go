@@ -57,6 +57,13 @@ func (db *DB) ruling(
 		if err != nil {
 			return err
 		}
+		answer = ruled
+		if ruled.Outcome == jig.DecisionRefused && s.call == nil {
+			kept, err := t.countRefused(ctx, s, l)
+			if err != nil || !kept {
+				return err
+			}
+		}
 		if stored, err = encode(ruled); err != nil {
 			return err
 		}
@@ -64,10 +71,40 @@ func (db *DB) ruling(
 			t.useToken(evidence, true)
 		}
 		t.queue("DecisionInsert", tenant, session, key, stored)
-		answer = ruled
 		return t.finish(ctx, l, session)
 	})
 	return answer, err
+}
+
+// MaxRefusedSignals is how many signals that name no call of their session are recorded each, with an event and an audit row. Those
+// after them are counted: anybody who reaches Temporal can send them without end.
+const MaxRefusedSignals = 100
+
+// countRefused counts a signal that names no call, and reports whether it is recorded itself. Of those that are not, the first one and
+// every power of ten is told of, with how many there were.
+func (t *tx) countRefused(ctx context.Context, s subject, l *log) (kept bool, err error) {
+	var count *int64
+	value(t.queue("SessionCountRefused", t.tenant, s.session), &count)
+	if err := t.flush(ctx); err != nil {
+		return false, err
+	}
+	if count == nil || *count <= MaxRefusedSignals {
+		return true, nil
+	}
+	if *count > MaxRefusedSignals+1 && !powerOfTen(*count) {
+		return false, t.commit(ctx)
+	}
+	*l = log{}
+	why := fmt.Sprintf("%d signals named no call of this session; after the first %d they are counted, not recorded", *count, MaxRefusedSignals)
+	s.refused(l, "", why, details{"refused": *count}, jig.AuditEntry{})
+	return false, t.finish(ctx, l, s.session)
+}
+
+func powerOfTen(n int64) bool {
+	for n > 1 && n%10 == 0 {
+		n /= 10
+	}
+	return n == 1
 }
 
 // refused records a refusal and changes nothing else.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/store"
 )
 
 func TestApprove(t *testing.T) {
@@ -135,6 +136,40 @@ func TestRefuseWritesOneEvent(t *testing.T) {
 	}
 	require.Equal(t, []string{"decision.refused"}, w.types(t))
 	require.Equal(t, map[string]any{"reason": "no JSON object", "payload": "[1"}, w.last(t, jig.EventDecisionRefused))
+}
+
+// Whoever reaches Temporal can send signals without end: each is refused, and the log and the audit stay small.
+func TestRefusedSignals_AreCountedAfterTheFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.asking(t)
+	const sent = 1_050
+	for i := range sent {
+		key := fmt.Sprintf("junk:%d", i)
+		if i%2 == 0 {
+			require.NoError(t, w.Refuse(t.Context(), w.tenant, w.session, key, "no JSON object", []byte("[1")))
+			continue
+		}
+		got := w.decide(t, key, jig.Decision{Call: "9.9", Answer: jig.AnswerApprove})
+		require.Equal(t, jig.DecisionRefused, got.Outcome)
+		require.Contains(t, got.Reason, "there is no call")
+	}
+	refused := 0
+	for _, kind := range w.types(t) {
+		if kind == string(jig.EventDecisionRefused) {
+			refused++
+		}
+	}
+	require.Equal(t, store.MaxRefusedSignals+2, refused, "the first ones, the one after them, and the thousandth")
+	require.Len(t, w.entries(t), store.MaxRefusedSignals+2)
+	require.InDelta(t, 1_000, w.last(t, jig.EventDecisionRefused)["refused"], 0)
+	require.NoError(t, w.Refuse(t.Context(), w.tenant, w.session, "junk:1", "again", nil))
+	require.Len(t, w.entries(t), store.MaxRefusedSignals+2)
+
+	got := w.decide(t, "real", jig.Decision{Call: c.ID, Answer: jig.AnswerDelegate})
+	require.Equal(t, jig.DecisionRefused, got.Outcome)
+	require.Len(t, w.entries(t), store.MaxRefusedSignals+3, "what is said of a call that exists is recorded each time")
+	require.Equal(t, jig.CallReserved, w.decide(t, "ok", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}).Status)
 }
 
 func TestLapse(t *testing.T) {

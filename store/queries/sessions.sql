@@ -15,6 +15,9 @@ select {{session}} from sessions s where s.tenant_id = $1 and s.session_id = $2
 -- name: SessionStatus
 select s.status from sessions s where s.tenant_id = $1 and s.session_id = $2
 
+-- name: SessionCountRefused
+update sessions s set refused_signals = s.refused_signals + 1 where s.tenant_id = $1 and s.session_id = $2 returning s.refused_signals
+
 -- name: SessionLock
 select {{session}} from sessions s where s.tenant_id = $1 and s.session_id = $2 for no key update
 
