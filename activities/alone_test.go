@@ -27,6 +27,8 @@ func (f filling) Tool(string) (jig.Tool, bool) {
 	return jig.Tool{Name: f.call.Tool, Implementation: activities.ChildExtraction}.WithDefaults(), true
 }
 
+func (filling) Installation() string { return "test" }
+
 func (f filling) CallsOf(context.Context, string, string, []string) (jig.Session, []jig.Call, error) {
 	return jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Tools: []string{"*"}}}, []jig.Call{f.call}, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/jig-run/jig/tools/prompt"
 	"github.com/jig-run/jig/tools/todo"
 	"github.com/jig-run/jig/tools/web"
+	"github.com/jig-run/jig/tools/workdir"
 )
 
 func TestAgents(t *testing.T) {
@@ -45,8 +46,8 @@ func TestShippedDocumentsAreInOrder(t *testing.T) {
 	docs, err := bundles.Documents()
 	require.NoError(t, err)
 	registry, err := tools.NewRegistry(slices.Concat(
-		file.Tools(file.Options{Dir: t.TempDir()}), todo.Tools(todo.Options{}), web.Tools(web.Options{}),
-		artifact.Tools(artifact.Options{}), deps.Tools(deps.Options{Dir: t.TempDir()}), prompt.Tools(prompt.Options{}), entities.Tools(entities.Options{}),
+		file.Tools(file.Options{Dirs: workdir.Dirs{Default: t.TempDir()}}), todo.Tools(todo.Options{}), web.Tools(web.Options{}),
+		artifact.Tools(artifact.Options{}), deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: t.TempDir()}}), prompt.Tools(prompt.Options{}), entities.Tools(entities.Options{}),
 	)...)
 	require.NoError(t, err)
 	catalogue := spec.Catalogue{Tools: registry.Tools(), Agents: []string{}, Skills: []string{}, Tasks: []string{}, Specs: []spec.Execution{}, EntityTypes: []jig.EntityType{}}

@@ -58,6 +58,7 @@ func TestAScheduleStartsWhatStartWould(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "jig/acme/nightly", f.created[0].ID)
 	action := as[*sdk.ScheduleWorkflowAction](t, f.created[0].Action)
+	input.Start.Source = jig.SourceSchedule
 	require.Equal(t, &sdk.ScheduleWorkflowAction{
 		ID: "ses_acme:nightly", Workflow: workflows.PassWorkflow, Args: []any{input}, TaskQueue: direct.TaskQueue,
 		StaticSummary: direct.StaticSummary, TypedSearchAttributes: direct.TypedSearchAttributes,
@@ -85,7 +86,7 @@ func TestAScheduleRunsWhatTriggerWould(t *testing.T) {
 	require.NoError(t, err)
 	action := as[*sdk.ScheduleWorkflowAction](t, f.created[0].Action)
 	input := *o.Call
-	input.Tenant = jig.DefaultTenant
+	input.Tenant, input.Source = jig.DefaultTenant, jig.SourceSchedule
 	direct := f.client().callStart("ses_hourly", input)
 	require.Equal(t, &sdk.ScheduleWorkflowAction{
 		ID: "ses_hourly", Workflow: workflows.CallWorkflow, Args: []any{input}, TaskQueue: workflows.TaskQueue,

@@ -18,14 +18,15 @@ import (
 	"github.com/jig-run/jig/tools/prompt"
 	"github.com/jig-run/jig/tools/todo"
 	"github.com/jig-run/jig/tools/web"
+	"github.com/jig-run/jig/tools/workdir"
 )
 
 // The tools that ship with the product were written with care: advice on them is a false alarm.
 func TestAdviseIsSilentOnTheBuiltInTools(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry(slices.Concat(
-		file.Tools(file.Options{Dir: t.TempDir()}), todo.Tools(todo.Options{}), web.Tools(web.Options{}),
-		artifact.Tools(artifact.Options{}), prompt.Tools(prompt.Options{}), deps.Tools(deps.Options{Dir: t.TempDir()}),
+		file.Tools(file.Options{Dirs: workdir.Dirs{Default: t.TempDir()}}), todo.Tools(todo.Options{}), web.Tools(web.Options{}),
+		artifact.Tools(artifact.Options{}), prompt.Tools(prompt.Options{}), deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: t.TempDir()}}),
 	)...)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(registry.Tools()), 10)

@@ -71,7 +71,7 @@ func TestEntityType(t *testing.T) {
 		require.JSONEq(t, string(want), string(read))
 		line, _ := doc.Position("tasks[2].when")
 		require.Positive(t, line)
-		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{Tools: []jig.Tool{{Name: "deps.license"}}}))
+		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{Tools: []jig.Tool{{Name: "deps.license", Permission: jig.PermissionRead}}}))
 	}
 }
 

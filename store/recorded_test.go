@@ -72,7 +72,7 @@ func TestRecordedCalls(t *testing.T) {
 		third := found[other.session+" 1.1"]
 		require.Equal(t, jig.VerdictDeny, third.Call.Verdict)
 		require.Equal(t, jig.Session{
-			Tenant: w.tenant, ID: other.session, Agent: jig.Agent{Name: "cleaner"}, Principal: jig.Principal{ID: "bo", Groups: []string{"ops"}},
+			Tenant: w.tenant, ID: other.session, RootAgent: "cleaner", Agent: jig.Agent{Name: "cleaner"}, Principal: jig.Principal{ID: "bo", Groups: []string{"ops"}},
 			Task: "tidy", Input: []byte(`{"n":1}`), Pass: 1,
 		}, third.Session)
 		require.Nil(t, third.Tool)
