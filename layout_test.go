@@ -229,6 +229,43 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
+// Tests do not assert how long something took, or that a moment is near the present: a busy machine would fail them. In a bubble of
+// testing/synctest time is not the machine's.
+func TestNoTestAssertsTheClock(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if !s.test || slices.Contains(imports(t, s), "testing/synctest") {
+			continue
+		}
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || !calls(call, "require", "") {
+				return true
+			}
+			for _, arg := range call.Args {
+				ast.Inspect(arg, func(n ast.Node) bool {
+					inner, ok := n.(*ast.CallExpr)
+					timed := ok && (calls(inner, "time", "Since") || calls(inner, "time", "Until"))
+					near := ok && calls(call, "require", "WithinDuration") && calls(inner, "time", "Now")
+					require.False(t, timed || near, "%s compares times of the machine", s.file)
+					return true
+				})
+			}
+			return true
+		})
+	}
+}
+
+// calls reports whether a call is of a package's function; of any with an empty name.
+func calls(call *ast.CallExpr, pkg, name string) bool {
+	selected, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || name != "" && selected.Sel.Name != name {
+		return false
+	}
+	from, ok := selected.X.(*ast.Ident)
+	return ok && from.Name == pkg
+}
+
 func TestNoDrawers(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
