@@ -230,7 +230,10 @@ func (p *play) environment(now time.Time) *testsuite.TestWorkflowEnvironment {
 	p.env.Store(env)
 	p.posted = nil
 	p.runs++
-	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&watcher{play: p, env: env, run: fmt.Sprintf("run-%d", p.runs)}}})
+	env.SetWorkerOptions(worker.Options{
+		DeadlockDetectionTimeout: time.Minute, // on a loaded machine a goroutine may wait for a processor
+		Interceptors:             []interceptor.WorkerInterceptor{&watcher{play: p, env: env, run: fmt.Sprintf("run-%d", p.runs)}},
+	})
 	names := make([]string, 0, 4)
 	for _, tool := range p.registry.Tools() {
 		names = append(names, tool.Name)

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
@@ -31,6 +32,7 @@ func newSolo(t *testing.T, call activities.CallRef) *solo {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &solo{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
+	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // on a loaded machine a goroutine may wait for a processor
 	s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "ses_solo", TaskQueue: workflows.TaskQueue})
 	workflows.Register(s, activities.New(activities.Deps{}), []string{soloTool})
 	s.SetOnTimerScheduledListener(func(string, time.Duration) { s.timers++ })
