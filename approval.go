@@ -2,6 +2,7 @@ package jig
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -32,6 +33,27 @@ type Ruling struct {
 	Base bool `json:"base,omitempty"`
 	// Person says that no grant may answer: a rule that asks or denies cannot be evaluated.
 	Person bool `json:"person,omitempty"`
+	// Held says why nothing can be decided now: a policy cannot be read. The call neither runs nor asks until it can be; the
+	// other fields say nothing then.
+	Held string `json:"held,omitempty"`
+}
+
+// PolicyUnreadable is the policy version of calls that are held back because a policy cannot be read.
+const PolicyUnreadable = "unreadable"
+
+// PolicyState is a policy of a tenant as a worker has it.
+type PolicyState struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Rules is how many rules it has; 0 when it cannot be read.
+	Rules int `json:"rules"`
+	// Error is why it cannot be read; while it is set, the tenant's calls are held back.
+	Error string `json:"error,omitempty"`
+}
+
+// Unreadable says, on one line, that the policy cannot be read.
+func (s PolicyState) Unreadable() string {
+	return fmt.Sprintf("policy %s (version %s) cannot be read: %s", s.Name, ShortVersion(s.Version), s.Error)
 }
 
 // PendingKind says what a waiting call waits for.

@@ -246,6 +246,8 @@ type SessionView struct {
 	Todo           json.RawMessage `json:"todo,omitempty"`
 	// Paused are the pauses that hold the session's calls back.
 	Paused []Pause `json:"paused,omitempty"`
+	// Held says which policies cannot be read and so hold back the calls that have not begun.
+	Held []string `json:"held,omitempty"`
 	// UpdatedAt is when the store changed the session last.
 	UpdatedAt time.Time `json:"-"`
 }

@@ -32,8 +32,20 @@ type TenantSettings struct {
 	// Reconcilers may say what became of an effect that is in doubt; nil: those who could have approved the call.
 	Reconcilers *Approvers
 	Grants      GrantCeiling
+	// Owners approve the calls of operator tools; nil when the document names none.
+	Owners *Owners
+	// Operator is the principal of the key that the operator of the workers has in every tenant; empty when there is none. It
+	// counts as one of the owners, so that a tenant that lost its keys can get new ones.
+	Operator string
 	// Webhooks are told of what happens to approvals.
 	Webhooks []Webhook
+}
+
+// Owners are those who approve what changes the tenant itself: its policies, people, keys and grants.
+type Owners struct {
+	Approvers Approvers
+	// Quorum is how many distinct owners must approve; 0 is 1.
+	Quorum int
 }
 
 // ProofWanted reports whether decisions count only with a token.

@@ -222,6 +222,7 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 }
 
 // decideOn puts a call through policy and sets where it stands; approval is what is asked of a person, or what a grant gave.
+// A call that is held back is reserved with nothing approved, so that it is admitted anew before it can run.
 func (a *Activities) decideOn(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call) (*jig.Pending, error) {
 	return a.decideWith(ctx, cover, tool, call, a.confirm)
 }
@@ -231,7 +232,7 @@ type confirmation func(ctx context.Context, session jig.Session, tool jig.Tool, 
 
 func (a *Activities) decideWith(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call, confirm confirmation) (*jig.Pending, error) {
 	ruling, err := a.rule(ctx, cover.session, tool, call)
-	if err != nil {
+	if err != nil || ruling.Held != "" {
 		return nil, err
 	}
 	if tool.Confirm && !call.Status.Final() {
@@ -322,6 +323,9 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 		return ruling, err
 	}
 	call.Verdict, call.Reasons, call.PolicyVersion = ruling.Verdict, ruling.Reasons, ruling.PolicyVersion
+	if ruling.Held != "" {
+		call.Verdict, call.Reasons, call.PolicyVersion = jig.VerdictAsk, []string{ruling.Held}, jig.PolicyUnreadable
+	}
 	if tool.ConcurrencyKey != "" {
 		key, err := a.expressions.ConcurrencyKey(ctx, tool.ConcurrencyKey, call.Input)
 		if err != nil {
@@ -332,6 +336,10 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 	}
 	if call.Digest, err = digest(a.store.Installation(), *call); err != nil {
 		return ruling, err
+	}
+	if ruling.Held != "" {
+		call.Status = jig.CallReserved
+		return ruling, nil
 	}
 	if tool.Implementation == jig.ImplementationPerson && ruling.Verdict == jig.VerdictRun {
 		call.Verdict = jig.VerdictAsk // somebody answers it, whether or not anybody must allow it

@@ -59,6 +59,9 @@ func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, er
 	if err != nil {
 		return Composed{}, temporalError(err)
 	}
+	if ended != nil && ended.Paused && in.Cancel { // nothing of it has begun, and nothing will
+		return Composed{Done: true, Ran: Ran{State: jig.CallCanceled}}, nil
+	}
 	if ended != nil && ended.Paused {
 		return Composed{Wake: in.Now.Add(pauseLook)}, nil
 	}

@@ -185,6 +185,10 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session j
 	if err != nil {
 		return err
 	}
+	if ruling.Held != "" {
+		r.Refusal = "nobody knows yet whether policy allows the changed input: " + ruling.Held
+		return nil
+	}
 	if edited.Status.Final() {
 		r.Refusal = "policy does not allow the changed input: " + strings.Join(edited.Reasons, "; ")
 		return nil

@@ -37,7 +37,8 @@ type office struct {
 	tenant, session string
 	settings        jig.TenantSettings
 	rules           policy.Set
-	store           activities.Store // db, unless a test puts something before it
+	store           activities.Store  // db, unless a test puts something before it
+	unreadable      []jig.PolicyState // policies that this worker cannot read
 	signers         map[string]token.Signer
 	schemas         schema.Checker
 	extra           []tools.Tool
@@ -123,10 +124,17 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 // deploy starts a worker with the office's tools as they are now.
 func (o *office) deploy(t *testing.T) {
 	t.Helper()
+	registry, err := tools.NewRegistry(append(o.toolbox(), o.extra...)...)
+	require.NoError(t, err)
+	o.equip(t, registry)
+}
+
+// equip gives the office a worker with tools.
+func (o *office) equip(t *testing.T, registry *tools.Registry) {
+	t.Helper()
 	expressions, err := expr.NewEngine()
 	require.NoError(t, err)
-	o.Registry, err = tools.NewRegistry(append(o.toolbox(), o.extra...)...)
-	require.NoError(t, err)
+	o.Registry = registry
 	o.Activities = activities.New(activities.Deps{
 		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: o, GrantRules: granting{}, Schemas: o.schemas,
 		Expressions: expressions, Composer: compose.NewEngine(), Agents: spec.Parser{}, Model: anyModel{}, Now: o.now,
@@ -241,7 +249,16 @@ func (o *office) vouched(t *testing.T, who string, d jig.Decision) jig.Decision 
 type ruling struct{ *office }
 
 func (r ruling) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
-	return r.rules.Rule(ctx, tool, call, session, now)
+	x, err := r.policies().Decide(ctx, tool, call, session, now)
+	return x.Ruling, err
+}
+
+func (r ruling) Policies(context.Context, string) ([]jig.PolicyState, error) {
+	return r.policies().States(), nil
+}
+
+func (o *office) policies() policy.Tenant {
+	return policy.Tenant{Policies: o.rules, Unreadable: o.unreadable}
 }
 
 // Settings are those of the moment.

@@ -56,8 +56,8 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 			continue
 		}
 		if !ok {
-			if ran, err = a.RunTool(ctx, RunInput{SessionRef: in.SessionRef, Call: id}); err != nil {
-				return nil, err
+			if ran, err = a.tryTool(ctx, RunInput{SessionRef: in.SessionRef, Call: id}); err != nil {
+				return nil, temporalError(err)
 			}
 		}
 		list[i] = ran
@@ -79,7 +79,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 		if digested, err := digest(a.store.Installation(), fresh); err != nil || digested != call.Digest || fresh.Version != call.Version {
 			continue
 		}
-		if denied, err := a.deniedNow(ctx, session, tool, call); err != nil || denied {
+		if denied, held, err := a.deniedNow(ctx, session, tool, call); err != nil || denied || held != "" {
 			continue
 		}
 		running.Go(func() { records[i] = a.quickly(ctx, session, tool, call) })

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -16,8 +17,9 @@ import (
 const pauseLook = 5 * time.Second
 
 // pausedError brings what is held back to a worker again, without a trace in the history and without an error in the worker's log.
-func pausedError(what string) error {
-	return temporal.NewApplicationErrorWithOptions(what+" is held back by a pause", "PAUSED", temporal.ApplicationErrorOptions{
+// held says why it is; empty for a pause.
+func pausedError(what, held string) error {
+	return temporal.NewApplicationErrorWithOptions(what+" is held back: "+cmp.Or(held, "it is paused"), "PAUSED", temporal.ApplicationErrorOptions{
 		NextRetryDelay: pauseLook, Category: temporal.ApplicationErrorCategoryBenign,
 	})
 }

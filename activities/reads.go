@@ -26,6 +26,9 @@ func (a *Activities) Status(ctx context.Context, in StatusRequest) (jig.SessionV
 	if err == nil && view.Agent == jig.CallAgent && view.Status.Final() {
 		err = a.showOutput(ctx, in, &view)
 	}
+	if err == nil && !view.Status.Final() {
+		view.Held, err = a.heldBack(ctx, in.Tenant)
+	}
 	if err != nil {
 		return view, temporalError(err)
 	}

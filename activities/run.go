@@ -20,8 +20,9 @@ type Ran struct {
 	Summary string         `json:"summary,omitempty"`
 	// Ask is set when the call waits for a person again: the tool changed since it was admitted, or its outcome is unknown.
 	Ask *jig.Pending `json:"ask,omitempty"`
-	// Paused says that a pause holds the call back: it is to be looked at again.
-	Paused bool `json:"paused,omitempty"`
+	// Paused says that the call is held back: it is to be looked at again. Held says why, unless it is a pause.
+	Paused bool   `json:"paused,omitempty"`
+	Held   string `json:"held,omitempty"`
 	// Ending says that the session ends, because an approval within the call's composition expired that says so.
 	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
 }
@@ -35,20 +36,26 @@ const maxAdmissions = 5
 func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 	stop := heartbeat(ctx)
 	defer stop()
+	ran, err := a.tryTool(ctx, in)
+	if err != nil {
+		return Ran{}, temporalError(err)
+	}
+	if ran.Paused {
+		return Ran{}, pausedError("call "+in.Call, ran.Held)
+	}
+	return ran, nil
+}
+
+// tryTool is RunTool with its own errors; of a call that is held back the answer says so.
+func (a *Activities) tryTool(ctx context.Context, in RunInput) (Ran, error) {
 	name := jig.NewAttemptID()
 	for range maxAdmissions {
 		ran, again, err := a.attempt(ctx, in, name)
-		if err != nil {
-			return Ran{}, temporalError(err)
-		}
-		if ran.Paused {
-			return Ran{}, pausedError("call " + in.Call)
-		}
-		if !again {
-			return ran, nil
+		if err != nil || !again {
+			return ran, err
 		}
 	}
-	return Ran{}, temporalError(jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew %d times and still is not what would run", in.Call, maxAdmissions))
+	return Ran{}, jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew %d times and still is not what would run", in.Call, maxAdmissions)
 }
 
 // attempt reserves and runs the call once; again says that it was admitted anew and may run at once.
@@ -108,9 +115,12 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	if err != nil {
 		return jig.Reservation{}, nil, err
 	}
-	denied, err := a.deniedNow(ctx, session, tool, call)
+	denied, why, err := a.deniedNow(ctx, session, tool, call)
 	if err != nil {
 		return jig.Reservation{}, nil, err
+	}
+	if why != "" {
+		return jig.Reservation{}, &unclaimed{ran: held(call, why)}, nil
 	}
 	if denied {
 		ran, again, err := a.readmit(ctx, session, call, tool)
@@ -171,6 +181,9 @@ func (a *Activities) claimWhole(ctx context.Context, session jig.Session, call j
 	return r, &unclaimed.ran, nil
 }
 
+// held is a call that waits until a policy can be read.
+func held(call jig.Call, why string) Ran { return Ran{State: call.Status, Paused: true, Held: why} }
+
 func result(call jig.Call) Ran {
 	ran := Ran{State: call.Status}
 	if call.Result != nil {
@@ -216,6 +229,9 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 		if approval, err = a.decideWith(ctx, a.newCover(session), tool, &fresh, a.confirmAgain); err != nil {
 			return Ran{}, false, err
 		}
+		if fresh.PolicyVersion == jig.PolicyUnreadable && !fresh.Status.Final() {
+			return held(call, fresh.Reasons[0]), false, nil
+		}
 	}
 	stored, err := a.store.Readmit(ctx, fresh, approval)
 	if err != nil {
@@ -231,34 +247,35 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	return result(stored), false, nil
 }
 
-// deniedNow reports whether policy denies a call that was admitted and has not begun, or never let it run as its row says.
-func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (bool, error) {
+// deniedNow reports whether policy denies a call that was admitted and has not begun, or never let it run as its row says; held
+// says why that is not known now.
+func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (denied bool, held string, err error) {
 	if call.Status != jig.CallReserved {
-		return false, nil
+		return false, "", nil
 	}
 	if tool.Permission == jig.PermissionDestructive && call.Verdict == jig.VerdictRun {
-		return true, nil // nothing admits such a call; whatever changed the row, a person decides
+		return true, "", nil // nothing admits such a call; whatever changed the row, a person decides
 	}
 	if gone, err := a.gone(ctx, call.Tenant, tool); gone != nil || err != nil {
-		return gone != nil, err
+		return gone != nil, "", err
 	}
 	if allowed(tool, session) != nil {
-		return true, nil // the principal lost a permission since
+		return true, "", nil // the principal lost a permission since
 	}
 	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
-	if err != nil || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun || ruling.PolicyVersion != call.PolicyVersion {
-		return ruling.Verdict == jig.VerdictDeny, err
+	if err != nil || ruling.Held != "" || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun || ruling.PolicyVersion != call.PolicyVersion {
+		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}
 	// The same policies ask now: they let it run when it was admitted, or a person confirmed it, or somebody changed the row.
 	if ruling, err = a.policy.Rule(ctx, tool, call, session, call.CreatedAt); err != nil || ruling.Verdict != jig.VerdictAsk {
-		return ruling.Verdict == jig.VerdictDeny, err
+		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}
 	asked := call
 	asked.Status, asked.Verdict = jig.CallWaiting, jig.VerdictAsk
 	if tool.Confirm {
 		err = a.confirm(ctx, session, tool, &asked, ruling)
 	}
-	return asked.Status != jig.CallReserved, err // an answer that nothing was done is no leave to run
+	return asked.Status != jig.CallReserved, "", err // an answer that nothing was done is no leave to run
 }
 
 // execute runs the tool under a reservation and finalises the attempt.

@@ -43,7 +43,7 @@ func (a *Activities) Think(ctx context.Context, in PassRef) (Thought, error) {
 func (a *Activities) AwaitResume(ctx context.Context, in PassRef) error {
 	session, _, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err == nil && session.Paused != "" {
-		return pausedError("pass " + strconv.Itoa(in.Pass))
+		return pausedError("pass "+strconv.Itoa(in.Pass), "")
 	}
 	return temporalError(err)
 }

@@ -9,7 +9,7 @@ import (
 // Backtest rules over calls that were made, as of when they were made, with the policies in force and with others in their
 // place. It gives one result for each call, in their order; of a call whose tool is not known (nil) there is no verdict. The
 // error is ctx's.
-func Backtest(ctx context.Context, inForce, instead Set, calls []jig.RecordedCall) ([]jig.BacktestResult, error) {
+func Backtest(ctx context.Context, inForce, instead Tenant, calls []jig.RecordedCall) ([]jig.BacktestResult, error) {
 	results := make([]jig.BacktestResult, len(calls))
 	for i, c := range calls {
 		if err := ctx.Err(); err != nil {

@@ -16,11 +16,11 @@ func TestBacktest(t *testing.T) {
 	t.Parallel()
 	night := spec.PolicyRule{Name: "night", When: "now.getHours() < 6", Verdict: jig.VerdictDeny, Reason: "at night"}
 	small := spec.PolicyRule{Name: "small", When: "call.input.amount < 10.0 && session.writes == 0", Verdict: jig.VerdictRun, Reason: "small"}
-	inForce := policy.NewSet(compiled(t, "shop", small), compiled(t, "other"))
+	inForce := policy.Tenant{Policies: policy.NewSet(compiled(t, "shop", small), compiled(t, "other"))}
 	instead := inForce.With(compiled(t, "shop", night, small))
-	require.Equal(t, "other@v1 shop@v1", instead.Version(), "in the place of the one of its name")
-	require.Equal(t, "more@v1 other@v1 shop@v1", inForce.With(compiled(t, "more")).Version())
-	require.Len(t, inForce, 2, "a set never changes")
+	require.Equal(t, "other@v1 shop@v1", instead.Policies.Version(), "in the place of the one of its name")
+	require.Equal(t, "more@v1 other@v1 shop@v1", inForce.With(compiled(t, "more")).Policies.Version())
+	require.Len(t, inForce.Policies, 2, "a set never changes")
 
 	pay := jig.Tool{Name: "a.pay", Permission: jig.PermissionWrite}.WithDefaults()
 	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -34,20 +34,14 @@ func (s Set) Version() string {
 	return strings.Join(versions, " ")
 }
 
-// Rule gives the verdict on a call; see Rules.Rule. An error means that ctx ended before all rules were evaluated: then
-// nothing is decided.
+// Rule gives the verdict of these policies on a call; see Rules.Rule. An error means that ctx ended before all rules were
+// evaluated: a rule that was cut off says nothing about the call.
 func (s Set) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
-	x, err := s.decided(ctx, tool, call, session, now)
-	return x.Ruling, err
-}
-
-// decided is Explain, or ctx's error: a rule that was cut off says nothing about the call.
-func (s Set) decided(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Explanation, error) {
 	x := s.Explain(ctx, tool, call, session, now)
 	if err := ctx.Err(); err != nil {
-		return Explanation{}, fmt.Errorf("evaluate the policies: %w", err)
+		return jig.Ruling{}, fmt.Errorf("evaluate the policies: %w", err)
 	}
-	return x, nil
+	return x.Ruling, nil
 }
 
 // Explain is Rule, and says what led to the verdict.

@@ -31,6 +31,7 @@ type Tenant struct {
 	Approvals   TenantApprovals `json:"approvals,omitzero" jsonschema:"What decisions must prove, and who may settle effects in doubt."`
 	Keys        []TenantKey     `json:"keys,omitempty" spec:"max=1000" jsonschema:"The keys that verify tokens."`
 	People      []TenantPerson  `json:"people,omitempty" spec:"max=10000" jsonschema:"People and programs, with their groups and permissions; one that is not listed is in no group and holds nothing."`
+	Owners      *TenantOwners   `json:"owners,omitempty" jsonschema:"Who approves the calls of operator tools (catalog.*, bundle.*, grants.*, tenants.*); anybody but the one who asks when left out."`
 	Grants      TenantGrants    `json:"grants,omitzero" jsonschema:"What standing approvals are bounded by."`
 	Webhooks    []TenantWebhook `json:"webhooks,omitempty" spec:"max=20" jsonschema:"Who is told of what happens to approvals."`
 }
@@ -41,6 +42,19 @@ type TenantApprovals struct {
 	Signals jig.SignalMode `json:"signals,omitempty" spec:"form=signals" jsonschema:"trusted (a decision's claim is believed, and recorded as a claim), signed (every decision wants a token) or off (a token, and no raw signals); the worker's setting when left out."`
 	// Reconcilers may say what became of an effect in doubt; nil: those who could have approved the call.
 	Reconcilers *Approvers `json:"reconcilers,omitempty" jsonschema:"Who may say what became of an effect in doubt; those who could have approved the call when left out."`
+}
+
+// TenantOwners approve what changes the tenant itself. Without people, groups and permission any two, three … people do.
+type TenantOwners struct {
+	People     []string `json:"people,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Principals who are owners."`
+	Groups     []string `json:"groups,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Groups whose members are owners."`
+	Permission string   `json:"permission,omitempty" spec:"min=1,max=128" jsonschema:"A permission whose holders are owners."`
+	Quorum     int      `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many distinct owners must approve; 1 when left out."`
+}
+
+// Approvers are those who may decide as owners; everybody when the document names nobody.
+func (o TenantOwners) Approvers() jig.Approvers {
+	return jig.Approvers{People: o.People, Groups: o.Groups, Permission: o.Permission}
 }
 
 // TenantKey verifies tokens.
@@ -111,6 +125,7 @@ func (d *decoder) tenant(body []byte) Tenant {
 		d.at("kind", ProblemUnknownKind, "write kind: tenant", "this is read as a tenant's document, not %q", t.Kind)
 	}
 	d.checkApprovers("approvals.reconcilers")
+	d.checkOwners(t)
 	if !d.has("keys") && (t.Approvals.Signals == jig.SignalsSigned || t.Approvals.Signals == jig.SignalsOff) {
 		d.add(d.warning("approvals.signals", "add keys",
 			fmt.Sprintf("with %s every decision wants a token, and without keys nobody has one", t.Approvals.Signals)))
@@ -125,6 +140,36 @@ func (d *decoder) tenant(body []byte) Tenant {
 	d.unique("people", "id", len(t.People), func(i int) string { return t.People[i].ID })
 	d.unique("webhooks", "url", len(t.Webhooks), func(i int) string { return t.Webhooks[i].URL })
 	return t
+}
+
+// checkOwners refuses owners who could never approve anything, their own replacement included.
+func (d *decoder) checkOwners(t Tenant) {
+	n := d.places["owners"]
+	if t.Owners == nil || n == nil || n.kind != kindMap {
+		return
+	}
+	if len(n.entries) == 0 {
+		d.at("owners", ProblemBadShape, "give people, groups, a permission or a quorum", "this says nothing of the owners")
+		return
+	}
+	owners, known := map[string]bool{}, map[string]bool{}
+	for _, id := range t.Owners.People {
+		owners[id], known[id] = true, true
+	}
+	for _, p := range t.People {
+		known[p.ID] = true
+		if t.Owners.Approvers().Include(jig.Principal{ID: p.ID, Groups: p.Groups, Permissions: p.Permissions}) {
+			owners[p.ID] = true
+		}
+	}
+	switch need := max(1, t.Owners.Quorum); {
+	case len(owners) < need:
+		d.at("owners", ProblemBadValue, "name more people, or list those who are in the groups under people",
+			"%d of the owners must approve, and the document names %d", need, len(owners))
+	case len(known) > 1 && len(owners) == need:
+		d.add(d.warning("owners", "name one owner more",
+			"whoever asks may not approve, so when one of the owners asks, too few are left"))
+	}
 }
 
 // warning is advice about the value at a path that is there.
@@ -183,6 +228,7 @@ func (d *decoder) checkWebhook(path, address string) {
 func tenantShape(schema *jsonschema.Schema) {
 	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindTenant))
 	schema.Properties["approvals"].Properties["reconcilers"].MinProperties = jsonschema.Ptr(1)
+	schema.Properties["owners"].MinProperties = jsonschema.Ptr(1)
 	schema.Properties["webhooks"].Items.Properties["url"].Pattern = `^(https://[^\s/?#@]+|http://([Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|127(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?)([/?][^\s#]*)?$`
 	keys := schema.Properties["keys"].Items
 	keys.Properties["public_key"].Pattern = `^[A-Za-z0-9+/]{43}=$`

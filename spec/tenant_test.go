@@ -96,29 +96,39 @@ func TestPublishedSchemaOfTenantsAgreesWithTheReader(t *testing.T) {
 	key := func(rest string) string { return with("keys: [{id: a, " + rest + "}]") }
 	hook := func(url, rest string) string { return with("webhooks: [{url: '" + url + "', " + rest + "}]") }
 	for text, ok := range map[string]bool{
-		fullTenant:                                          true,
-		"{kind: tenant, name: acme}":                        true,
-		"{kind: tenant}":                                    false,
-		"{name: acme}":                                      false,
-		"{kind: tenants, name: a}":                          false,
-		"{kind: tenant, name: a.b}":                         false,
-		"{kind: tenant, name: _global}":                     false,
-		with("people: [{id: a, groups: [g]}]"):              true,
-		with("people: [a]"):                                 false,
-		with("people: [{groups: [g]}]"):                     false,
-		with("people: [{id: ' a'}]"):                        false,
-		with("people: [{id: a, group: g}]"):                 false,
-		with("approvals: {signals: trusted}"):               true,
-		with("approvals: {signals: on}"):                    false,
-		with("approvals: {reconcilers: {}}"):                false,
-		with("approvals: {reconcilers: {groups: [a]}}"):     true,
-		with("grants: {off: true}"):                         true,
-		with("grants: {max_uses: 0}"):                       false,
-		with("grants: {max_age: forever}"):                  false,
-		key("algorithm: ed25519, public_key: " + publicKey): true,
-		key("algorithm: ed25519, public_key: short"):        false,
-		key("algorithm: ed25519"):                           false,
-		key("algorithm: ed25519, secret_env: JIG_SECRET_A"): false,
+		fullTenant:                                                               true,
+		"{kind: tenant, name: acme}":                                             true,
+		"{kind: tenant}":                                                         false,
+		"{name: acme}":                                                           false,
+		"{kind: tenants, name: a}":                                               false,
+		"{kind: tenant, name: a.b}":                                              false,
+		"{kind: tenant, name: _global}":                                          false,
+		with("people: [{id: a, groups: [g]}]"):                                   true,
+		with("people: [a]"):                                                      false,
+		with("people: [{groups: [g]}]"):                                          false,
+		with("people: [{id: ' a'}]"):                                             false,
+		with("people: [{id: a, group: g}]"):                                      false,
+		with("approvals: {signals: trusted}"):                                    true,
+		with("approvals: {signals: on}"):                                         false,
+		with("approvals: {reconcilers: {}}"):                                     false,
+		with("approvals: {reconcilers: {groups: [a]}}"):                          true,
+		with("owners: {people: [ana]}"):                                          true,
+		with("owners: {people: [ana, bo], quorum: 2}"):                           true,
+		with("owners: {}"):                                                       false,
+		with("owners: [ana]"):                                                    false,
+		with("owners: {people: [], quorum: 1}"):                                  false,
+		with("owners: {people: [ana], quorum: 0}"):                               false,
+		with("owners: {people: [ana], approvers: 1}"):                            false,
+		with("owners: {quorum: 1}, people: [{id: ana}]"):                         true,
+		with("owners: {groups: [g]}, people: [{id: ana, groups: [g]}]"):          true,
+		with("owners: {permission: p}, people: [{id: ana, permissions: ['*']}]"): true,
+		with("grants: {off: true}"):                                              true,
+		with("grants: {max_uses: 0}"):                                            false,
+		with("grants: {max_age: forever}"):                                       false,
+		key("algorithm: ed25519, public_key: " + publicKey):                      true,
+		key("algorithm: ed25519, public_key: short"):                             false,
+		key("algorithm: ed25519"):                                                false,
+		key("algorithm: ed25519, secret_env: JIG_SECRET_A"):                      false,
 		key("algorithm: ed25519, public_key: " + publicKey + ", secret_env: JIG_SECRET_A"): false,
 		key("algorithm: hmac-sha256, secret_env: JIG_SECRET_A"):                            true,
 		key("algorithm: hmac-sha256, secret_env: JIG_DATABASE_URL"):                        false,
@@ -149,6 +159,37 @@ func TestPublishedSchemaOfTenantsAgreesWithTheReader(t *testing.T) {
 			require.Error(t, err, text)
 			require.Error(t, schema.Validate(valueOf(t, text)), text)
 		}
+	}
+}
+
+// Owners who could never approve a document could not be replaced either.
+func TestOwnersCanApproveTheirOwnReplacement(t *testing.T) {
+	t.Parallel()
+	const people = "people: [{id: ana, groups: [admins]}, {id: bo, groups: [admins]}, {id: carl, permissions: [own]}], "
+	for rest, says := range map[string]string{
+		"owners: {groups: [admins]}":                                     "1 of the owners must approve, and the document names 0",
+		"owners: {quorum: 1}":                                            "1 of the owners must approve, and the document names 0",
+		"owners: {people: [ana], quorum: 2}":                             "2 of the owners must approve, and the document names 1",
+		people + "owners: {groups: [admin]}":                             "and the document names 0",
+		people + "owners: {groups: [admins], quorum: 3}":                 "and the document names 2",
+		people + "owners: {quorum: 4}":                                   "and the document names 3",
+		people + "owners: {permission: own, groups: [admins]}":           "",
+		people + "owners: {people: [ana, ana, dora], quorum: 1}":         "",
+		people + "owners: {people: [ana]}":                               "warning: whoever asks may not approve",
+		people + "owners: {groups: [admins], quorum: 2}":                 "warning: whoever asks may not approve",
+		people + "owners: {people: [dora], groups: [admins], quorum: 2}": "",
+		"people: [{id: ana}], owners: {people: [ana]}":                   "",
+	} {
+		_, problems := spec.Load("acme.yaml", []byte("{kind: tenant, name: acme, "+rest+"}"))
+		want, warns := strings.CutPrefix(says, "warning: ")
+		if says == "" {
+			require.Empty(t, problems, rest)
+			continue
+		}
+		require.Len(t, problems, 1, rest)
+		require.Equal(t, "owners", problems[0].Path, rest)
+		require.Contains(t, problems[0].Message, want, rest)
+		require.Equal(t, warns, problems.OrNil() == nil, rest)
 	}
 }
 

@@ -49,6 +49,7 @@ type reviews interface {
 	Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error)
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error)
 	Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error)
+	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
 	Backtest(ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(client.BacktestPage) error) error
 }
 

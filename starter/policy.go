@@ -18,12 +18,12 @@ import (
 func (a *app) policyCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "policy",
-		Short: "Try policies before they rule on anything",
-		Long: `Try policies before they rule on anything: run the cases that a policy document ships with, or ask it about one call.
-Nothing is called and nothing is changed.`,
+		Short: "List policies, and try them before they rule on anything",
+		Long: `List the policies in force, and try new ones before they rule on anything: run the cases that a policy document ships with, ask it
+about one call, or about the calls of the last days. Nothing is called and nothing is changed.`,
 		Example: `  jig policy test production.yaml
   jig policy explain production.yaml --tool file.write --input path=docs/a.md`,
-	}, a.policyTestCommand(), a.policyExplainCommand(), a.policyBacktestCommand())
+	}, a.policyListCommand(), a.policyTestCommand(), a.policyExplainCommand(), a.policyBacktestCommand())
 }
 
 // addCatalogFile adds --catalog alone: without a catalogue and without a worker nothing is known of tools.
@@ -234,7 +234,7 @@ func (a *app) explainCall(ctx context.Context, rules *policy.Rules, q policyQues
 	call := jig.Call{Tenant: a.flags.tenant, ID: "1.1", Pass: 1, Ordinal: 1, Tool: tool.Name, Version: tool.Version, Input: input}
 	session := jig.Session{Tenant: a.flags.tenant, Agent: jig.Agent{Name: q.agent, Registered: !strings.HasPrefix(q.agent, jig.DraftPrefix)}, Principal: a.principal(), Pass: 1}
 	session.Principal.Groups, session.Principal.Permissions = q.groups, q.permissions
-	return a.printExplanation(tool, rules.Explain(ctx, tool, call, session, now))
+	return a.printExplanation(tool, policy.Tenant{Policies: policy.NewSet(rules)}.Explain(ctx, tool, call, session, now))
 }
 
 // inputOf puts an input together: pairs as the tool's schema has them, and the defaults at its top.

@@ -17,6 +17,7 @@ type reviewFakes struct {
 	figures  jig.Figures
 	since    time.Time
 	backtest []client.BacktestPage
+	policies []jig.PolicyState
 	document string
 	all      bool
 	failing  error
@@ -30,6 +31,10 @@ func (f *reviewFakes) Pending(_ context.Context, _ string, filter jig.PendingFil
 func (f *reviewFakes) Figures(_ context.Context, _ string, since time.Time) (jig.Figures, error) {
 	f.since = since
 	return f.figures, f.failing
+}
+
+func (f *reviewFakes) Policies(context.Context, string) ([]jig.PolicyState, error) {
+	return f.policies, f.failing
 }
 
 func (f *reviewFakes) Backtest(

@@ -72,6 +72,9 @@ func (a *app) printStatus(view jig.SessionView) error {
 	for _, p := range view.Paused {
 		rows = append(rows, []string{"paused", a.out.yellow(pauseText(p))})
 	}
+	for _, why := range view.Held {
+		rows = append(rows, []string{"held back", a.out.yellow(oneLine(why, 0))})
+	}
 	if view.Error != nil {
 		rows = append(rows, []string{"error", a.out.red(oneLine(view.Error.Error(), 0))})
 	}

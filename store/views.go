@@ -48,7 +48,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	err := db.once(ctx, tenant, func(t *tx) {
 		first(t.queue("SessionGet", tenant, id), &row)
 		list(t.queue("ApprovalsOpenOfSession", tenant, id, maxViewPending), &open)
-		list(t.queue("CallViews", tenant, id, maxViewCalls), &latest)
+		list(t.queue("CallViews", tenant, id, maxViewCalls, jig.PolicyUnreadable), &latest)
 		list(t.queue("CallCounts", tenant, id), &tally)
 		value(t.queue("CallsHeld", tenant, id), &held)
 		list(t.queue("PausesOfSession", tenant, id), &paused)

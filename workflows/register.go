@@ -58,6 +58,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named(ReadFigures, a.Figures)
 	named(ReadEntity, a.Entity)
 	named(ReadBacktest, a.Backtest)
+	named(ReadPolicies, a.ListPolicies)
 	named(WritePause, a.Pause)
 	named(WriteResume, a.Resume)
 

@@ -8,6 +8,7 @@ const (
 	ReadCall     = "jig.call"
 	ReadFigures  = "jig.figures"
 	ReadBacktest = "jig.backtest"
+	ReadPolicies = "jig.policies"
 )
 
 // What they take and give.
@@ -26,4 +27,8 @@ type (
 	BacktestPage = activities.BacktestPage
 	// BacktestCount is how many calls have the same three verdicts.
 	BacktestCount = activities.BacktestCount
+	// PoliciesRequest asks for a page of a tenant's policies.
+	PoliciesRequest = activities.PoliciesRequest
+	// PoliciesPage is a page of a tenant's policies, sorted by name.
+	PoliciesPage = activities.PoliciesPage
 )

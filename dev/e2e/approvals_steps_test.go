@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"path/filepath"
+	"regexp"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,6 +72,7 @@ func (m *manual) otherSteps() []step {
 		pause, refused           = "Hold everything back", "When a decision is refused"
 	)
 	hello := m.written("reports/hello.md")
+	var asked string
 	return []step{
 		{questions, nil, 3, nil},
 		{questions, m.question, 0, m.answered},
@@ -81,7 +83,12 @@ func (m *manual) otherSteps() []step {
 		{doubt, m.doubtful, 0, m.ends(jig.CallFailed)},
 		{grants, hello, 0, m.granted},
 		{grants, hello, 0, m.granted},
-		{grants, nil, 0, func(string) { m.answers("3 written")(m.three()); m.endGrants() }},
+		{grants, nil, 3, func(string) { asked = m.asked() }},
+		{grants, func() string { return asked }, 0, func(id string) {
+			m.ends(jig.CallSucceeded)(id)
+			m.answers("3 written")(m.three())
+			m.endGrants()
+		}},
 		{grants, m.grant, 0, m.says("revoked by")},
 		{pause, nil, 0, m.notPaused},
 		{pause, hello, 0, m.notPaused},
@@ -99,10 +106,18 @@ func (m *manual) otherSteps() []step {
 func (m *manual) provingSteps() []step {
 	const proving, after = "Proving who decides", "Afterwards: who allowed what"
 	hello := m.written("reports/hello.md")
+	var asked string
 	approved, denied := m.proved(jig.EventToolApproved), m.proved(jig.EventToolDenied)
 	return []step{
 		{proving, nil, 0, func(string) { m.key, m.public = m.made() }},
-		{proving, nil, 0, func(string) { m.signedNow() }},
+		{proving, nil, 3, func(string) {
+			asked = m.asked()
+			waiting := m.waiting(asked).Pending[0]
+			require.Contains(m.t, waiting.Reasons, "owners of the tenant decide about catalog.put")
+			own := m.decided(asked, jig.Decision{By: waiting.RequestedBy, Answer: jig.AnswerApprove})
+			require.Equal(m.t, jig.DecisionRefused, own.Outcome, "whoever asks does not approve")
+		}},
+		{proving, func() string { return asked }, 0, func(string) { m.signedNow() }},
 		{proving, hello, 1, m.waits},
 		{proving, hello, 0, approved},
 		{proving, hello, 0, approved},
@@ -123,6 +138,14 @@ func (m *manual) provingSteps() []step {
 		}, 0, m.says("refused", "ok audit.jsonl")},
 		{after, nil, 0, m.says("REVIEWER", "ana")},
 	}
+}
+
+// asked is the session of the call that a command left waiting.
+func (m *manual) asked() string {
+	m.t.Helper()
+	id := regexp.MustCompile(`ses_[a-z0-9]+`).FindString(m.said.out + m.said.err)
+	require.NotEmpty(m.t, id)
+	return id
 }
 
 // signedNow waits until the worker wants a proof.

@@ -27,23 +27,9 @@ func (p *policies) Backtest(ctx context.Context, tenant, document string, calls 
 	if err != nil {
 		return nil, err
 	}
-	if of.broken != "" {
-		return nil, jig.Errorf(jig.CodeConflict, "there is nothing to compare with: %s", of.broken).
+	if len(of.policies.Unreadable) > 0 {
+		return nil, jig.Errorf(jig.CodeConflict, "there is nothing to compare with: %s", of.policies.Unreadable[0].Unreadable()).
 			WithHint("register a version of that policy that can be read first")
 	}
-	results, err := policy.Backtest(ctx, of.rules, of.rules.With(tried), calls)
-	for i := range results {
-		if registersPolicies(results[i].Tool) { // as Rule has it
-			results[i].Now, results[i].New = neverDenied(results[i].Now), neverDenied(results[i].New)
-		}
-	}
-	return results, err
-}
-
-// neverDenied is a verdict on a tool that registers policies.
-func neverDenied(v jig.Verdict) jig.Verdict {
-	if v == jig.VerdictDeny {
-		return jig.VerdictAsk
-	}
-	return v
+	return policy.Backtest(ctx, of.policies, of.policies.With(tried), calls)
 }

@@ -23,7 +23,7 @@ func backtested(t *testing.T, p papers, document string, tools ...jig.Tool) ([]j
 			Session: jig.Session{ID: "ses_1", Tenant: "acme"}, Tool: &tool,
 		}
 	}
-	return newPolicies(p).Backtest(t.Context(), "acme", document, calls)
+	return rulesOf(p, jig.TenantSettings{}, nil).Backtest(t.Context(), "acme", document, calls)
 }
 
 func TestBacktestOfADocument(t *testing.T) {
@@ -60,7 +60,7 @@ func TestBacktestMistakes(t *testing.T) {
 		"not readable":    {papers{}, "kind: policy\nname: a\nnovelty: 1\n", jig.CodeInvalidInput},
 		"another kind":    {papers{}, "kind: composition\nname: a.b\ndescription: d\nsteps: [{id: a, tool: file.read, input: {path: a}}]\n", jig.CodeInvalidInput},
 		"no document":     {papers{}, "", jig.CodeInvalidInput},
-		"a broken policy": {papers{"odd": "kind: policy\nname: odd\nnovelty: 3\n"}, denyAll, jig.CodeConflict},
+		"a broken policy": {papers{"odd": newer}, denyAll, jig.CodeConflict},
 	} {
 		_, err := backtested(t, row.inForce, row.document)
 		require.Error(t, err, name)

@@ -31,7 +31,7 @@ const (
 
 // serveMetrics serves Prometheus metrics at /metrics of an address until stop is called; none when the address is empty.
 // Every worker tells of the same approvals: take the largest of a metric over workers, not the sum.
-func serveMetrics(ctx context.Context, address string, db *store.DB, logger *slog.Logger) (stop func(), err error) {
+func serveMetrics(ctx context.Context, address string, db *store.DB, rules *policies, logger *slog.Logger) (stop func(), err error) {
 	if address == "" {
 		return func() {}, nil
 	}
@@ -44,7 +44,7 @@ func serveMetrics(ctx context.Context, address string, db *store.DB, logger *slo
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it ends with stop, like the worker that it is of
 	registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newApprovalMetrics(ctx, db, metricsAge, metricsLag),
+		newApprovalMetrics(ctx, db, metricsAge, metricsLag), rules.failures, newUnreadablePolicies(ctx, rules),
 	)
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{

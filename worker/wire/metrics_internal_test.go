@@ -56,7 +56,7 @@ func scrape(t *testing.T, url string) string {
 	return string(body)
 }
 
-func served(t *testing.T, m *approvalMetrics) string {
+func served(t *testing.T, m prometheus.Collector) string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(m)
@@ -124,14 +124,19 @@ func TestServeMetrics(t *testing.T) {
 		Tenant: tenant, SessionID: session.ID, Pass: 1, Calls: []jig.Call{call},
 		Approvals: []jig.Pending{{Kind: jig.PendingApproval, Call: "1.1", Tool: "a.write", Digest: "d", RequestedAt: time.Now().Add(-time.Minute)}},
 	}))
+	rules := rulesOf(papers{"odd": newer}, jig.TenantSettings{}, nil)
+	rules.rule(t, jig.Tool{Name: "a.write"})
+	rules.failures.count("acme", "shop", "large")
 	var log bytes.Buffer
-	stop, err := serveMetrics(t.Context(), "127.0.0.1:0", db, slog.New(slog.NewTextHandler(&log, nil)))
+	stop, err := serveMetrics(t.Context(), "127.0.0.1:0", db, rules, slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
 	address := regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(log.String())
 	require.NotNil(t, address, log.String())
 	text := scrape(t, "http://"+address[1]+"/metrics")
 	require.Contains(t, text, `jig_approvals_open{kind="approval",tenant="`+tenant+`"} 1`+"\n")
 	require.Regexp(t, `jig_approvals_oldest_age_seconds\{kind="approval",tenant="`+tenant+`"\} (6\d|[7-9]\d)`, text)
+	require.Contains(t, text, `jig_policies_unreadable{tenant="acme"} 1`+"\n")
+	require.Contains(t, text, `jig_policy_rule_failures_total{policy="shop",rule="large",tenant="acme"} 1`+"\n")
 	require.Contains(t, text, "go_goroutines ")
 	stop()
 	_, err = new(net.Dialer).DialContext(t.Context(), "tcp", address[1])
@@ -140,10 +145,10 @@ func TestServeMetrics(t *testing.T) {
 
 func TestServeNoMetrics(t *testing.T) {
 	t.Parallel()
-	stop, err := serveMetrics(t.Context(), "", nil, slog.New(slog.DiscardHandler))
+	stop, err := serveMetrics(t.Context(), "", nil, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	stop()
-	_, err = serveMetrics(t.Context(), "nowhere", nil, slog.New(slog.DiscardHandler))
+	_, err = serveMetrics(t.Context(), "nowhere", nil, nil, slog.New(slog.DiscardHandler))
 	require.Equal(t, "JIG_METRICS_ADDRESS", jig.AsError(err).Field)
 	require.Contains(t, jig.AsError(err).Hint, "9464")
 }

@@ -26,6 +26,7 @@ func (s *settledTenants) Settings(ctx context.Context, tenant string) (jig.Tenan
 	settings, err := s.tenants.Settings(ctx, tenant)
 	if err == nil && s.operator != nil {
 		settings.Keys = append(slices.Clone(settings.Keys), *s.operator)
+		settings.Operator = s.operator.Principal
 	}
 	if err == nil && settings.Version == "" {
 		settings.Everybody = s.everybody

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -10,8 +9,6 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools/bundles"
-	"github.com/jig-run/jig/tools/catalog"
 )
 
 // policyAge is how long a worker goes on with the policies that it has read: a change holds everywhere after this.
@@ -31,6 +28,8 @@ func remember[T any](known map[string]T, tenant string, of T) {
 // policies rules by the policy documents that a tenant has now.
 type policies struct {
 	documents policyDocuments
+	settings  func(ctx context.Context, tenant string) (jig.TenantSettings, error)
+	failures  *ruleFailures
 
 	mu    sync.Mutex
 	known map[string]tenantPolicies
@@ -46,37 +45,53 @@ type policyDocuments interface {
 type tenantPolicies struct {
 	read     time.Time
 	versions []jig.DocumentVersion
-	rules    policy.Set
-	// broken says which document cannot be read; then every call asks.
-	broken string
+	policies policy.Tenant
 }
 
-func newPolicies(documents policyDocuments) *policies {
-	return &policies{documents: documents, known: map[string]tenantPolicies{}}
+func newPolicies(documents policyDocuments, settings func(ctx context.Context, tenant string) (jig.TenantSettings, error)) *policies {
+	return &policies{documents: documents, settings: settings, failures: newRuleFailures(), known: map[string]tenantPolicies{}}
 }
 
-// Rule gives the verdict on a call. A policy that cannot be read lets nothing run by itself. The tools that register policies, and
-// take them back, are never denied by one, only asked about, so that nobody locks a tenant out of its own policies.
+// Rule gives the verdict on a call, or holds it back; see policy.Tenant.
 func (p *policies) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
 	of, err := p.of(ctx, session.Tenant)
 	if err != nil {
 		return jig.Ruling{}, err
 	}
-	if of.broken != "" {
-		return jig.Ruling{Verdict: jig.VerdictAsk, Reasons: []string{of.broken}, PolicyVersion: "unreadable", Person: true}, nil
+	decides := of.policies
+	if policy.Operator(tool.Name) {
+		settings, err := p.settings(ctx, session.Tenant)
+		decides.Owners, decides.OwnersUnknown = policy.OwnerTerms(settings), err
 	}
-	x := of.rules.Explain(ctx, tool, call, session, now)
-	if x.Verdict == jig.VerdictDeny && registersPolicies(tool.Name) {
-		ruling := x.Asked()
-		ruling.Reasons = append(ruling.Reasons, "the tools that register policies and take them back are asked about, never denied")
-		return ruling, nil
+	x, err := decides.Decide(ctx, tool, call, session, now)
+	for _, spoken := range x.Spoken {
+		if spoken.Failed {
+			p.failures.count(session.Tenant, spoken.Policy, spoken.Rule)
+		}
 	}
-	return x.Ruling, nil
+	return x.Ruling, err
 }
 
-// registersPolicies reports whether a tool changes which policies hold.
-func registersPolicies(tool string) bool {
-	return tool == catalog.PutTool || tool == bundles.InstallTool || tool == bundles.RemoveTool
+// Policies lists a tenant's policies by name, those that cannot be read among them.
+func (p *policies) Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
+	of, err := p.of(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	return of.policies.States(), nil
+}
+
+// unreadable are the tenants with policies that could not be read when they were last looked at.
+func (p *policies) unreadable() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var tenants []string
+	for tenant, of := range p.known {
+		if len(of.policies.Unreadable) > 0 {
+			tenants = append(tenants, tenant)
+		}
+	}
+	return tenants
 }
 
 // of gives a tenant's policies, read at most policyAge ago.
@@ -113,12 +128,12 @@ func (p *policies) compile(ctx context.Context, tenant string, versions []jig.Do
 		}
 		rules, err := compilePolicy(v.Name, v.Version, body)
 		if err != nil {
-			of.broken = fmt.Sprintf("policy %s (version %s) cannot be read, so every call is asked about: %v", v.Name, jig.ShortVersion(v.Version), err)
-			return of, nil
+			of.policies.Unreadable = append(of.policies.Unreadable, policy.Unreadable(v.Name, v.Version, err))
+			continue
 		}
 		list = append(list, rules)
 	}
-	of.rules = policy.NewSet(list...)
+	of.policies.Policies = policy.NewSet(list...)
 	return of, nil
 }
 

@@ -2,16 +2,20 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/tools/bundles"
 	"github.com/jig-run/jig/tools/catalog"
+	"github.com/jig-run/jig/tools/grants"
 )
 
 // papers are policy documents by name.
@@ -29,18 +33,31 @@ func (p papers) DocumentAt(_ context.Context, _, _, name, _ string) ([]byte, err
 	return []byte(p[name]), nil
 }
 
-func ruled(t *testing.T, p papers, tool jig.Tool) jig.Ruling {
+// rulesOf rules by documents, in a tenant with settings.
+func rulesOf(p policyDocuments, settings jig.TenantSettings, err error) *policies {
+	return newPolicies(p, func(context.Context, string) (jig.TenantSettings, error) { return settings, err })
+}
+
+func (p *policies) rule(t *testing.T, tool jig.Tool) jig.Ruling {
 	t.Helper()
 	call := jig.Call{ID: "1.1", Tool: tool.Name, Input: []byte(`{}`)}
-	ruling, err := newPolicies(p).Rule(t.Context(), tool.WithDefaults(), call, jig.Session{ID: "ses_1", Tenant: "acme"}, time.Unix(0, 0))
+	ruling, err := p.Rule(t.Context(), tool.WithDefaults(), call, jig.Session{ID: "ses_1", Tenant: "acme"}, time.Unix(0, 0))
 	require.NoError(t, err)
 	return ruling
 }
 
-const denyAll = `kind: policy
+func ruled(t *testing.T, p papers, tool jig.Tool) jig.Ruling {
+	t.Helper()
+	return rulesOf(p, jig.TenantSettings{}, nil).rule(t, tool)
+}
+
+const (
+	denyAll = `kind: policy
 name: closed
 rules: [{name: all, when: "true", verdict: deny, reason: closed}]
 `
+	newer = "kind: policy\nname: odd\nnovelty: 3\n"
+)
 
 func TestPolicyRules(t *testing.T) {
 	t.Parallel()
@@ -52,7 +69,7 @@ func TestPolicyRules(t *testing.T) {
 // Tenants are whatever sessions name: a worker does not remember all that were ever named.
 func TestWhatIsKnownOfTenantsIsBounded(t *testing.T) {
 	t.Parallel()
-	p := newPolicies(papers{})
+	p := rulesOf(papers{}, jig.TenantSettings{}, nil)
 	s := newTenants(papers{}, jig.SignalsSigned, func(string) string { return "" }, slog.New(slog.DiscardHandler))
 	for i := range maxKnownTenants + 5 {
 		tenant := "t" + strconv.Itoa(i)
@@ -68,31 +85,80 @@ func TestWhatIsKnownOfTenantsIsBounded(t *testing.T) {
 	require.Equal(t, kept, len(p.known), "what is there is replaced") //nolint:testifylint // a failure would print thousands
 }
 
-func TestNobodyIsLockedOutOfThePolicies(t *testing.T) {
+// The policies name the tools that set a tenant up; each of those that are shipped is among them, and asks whatever rules say.
+func TestOperatorToolsAreThoseThatAreShipped(t *testing.T) {
 	t.Parallel()
+	for _, tool := range append(append(catalog.Tools(catalog.Options{}), bundles.Tools(bundles.Options{})...), grants.Tools(grants.Options{})...) {
+		contract := tool.Contract()
+		require.True(t, policy.Operator(contract.Name), contract.Name)
+		if contract.Permission != jig.PermissionRead {
+			require.Equal(t, jig.ApprovalAlwaysAsk, contract.Approval, contract.Name)
+		}
+	}
 	for _, name := range []string{catalog.PutTool, bundles.InstallTool, bundles.RemoveTool} {
 		ruling := ruled(t, papers{"closed": denyAll}, jig.Tool{Name: name, Permission: jig.PermissionWrite})
-		require.Equal(t, jig.VerdictAsk, ruling.Verdict)
+		require.Equal(t, jig.VerdictAsk, ruling.Verdict, "nobody is locked out of the policies")
 		require.Contains(t, ruling.Reasons, "policy closed, rule all: closed")
 	}
 }
 
-// A document more takes nothing from what another one wants.
-func TestADenialTakesNoTermsFromTheApprovalOfAPolicy(t *testing.T) {
+// The owners are those of the tenant's settings at that moment; they are read for operator tools alone.
+func TestOwnersDecideAboutOperatorTools(t *testing.T) {
 	t.Parallel()
-	const two = "kind: policy\nname: two\nrules: [{name: operators, when: true, verdict: ask, quorum: 2, approvers: {groups: [operations]}, expires: 1h}]\n"
-	put := jig.Tool{Name: catalog.PutTool, Permission: jig.PermissionWrite}
-	alone := ruled(t, papers{"two": two}, put)
-	require.Equal(t, 2, alone.Terms.Requirements[0].Quorum)
-	both := ruled(t, papers{"two": two, "closed": denyAll}, put)
-	require.Equal(t, jig.VerdictAsk, both.Verdict)
-	require.Equal(t, alone.Terms, both.Terms)
-	require.Equal(t, alone.Expires, both.Expires)
+	put, write := jig.Tool{Name: catalog.PutTool, Approval: jig.ApprovalAlwaysAsk}, jig.Tool{Name: "a.write"}
+	settings := jig.TenantSettings{People: []jig.Principal{{ID: "ana"}, {ID: "bo"}}}
+	require.True(t, rulesOf(papers{}, settings, nil).rule(t, put).Terms.NotRequester)
+	require.True(t, rulesOf(papers{}, settings, nil).rule(t, write).Terms.Plain())
+	require.True(t, rulesOf(papers{}, jig.TenantSettings{}, nil).rule(t, put).Terms.Plain(), "as before the first document of a new tenant")
+	gone := rulesOf(papers{}, jig.TenantSettings{}, errors.New("newer"))
+	require.Equal(t, "the owners of the tenant cannot be read: newer", gone.rule(t, put).Held)
+	require.Equal(t, jig.VerdictAsk, gone.rule(t, write).Verdict)
 }
 
-func TestUnreadablePolicyLetsNothingRun(t *testing.T) {
+// A policy that this worker cannot read holds calls back until another version of it is there, and is listed and measured
+// meanwhile.
+func TestUnreadablePolicyHoldsCallsBackUntilItCanBeRead(t *testing.T) {
 	t.Parallel()
-	ruling := ruled(t, papers{"odd": "kind: policy\nname: odd\nnovelty: 3\n"}, jig.Tool{Name: "a.read", Permission: jig.PermissionRead})
-	require.Equal(t, jig.VerdictAsk, ruling.Verdict)
-	require.Contains(t, ruling.Reasons[0], "policy odd")
+	read := jig.Tool{Name: "a.read", Permission: jig.PermissionRead}
+	shelf := papers{"odd": newer, "closed": denyAll}
+	p := rulesOf(shelf, jig.TenantSettings{}, nil)
+	url := served(t, newUnreadablePolicies(t.Context(), p))
+	require.NotContains(t, scrape(t, url), "acme", "nothing is known of a tenant without calls")
+	held := p.rule(t, read)
+	require.Contains(t, held.Held, "policy odd (version v1) cannot be read: ")
+	require.Contains(t, held.Held, "novelty")
+	require.Empty(t, held.Verdict)
+	states, err := p.Policies(t.Context(), "acme")
+	require.NoError(t, err)
+	require.Equal(t, []string{"closed", "odd"}, []string{states[0].Name, states[1].Name})
+	require.Equal(t, 1, states[0].Rules)
+	require.Contains(t, states[1].Error, "novelty")
+	require.Contains(t, scrape(t, url), `jig_policies_unreadable{tenant="acme"} 1`+"\n")
+
+	shelf["odd"] = strings.ReplaceAll(denyAll, "closed", "odd")
+	known := p.known["acme"]
+	known.read, known.versions = time.Time{}, nil // as after policyAge, with another version
+	p.known["acme"] = known
+	require.NotContains(t, scrape(t, url), `acme"} 1`, "the tenant is looked at again")
+	require.Equal(t, jig.VerdictDeny, p.rule(t, read).Verdict)
+}
+
+// Rules that fail are counted by policy and rule, and the series are bounded.
+func TestFailingRulesAreCounted(t *testing.T) {
+	t.Parallel()
+	p := rulesOf(papers{"shop": `kind: policy
+name: shop
+rules: [{name: large, when: input.amount > 5, verdict: deny}, {name: fine, when: "false", verdict: deny}]
+`}, jig.TenantSettings{}, nil)
+	require.Equal(t, jig.VerdictDeny, p.rule(t, jig.Tool{Name: "a.read", Permission: jig.PermissionRead}).Verdict)
+	p.rule(t, jig.Tool{Name: "a.write"})
+	url := served(t, p.failures)
+	require.Contains(t, scrape(t, url), `jig_policy_rule_failures_total{policy="shop",rule="large",tenant="acme"} 2`+"\n")
+	require.NotContains(t, scrape(t, url), "fine")
+	for i := range maxFailingRules + 10 {
+		p.failures.count("acme", "shop", "rule"+strconv.Itoa(i))
+	}
+	text := scrape(t, url)
+	require.Equal(t, maxFailingRules+1, strings.Count(text, "jig_policy_rule_failures_total{"))
+	require.Contains(t, text, `jig_policy_rule_failures_total{policy="(other)",rule="(other)",tenant="(other)"} 11`+"\n")
 }

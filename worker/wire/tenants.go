@@ -127,6 +127,9 @@ func (t *tenants) settings(doc spec.Tenant) (s jig.TenantSettings, left []leftOu
 		reconcilers := jig.Approvers(*r)
 		s.Reconcilers = &reconcilers
 	}
+	if o := doc.Owners; o != nil {
+		s.Owners = &jig.Owners{Approvers: o.Approvers(), Quorum: o.Quorum}
+	}
 	for _, p := range doc.People {
 		s.People = append(s.People, jig.Principal{ID: p.ID, Groups: p.Groups, Permissions: p.Permissions})
 	}

@@ -168,6 +168,18 @@ func TestCheckDocument(t *testing.T) {
 	require.ErrorContains(t, check("acme", strings.Replace(tested, "quorum: 2}]\ncases", "quorum: 3}]\ncases", 1)), `"two" does not hold`)
 }
 
+// The operator's key is one that every tenant accepts, and its principal counts as an owner.
+func TestOperatorCountsAsAnOwner(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	c := &cabinet{bodies: map[string]string{"acme": acme}, versions: map[string]string{"acme": "v1"}}
+	of := settledTenants{tenants: reading(c, &log), operator: &jig.Key{ID: "op", Principal: "olga"}}
+	got, err := of.Settings(t.Context(), "acme")
+	require.NoError(t, err)
+	require.Equal(t, "olga", got.Operator)
+	require.Equal(t, "op", got.Keys[len(got.Keys)-1].ID)
+}
+
 // A tenant that has a document says for itself what its people may.
 func TestEverybodyMaySomethingOnlyWithoutADocument(t *testing.T) {
 	t.Parallel()

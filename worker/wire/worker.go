@@ -79,11 +79,12 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	if err := installBundles(ctx, w.store, bundleOptions(kept, &registry), w.logger); err != nil {
 		return err
 	}
+	rules := newPolicies(w.store, settled.Settings)
 	thinTools := newThin(w.store, w.temporal, s)
 	a := activities.New(activities.Deps{
 		Store:       w.store,
 		Catalogue:   registry,
-		Policy:      newPolicies(w.store),
+		Policy:      rules,
 		Tenants:     settled,
 		Proofs:      proofs{},
 		GrantRules:  newGrantRules(),
@@ -106,7 +107,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		w.worker = nil
 		return notStarted(err)
 	}
-	stopMetrics, err := serveMetrics(ctx, s.MetricsAddress, w.store, w.logger)
+	stopMetrics, err := serveMetrics(ctx, s.MetricsAddress, w.store, rules, w.logger)
 	if err != nil {
 		return err
 	}

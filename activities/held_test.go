@@ -1,0 +1,196 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/tools"
+)
+
+// lose makes a policy of the office one that its worker cannot read, as a newer worker registered it.
+func (o *office) lose() {
+	o.unreadable = []jig.PolicyState{policy.Unreadable("odd", "v2", errors.New("unknown key: novelty"))}
+}
+
+const whyHeld = "policy odd (version v2) cannot be read: unknown key: novelty"
+
+// held requires that an attempt at a call runs nothing and brings it back later, with the reason in sight.
+func (o *office) held(t *testing.T, id string) {
+	t.Helper()
+	_, err := o.RunTool(t.Context(), activities.RunInput{SessionRef: o.ref(), Call: id})
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, "PAUSED", failed.Type())
+	require.False(t, failed.NonRetryable())
+	require.Positive(t, failed.NextRetryDelay(), "it is looked at again, not at once")
+	require.Equal(t, "call "+id+" is held back: "+whyHeld, failed.Message())
+}
+
+// While a policy cannot be read a call neither runs nor asks anybody; once it can be, the call is admitted as it should have been.
+func TestCallIsHeldBackUntilThePolicyCanBeRead(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.lose()
+	read, write := o.asks(t, 1, ordersTool, small), o.asks(t, 2, refundTool, small)
+	for _, c := range []jig.Call{read, write} {
+		require.Equal(t, jig.CallReserved, c.Status)
+		require.Equal(t, []string{whyHeld}, c.Reasons)
+		require.Equal(t, jig.PolicyUnreadable, c.PolicyVersion)
+		require.NotEqual(t, jig.VerdictRun, c.Verdict)
+		_, err := o.db.Pending(t.Context(), o.tenant, o.session, c.ID)
+		require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "nobody is asked on weaker terms")
+		got := o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay"})
+		require.Equal(t, jig.DecisionRefused, got.Outcome)
+		o.held(t, c.ID)
+		o.held(t, c.ID)
+	}
+	list, err := o.RunLocal(t.Context(), activities.RunLocalInput{SessionRef: o.ref(), Calls: []string{read.ID}})
+	require.NoError(t, err)
+	require.Equal(t, []activities.Ran{{State: jig.CallReserved, Paused: true, Held: whyHeld}}, list)
+	view, err := o.Status(t.Context(), activities.StatusRequest{Tenant: o.tenant, SessionID: o.session})
+	require.NoError(t, err)
+	require.Equal(t, []string{whyHeld}, view.Held)
+	require.Equal(t, whyHeld, view.Calls[0].Summary)
+	require.Empty(t, o.ran)
+
+	o.unreadable = nil
+	o.govern(t, "  - {name: refunds, when: 'tool.name == \"shop.refund\"', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
+	require.Equal(t, jig.CallSucceeded, o.runs(t, read.ID))
+	require.Equal(t, jig.CallWaiting, o.runs(t, write.ID))
+	require.Equal(t, 2, o.pending(t, write.ID).Terms.Requirements[0].Quorum)
+	require.Equal(t, []string{"1.1 a 10"}, o.ran)
+	view, err = o.Status(t.Context(), activities.StatusRequest{Tenant: o.tenant, SessionID: o.session})
+	require.NoError(t, err)
+	require.Empty(t, view.Held)
+	require.NotEqual(t, whyHeld, view.Calls[0].Summary)
+}
+
+// What was admitted or approved before does not run either: the policy may deny it by now.
+func TestAdmittedCallIsHeldBackAtItsStart(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	runs, approved, waits := o.asks(t, 1, ordersTool, small), o.asks(t, 2, refundTool, small), o.asks(t, 3, refundTool, `{"order":"b","amount":20}`)
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: approved.ID, By: "fay"}).Status)
+	o.lose()
+	o.held(t, runs.ID)
+	o.held(t, approved.ID)
+	list, err := o.RunLocal(t.Context(), activities.RunLocalInput{SessionRef: o.ref(), Calls: []string{runs.ID}})
+	require.NoError(t, err)
+	require.True(t, list[0].Paused)
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: waits.ID, By: "fay"}).Status, "an approval keeps its terms")
+	o.held(t, waits.ID)
+	require.Empty(t, o.ran)
+
+	o.unreadable = nil
+	o.govern(t, "  - {name: twenty, when: 'input.amount == 20', verdict: deny}\n")
+	require.Equal(t, jig.CallSucceeded, o.runs(t, runs.ID))
+	require.Equal(t, jig.CallSucceeded, o.runs(t, approved.ID))
+	require.Equal(t, jig.CallDenied, o.runs(t, waits.ID))
+}
+
+// Nobody changes the input of a call while it is not known what policy says of the change.
+func TestNoEditWhileAPolicyCannotBeRead(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.asks(t, 1, refundTool, small)
+	o.lose()
+	got := o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay", Input: json.RawMessage(`{"order":"a","amount":7}`)})
+	require.Equal(t, jig.DecisionRefused, got.Outcome)
+	require.Contains(t, got.Reason, whyHeld)
+	require.Equal(t, c.Digest, o.call(t, c.ID).Digest)
+}
+
+// A call whose tool changed is not admitted anew while a policy cannot be read: it stays as it is.
+func TestCallIsNotAdmittedAnewWhileAPolicyCannotBeRead(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.asks(t, 1, refundTool, small)
+	o.lose()
+	changed, err := tools.NewRegistry(tools.New(jig.Tool{Name: refundTool, Description: "Refunds an order, now.", Permission: jig.PermissionWrite},
+		func(context.Context, jig.Invocation, refund) (refund, error) { return refund{}, nil }))
+	require.NoError(t, err)
+	o.equip(t, changed)
+	o.held(t, c.ID)
+	require.Equal(t, c.Version, o.call(t, c.ID).Version)
+	require.Equal(t, c.Digest, o.pending(t, c.ID).Digest)
+}
+
+// heldComposition is a store of one composition that a policy holds back.
+type heldComposition struct {
+	activities.Store
+	activities.Catalogue
+	activities.Policy
+	call jig.Call
+}
+
+func (h heldComposition) Tool(string) (jig.Tool, bool) {
+	return jig.Tool{Name: h.call.Tool, Implementation: activities.ChildExtraction}.WithDefaults(), true
+}
+
+func (h heldComposition) CallsOf(context.Context, string, string, []string) (jig.Session, []jig.Call, error) {
+	return jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Tools: []string{"*"}}}, []jig.Call{h.call}, nil
+}
+
+func (h heldComposition) Installation() string { return "" }
+
+func (h heldComposition) Settings(context.Context, string) (jig.TenantSettings, error) {
+	return jig.TenantSettings{}, nil
+}
+
+func (h heldComposition) Rule(context.Context, jig.Tool, jig.Call, jig.Session, time.Time) (jig.Ruling, error) {
+	return jig.Ruling{Held: whyHeld}, nil
+}
+
+// A composition that is held back waits, and one that is cancelled meanwhile ends: its session is not kept from ending.
+func TestHeldCompositionCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	h := heldComposition{call: jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "entities.extract", Status: jig.CallReserved, Input: []byte(`{}`)}}
+	a := activities.New(activities.Deps{Store: h, Catalogue: h, Policy: h, Tenants: h})
+	in := activities.ComposeInput{SessionRef: activities.SessionRef{Tenant: "t", SessionID: "ses_1"}, Call: "1.1", Now: time.Unix(1000, 0)}
+	waits, err := a.Compose(t.Context(), in)
+	require.NoError(t, err)
+	require.False(t, waits.Done)
+	require.True(t, waits.Wake.After(in.Now))
+	in.Cancel = true
+	ends, err := a.Compose(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, activities.Composed{Done: true, Ran: activities.Ran{State: jig.CallCanceled}}, ends)
+}
+
+func TestPoliciesAreListedInPages(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, "  - {name: refunds, when: 'true', verdict: ask}\n")
+	o.lose()
+	page, err := o.ListPolicies(t.Context(), activities.PoliciesRequest{Tenant: o.tenant})
+	require.NoError(t, err)
+	require.False(t, page.More)
+	require.Equal(t, []string{"odd", "p"}, []string{page.Policies[0].Name, page.Policies[1].Name})
+	page, err = o.ListPolicies(t.Context(), activities.PoliciesRequest{Tenant: o.tenant, After: "odd"})
+	require.NoError(t, err)
+	require.Len(t, page.Policies, 1)
+	long := make([]byte, 600)
+	for i := range long {
+		long[i] = 'x'
+	}
+	o.unreadable = nil
+	for i := range 500 {
+		o.unreadable = append(o.unreadable, jig.PolicyState{Name: jig.CallID(i+1000, 1), Error: string(long)})
+	}
+	seen, after := 0, ""
+	for more := true; more; {
+		page, err = o.ListPolicies(t.Context(), activities.PoliciesRequest{Tenant: o.tenant, After: after})
+		require.NoError(t, err)
+		seen, more, after = seen+len(page.Policies), page.More, page.Policies[len(page.Policies)-1].Name
+	}
+	require.Equal(t, 501, seen)
+}

@@ -1,0 +1,65 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+// PolicyLister says which policies are in force. A Policy may be one.
+type PolicyLister interface {
+	// Policies lists a tenant's policies by name, those that cannot be read among them.
+	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
+}
+
+// PoliciesRequest asks for a page of a tenant's policies.
+type PoliciesRequest struct {
+	Tenant string `json:"tenant"`
+	// After is the name of the policy before the page; empty to begin.
+	After string `json:"after,omitempty"`
+}
+
+// PoliciesPage is a page of a tenant's policies, sorted by name.
+type PoliciesPage struct {
+	Policies []jig.PolicyState `json:"policies"`
+	// More says that there are others, after the last one.
+	More bool `json:"more,omitempty"`
+}
+
+// ListPolicies returns a page of a tenant's policies as this worker has them.
+func (a *Activities) ListPolicies(ctx context.Context, in PoliciesRequest) (PoliciesPage, error) {
+	page := PoliciesPage{Policies: []jig.PolicyState{}}
+	states, err := a.policies(ctx, in.Tenant)
+	size := 0
+	for _, s := range states {
+		if s.Name <= in.After {
+			continue
+		}
+		if size += sizeOf(s); size > pageBytes && len(page.Policies) > 0 {
+			page.More = true
+			break
+		}
+		page.Policies = append(page.Policies, s)
+	}
+	return page, temporalError(err)
+}
+
+func (a *Activities) policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
+	lister, ok := a.policy.(PolicyLister)
+	if !ok {
+		return nil, nil
+	}
+	return lister.Policies(ctx, tenant)
+}
+
+// heldBack says which policies hold the calls of a tenant back, because this worker cannot read them.
+func (a *Activities) heldBack(ctx context.Context, tenant string) ([]string, error) {
+	states, err := a.policies(ctx, tenant)
+	var held []string
+	for _, s := range states {
+		if s.Error != "" {
+			held = append(held, s.Unreadable())
+		}
+	}
+	return held, err
+}

@@ -1,0 +1,25 @@
+package client
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Policies lists a tenant's policies by name, as the worker that answers has them: those that it cannot read say why.
+func (c *Client) Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
+	list := []jig.PolicyState{}
+	request := workflows.PoliciesRequest{Tenant: tenant}
+	for {
+		var page workflows.PoliciesPage
+		if err := c.ask(ctx, workflows.ReadPolicies, 0, request, &page); err != nil {
+			return nil, err
+		}
+		list = append(list, page.Policies...)
+		if !page.More || len(page.Policies) == 0 {
+			return list, nil
+		}
+		request.After = page.Policies[len(page.Policies)-1].Name
+	}
+}

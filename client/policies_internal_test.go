@@ -1,0 +1,28 @@
+package client
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdk "go.temporal.io/sdk/client"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
+)
+
+func TestPoliciesInPages(t *testing.T) {
+	t.Parallel()
+	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
+		require.Equal(t, workflows.ReadPolicies, name)
+		r := as[workflows.PoliciesRequest](t, request)
+		require.Equal(t, "acme", r.Tenant)
+		if r.After == "" {
+			return workflows.PoliciesPage{Policies: []jig.PolicyState{{Name: "a", Rules: 1}, {Name: "b", Error: "newer"}}, More: true}, nil
+		}
+		require.Equal(t, "b", r.After)
+		return workflows.PoliciesPage{Policies: []jig.PolicyState{{Name: "c", Rules: 2}}}, nil
+	}}
+	got, err := newTestClient(f).Policies(t.Context(), "acme")
+	require.NoError(t, err)
+	require.Equal(t, []jig.PolicyState{{Name: "a", Rules: 1}, {Name: "b", Error: "newer"}, {Name: "c", Rules: 2}}, got)
+}
