@@ -98,7 +98,7 @@ func tenantFormOf(name string) form {
 	case "key":
 		return form{pattern: keyPattern, hint: "use 1 to 64 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit"}
 	case "secret":
-		return form{pattern: secretPattern, hint: "name a variable of the worker's environment that begins with " + SecretPrefix + ", e.g. " + SecretPrefix + "PORTAL"}
+		return form{pattern: secretPattern, hint: "name a variable of the worker's environment that begins with " + SecretPrefix + " and the tenant, e.g. " + SecretPrefix + "ACME__PORTAL"}
 	case "signals":
 		return oneOf(string(jig.SignalsTrusted), string(jig.SignalsSigned), string(jig.SignalsOff))
 	case "algorithm":
@@ -136,7 +136,7 @@ var (
 	slugPattern        = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 	tenantPattern      = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 	keyPattern         = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
-	secretPattern      = regexp.MustCompile(`^` + SecretPrefix + `[A-Z0-9_]{1,100}$`)
+	secretPattern      = regexp.MustCompile(`^` + SecretPrefix + `[A-Z0-9_]{1,200}$`)
 )
 
 // fieldsOf reads the tags of a struct's fields, embedded structs included.

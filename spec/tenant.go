@@ -3,9 +3,11 @@ package spec
 import (
 	"crypto/ed25519"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"net/url"
 	"reflect"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -22,6 +24,16 @@ const (
 // SecretPrefix begins the names of environment variables that a tenant's document may have the worker read: no document
 // reaches the worker's other variables.
 const SecretPrefix = "JIG_SECRET_"
+
+// SecretPrefixOf begins the names of the variables that the document of one tenant may name: JIG_SECRET_<TENANT>__, with the tenant in
+// upper case and "_" for "-", e.g. JIG_SECRET_ACME_WEST__ for acme-west. A tenant whose name does not survive that (it has "_", "--" or
+// "-" at its end) is written in hexadecimal, after one more "_". No two tenants have prefixes of which one begins the other.
+func SecretPrefixOf(tenant string) string {
+	if strings.Contains(tenant, "_") || strings.Contains(tenant, "--") || strings.HasSuffix(tenant, "-") {
+		return SecretPrefix + "_" + strings.ToUpper(hex.EncodeToString([]byte(tenant))) + "__"
+	}
+	return SecretPrefix + strings.ToUpper(strings.ReplaceAll(tenant, "-", "_")) + "__"
+}
 
 // Tenant is a document of kind tenant: what decisions must prove, who people are, and who is told.
 type Tenant struct {
@@ -64,7 +76,7 @@ type TenantKey struct {
 	// Principal is the only one that the key speaks for; everybody when it is empty.
 	Principal string `json:"principal,omitempty" spec:"form=label" jsonschema:"The only principal that the key speaks for; everybody when left out (a portal's key)."`
 	PublicKey string `json:"public_key,omitempty" spec:"max=64" jsonschema:"Of ed25519: the 32 bytes of the public key, in base64."`
-	SecretEnv string `json:"secret_env,omitempty" spec:"form=secret" jsonschema:"Of hmac-sha256: the worker's environment variable that holds the secret, of at least 32 bytes; its name begins with JIG_SECRET_."`
+	SecretEnv string `json:"secret_env,omitempty" spec:"form=secret" jsonschema:"Of hmac-sha256: the worker's environment variable that holds the secret, of at least 32 bytes; its name begins with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
 }
 
 // Public returns the bytes of an Ed25519 public key. The error is INVALID_INPUT.
@@ -94,7 +106,7 @@ type TenantGrants struct {
 // TenantWebhook is told of what happens to approvals.
 type TenantWebhook struct {
 	URL       string           `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notices are posted; https, or http to this machine."`
-	SecretEnv string           `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_WEBHOOK" jsonschema:"The worker's environment variable that holds the signing secret, of at least 24 bytes; its name begins with JIG_SECRET_."`
+	SecretEnv string           `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_ACME__WEBHOOK" jsonschema:"The worker's environment variable that holds the signing secret, of at least 24 bytes; its name begins with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
 	Events    []jig.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notices that it is told of; all when left out."`
 }
 
@@ -132,9 +144,11 @@ func (d *decoder) tenant(body []byte) Tenant {
 	}
 	for i, key := range t.Keys {
 		d.checkKey(indexPath("keys", i), key)
+		d.checkSecret(indexPath("keys", i)+".secret_env", t.Name, key.SecretEnv)
 	}
 	for i, hook := range t.Webhooks {
 		d.checkWebhook(indexPath("webhooks", i)+".url", hook.URL)
+		d.checkSecret(indexPath("webhooks", i)+".secret_env", t.Name, hook.SecretEnv)
 	}
 	d.unique("keys", "id", len(t.Keys), func(i int) string { return t.Keys[i].ID })
 	d.unique("people", "id", len(t.People), func(i int) string { return t.People[i].ID })
@@ -187,7 +201,7 @@ func (d *decoder) checkKey(path string, key TenantKey) {
 	switch key.Algorithm {
 	case jig.AlgorithmEd25519:
 	case jig.AlgorithmHMAC:
-		needs, hint, not = not, "add e.g. secret_env: JIG_SECRET_PORTAL", needs
+		needs, hint, not = not, "add e.g. secret_env: JIG_SECRET_ACME__PORTAL", needs
 	default: // it was reported when it was read
 		return
 	}
@@ -203,6 +217,17 @@ func (d *decoder) checkKey(path string, key TenantKey) {
 			e := jig.AsError(err)
 			d.at(path+".public_key", ProblemBadValue, e.Hint, "this is not %d bytes in base64", ed25519.PublicKeySize)
 		}
+	}
+}
+
+// checkSecret refuses the name of a secret that is not the tenant's own. What is malformed was reported when it was read.
+func (d *decoder) checkSecret(path, tenant, name string) {
+	if n := d.places[path]; n == nil || !secretPattern.MatchString(name) || jig.CheckTenant(tenant) != nil {
+		return
+	}
+	own := SecretPrefixOf(tenant)
+	if rest, ok := strings.CutPrefix(name, own); !ok || rest == "" {
+		d.at(path, ProblemBadName, "name a variable that begins with "+own+", e.g. "+own+"PORTAL", "the secrets of tenant %s begin with %s", tenant, own)
 	}
 }
 

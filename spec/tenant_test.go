@@ -25,14 +25,14 @@ approvals:
   reconcilers: {people: [ana], groups: [operations], permission: ledger.reconcile}
 keys:
   - {id: ana-2026, algorithm: ed25519, principal: ana, public_key: ` + publicKey + `}
-  - {id: portal, algorithm: hmac-sha256, secret_env: JIG_SECRET_PORTAL}
+  - {id: portal, algorithm: hmac-sha256, secret_env: JIG_SECRET_7_ACME__PORTAL}
 people:
   - {id: ana, groups: [finance], permissions: ["*"]}
   - {id: bo@example.com}
 grants: {max_uses: 100, max_age: 7d, off: true}
 webhooks:
-  - {url: "https://hooks.example.com/jig?a=b", secret_env: JIG_SECRET_HOOK, events: [approval.requested, approval.expired]}
-  - {url: "http://127.0.0.1:8080", secret_env: JIG_SECRET_HOOK}
+  - {url: "https://hooks.example.com/jig?a=b", secret_env: JIG_SECRET_7_ACME__HOOK, events: [approval.requested, approval.expired]}
+  - {url: "http://127.0.0.1:8080", secret_env: JIG_SECRET_7_ACME__HOOK}
 `
 
 func TestTenant(t *testing.T) {
@@ -47,13 +47,13 @@ func TestTenant(t *testing.T) {
 		},
 		Keys: []spec.TenantKey{
 			{ID: "ana-2026", Algorithm: jig.AlgorithmEd25519, Principal: "ana", PublicKey: publicKey},
-			{ID: "portal", Algorithm: jig.AlgorithmHMAC, SecretEnv: "JIG_SECRET_PORTAL"},
+			{ID: "portal", Algorithm: jig.AlgorithmHMAC, SecretEnv: "JIG_SECRET_7_ACME__PORTAL"},
 		},
 		People: []spec.TenantPerson{{ID: "ana", Groups: []string{"finance"}, Permissions: []string{"*"}}, {ID: "bo@example.com"}},
 		Grants: spec.TenantGrants{Off: true, MaxUses: 100, MaxAge: spec.Duration(7 * 24 * time.Hour)},
 		Webhooks: []spec.TenantWebhook{
-			{URL: "https://hooks.example.com/jig?a=b", SecretEnv: "JIG_SECRET_HOOK", Events: []jig.NoticeKind{jig.NoticeRequested, jig.NoticeExpired}},
-			{URL: "http://127.0.0.1:8080", SecretEnv: "JIG_SECRET_HOOK"},
+			{URL: "https://hooks.example.com/jig?a=b", SecretEnv: "JIG_SECRET_7_ACME__HOOK", Events: []jig.NoticeKind{jig.NoticeRequested, jig.NoticeExpired}},
+			{URL: "http://127.0.0.1:8080", SecretEnv: "JIG_SECRET_7_ACME__HOOK"},
 		},
 	}, got)
 	public, err := got.Keys[0].Public()
@@ -128,28 +128,28 @@ func TestPublishedSchemaOfTenantsAgreesWithTheReader(t *testing.T) {
 		key("algorithm: ed25519, public_key: " + publicKey):                      true,
 		key("algorithm: ed25519, public_key: short"):                             false,
 		key("algorithm: ed25519"):                                                false,
-		key("algorithm: ed25519, secret_env: JIG_SECRET_A"):                      false,
-		key("algorithm: ed25519, public_key: " + publicKey + ", secret_env: JIG_SECRET_A"): false,
-		key("algorithm: hmac-sha256, secret_env: JIG_SECRET_A"):                            true,
-		key("algorithm: hmac-sha256, secret_env: JIG_DATABASE_URL"):                        false,
-		key("algorithm: none"):                                                                          false,
-		hook("https://a.b/c", "secret_env: JIG_SECRET_A"):                                               true,
-		hook("https://a.b:8443/c?d=e", "secret_env: JIG_SECRET_A"):                                      true,
-		hook("https://a.b/c", "events: [approval.decided]"):                                             false,
-		hook("https://a.b/c", "secret_env: JIG_SECRET_A, events: [approval.decided]"):                   true,
-		hook("https://a.b/c", "secret_env: JIG_SECRET_A, events: [approval]"):                           false,
-		hook("https://a.b/c", "secret_env: JIG_SECRET_A, events: []"):                                   false,
-		hook("file:///etc/passwd", "secret_env: JIG_SECRET_A"):                                          false,
-		hook("http://a.b/c", "secret_env: JIG_SECRET_A"):                                                false,
-		hook("http://10.0.0.1/c", "secret_env: JIG_SECRET_A"):                                           false,
-		hook("http://localhost.example.com/c", "secret_env: JIG_SECRET_A"):                              false,
-		hook("http://LocalHost:80/c", "secret_env: JIG_SECRET_A"):                                       true,
-		hook("http://127.1.2.3/c", "secret_env: JIG_SECRET_A"):                                          true,
-		hook("http://[::1]:8080", "secret_env: JIG_SECRET_A"):                                           true,
-		hook("https://u:p@a.b/c", "secret_env: JIG_SECRET_A"):                                           false,
-		hook("https://", "secret_env: JIG_SECRET_A"):                                                    false,
-		hook("https://a.b/c", "secret_env: PATH"):                                                       false,
-		with("webhooks: [" + strings.Repeat("{url: 'https://a', secret_env: JIG_SECRET_A},", 21) + "]"): false,
+		key("algorithm: ed25519, secret_env: JIG_SECRET_ACME__A"):                false,
+		key("algorithm: ed25519, public_key: " + publicKey + ", secret_env: JIG_SECRET_ACME__A"): false,
+		key("algorithm: hmac-sha256, secret_env: JIG_SECRET_ACME__A"):                            true,
+		key("algorithm: hmac-sha256, secret_env: JIG_DATABASE_URL"):                              false,
+		key("algorithm: none"):                                                                                false,
+		hook("https://a.b/c", "secret_env: JIG_SECRET_ACME__A"):                                               true,
+		hook("https://a.b:8443/c?d=e", "secret_env: JIG_SECRET_ACME__A"):                                      true,
+		hook("https://a.b/c", "events: [approval.decided]"):                                                   false,
+		hook("https://a.b/c", "secret_env: JIG_SECRET_ACME__A, events: [approval.decided]"):                   true,
+		hook("https://a.b/c", "secret_env: JIG_SECRET_ACME__A, events: [approval]"):                           false,
+		hook("https://a.b/c", "secret_env: JIG_SECRET_ACME__A, events: []"):                                   false,
+		hook("file:///etc/passwd", "secret_env: JIG_SECRET_ACME__A"):                                          false,
+		hook("http://a.b/c", "secret_env: JIG_SECRET_ACME__A"):                                                false,
+		hook("http://10.0.0.1/c", "secret_env: JIG_SECRET_ACME__A"):                                           false,
+		hook("http://localhost.example.com/c", "secret_env: JIG_SECRET_ACME__A"):                              false,
+		hook("http://LocalHost:80/c", "secret_env: JIG_SECRET_ACME__A"):                                       true,
+		hook("http://127.1.2.3/c", "secret_env: JIG_SECRET_ACME__A"):                                          true,
+		hook("http://[::1]:8080", "secret_env: JIG_SECRET_ACME__A"):                                           true,
+		hook("https://u:p@a.b/c", "secret_env: JIG_SECRET_ACME__A"):                                           false,
+		hook("https://", "secret_env: JIG_SECRET_ACME__A"):                                                    false,
+		hook("https://a.b/c", "secret_env: PATH"):                                                             false,
+		with("webhooks: [" + strings.Repeat("{url: 'https://a', secret_env: JIG_SECRET_ACME__A},", 21) + "]"): false,
 	} {
 		_, err := spec.LoadTenant("acme.yaml", []byte(text))
 		if ok {
@@ -239,7 +239,7 @@ func FuzzTenant(f *testing.F) {
 			require.False(t, ids[key.ID])
 			ids[key.ID] = true
 			if key.Algorithm == jig.AlgorithmHMAC {
-				require.True(t, strings.HasPrefix(key.SecretEnv, spec.SecretPrefix))
+				require.True(t, strings.HasPrefix(key.SecretEnv, spec.SecretPrefixOf(got.Name)))
 				continue
 			}
 			public, err := key.Public()
@@ -247,4 +247,38 @@ func FuzzTenant(f *testing.F) {
 			require.Len(t, public, 32)
 		}
 	})
+}
+
+func TestSecretsAreNamedAfterTheirTenant(t *testing.T) {
+	t.Parallel()
+	for tenant, prefix := range map[string]string{
+		"acme": "JIG_SECRET_ACME__", "acme-west": "JIG_SECRET_ACME_WEST__", "a_b": "JIG_SECRET__615F62__", "a-": "JIG_SECRET__612D__",
+	} {
+		require.Equal(t, prefix, spec.SecretPrefixOf(tenant))
+	}
+	// Whatever two tenants are named, none can write a name that is the other's.
+	tenants := []string{"a", "a-b", "a_b", "a--b", "a-", "a_", "a-b-", "ab", "a-b-c", "615f62", "612d", "x" + strings.Repeat("_", 62)}
+	for _, one := range tenants {
+		document := func(name string) []byte {
+			return []byte("kind: tenant\nname: " + one + "\nwebhooks: [{url: 'https://x.example', secret_env: " + name + "}]\n" +
+				"keys: [{id: k, algorithm: hmac-sha256, secret_env: " + name + "}]\n")
+		}
+		_, err := spec.LoadTenant("t.yaml", document(spec.SecretPrefixOf(one)+"HOOK"))
+		require.NoError(t, err, one)
+		for _, other := range tenants {
+			if other == one {
+				continue
+			}
+			for _, rest := range []string{"HOOK", "B__HOOK", "_HOOK", "_B__HOOK"} {
+				_, err := spec.LoadTenant("t.yaml", document(spec.SecretPrefixOf(other)+rest))
+				require.ErrorContains(t, err, spec.SecretPrefixOf(one), "%s names a secret of %s", one, other)
+				require.ErrorContains(t, err, "keys[0].secret_env")
+				require.ErrorContains(t, err, "webhooks[0].secret_env")
+			}
+		}
+		for _, name := range []string{"JIG_SECRET_HOOK", spec.SecretPrefixOf(one)} {
+			_, err := spec.LoadTenant("t.yaml", document(name))
+			require.Error(t, err, name)
+		}
+	}
 }

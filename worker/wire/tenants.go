@@ -109,13 +109,13 @@ func (t *tenants) load(ctx context.Context, tenant, version string) (tenantSetti
 			return of, nil
 		}
 	}
-	of.settings, of.left = t.settings(doc)
+	of.settings, of.left = t.settings(tenant, doc)
 	of.settings.Version = version
 	return of, nil
 }
 
 // settings makes settings of a document.
-func (t *tenants) settings(doc spec.Tenant) (s jig.TenantSettings, left []leftOut) {
+func (t *tenants) settings(tenant string, doc spec.Tenant) (s jig.TenantSettings, left []leftOut) {
 	s = jig.TenantSettings{
 		Signals: t.defaults,
 		Grants:  jig.GrantCeiling{MaxUses: doc.Grants.MaxUses, MaxAge: time.Duration(doc.Grants.MaxAge), Off: doc.Grants.Off}.WithDefaults(),
@@ -134,7 +134,7 @@ func (t *tenants) settings(doc spec.Tenant) (s jig.TenantSettings, left []leftOu
 		s.People = append(s.People, jig.Principal{ID: p.ID, Groups: p.Groups, Permissions: p.Permissions})
 	}
 	for _, key := range doc.Keys {
-		material, why := t.material(key)
+		material, why := t.material(tenant, key)
 		if why != "" {
 			left = append(left, leftOut{"key", key.ID, key.SecretEnv, why})
 			continue
@@ -142,7 +142,7 @@ func (t *tenants) settings(doc spec.Tenant) (s jig.TenantSettings, left []leftOu
 		s.Keys = append(s.Keys, jig.Key{ID: key.ID, Algorithm: key.Algorithm, Principal: key.Principal, Material: material})
 	}
 	for _, hook := range doc.Webhooks {
-		secret, why := t.secret(hook.SecretEnv, minWebhookSecret)
+		secret, why := t.secret(tenant, hook.SecretEnv, minWebhookSecret)
 		if why != "" { // it stays without its secret: another worker may have it
 			left = append(left, leftOut{"webhook", hook.URL, hook.SecretEnv, why})
 		}
@@ -152,9 +152,9 @@ func (t *tenants) settings(doc spec.Tenant) (s jig.TenantSettings, left []leftOu
 }
 
 // material is what a key verifies with, or why there is none.
-func (t *tenants) material(key spec.TenantKey) (material []byte, why string) {
+func (t *tenants) material(tenant string, key spec.TenantKey) (material []byte, why string) {
 	if key.Algorithm == jig.AlgorithmHMAC {
-		return t.secret(key.SecretEnv, minKeySecret)
+		return t.secret(tenant, key.SecretEnv, minKeySecret)
 	}
 	material, err := key.Public()
 	if err != nil {
@@ -164,7 +164,10 @@ func (t *tenants) material(key spec.TenantKey) (material []byte, why string) {
 }
 
 // secret takes a secret from the environment, or says why it is not to be used; the value is never repeated.
-func (t *tenants) secret(name string, least int) (secret []byte, why string) {
+func (t *tenants) secret(tenant, name string, least int) (secret []byte, why string) {
+	if !strings.HasPrefix(name, spec.SecretPrefixOf(tenant)) {
+		return nil, "the variable is not this tenant's"
+	}
 	value := t.environ(name)
 	if value == "" {
 		return nil, "the variable is not set"

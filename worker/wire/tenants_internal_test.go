@@ -21,16 +21,16 @@ name: acme
 approvals: {signals: off, reconcilers: {groups: [operations]}}
 keys:
   - {id: ana, algorithm: ed25519, principal: ana, public_key: 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=}
-  - {id: portal, algorithm: hmac-sha256, secret_env: JIG_SECRET_PORTAL}
-  - {id: missing, algorithm: hmac-sha256, secret_env: JIG_SECRET_MISSING}
-  - {id: short, algorithm: hmac-sha256, secret_env: JIG_SECRET_SHORT}
+  - {id: portal, algorithm: hmac-sha256, secret_env: JIG_SECRET_ACME__PORTAL}
+  - {id: missing, algorithm: hmac-sha256, secret_env: JIG_SECRET_ACME__MISSING}
+  - {id: short, algorithm: hmac-sha256, secret_env: JIG_SECRET_ACME__SHORT}
 people:
   - {id: ana, groups: [finance], permissions: [pay]}
 grants: {max_uses: 7}
 webhooks:
-  - {url: "https://a.example.com", secret_env: JIG_SECRET_HOOK, events: [approval.requested]}
-  - {url: "https://b.example.com", secret_env: JIG_SECRET_SHORT}
-  - {url: "https://c.example.com", secret_env: JIG_SECRET_ODD}
+  - {url: "https://a.example.com", secret_env: JIG_SECRET_ACME__HOOK, events: [approval.requested]}
+  - {url: "https://b.example.com", secret_env: JIG_SECRET_ACME__SHORT}
+  - {url: "https://c.example.com", secret_env: JIG_SECRET_ACME__ODD}
 `
 
 // cabinet holds documents of kind tenant by tenant, and counts how often it is opened.
@@ -57,10 +57,10 @@ func (c *cabinet) DocumentAt(_ context.Context, tenant, _, name, version string)
 }
 
 var secrets = map[string]string{
-	"JIG_SECRET_PORTAL": strings.Repeat("p", minKeySecret),
-	"JIG_SECRET_SHORT":  strings.Repeat("s", minWebhookSecret-1),
-	"JIG_SECRET_HOOK":   webhookPrefix + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("h", minWebhookSecret))),
-	"JIG_SECRET_ODD":    webhookPrefix + strings.Repeat("?", minWebhookSecret),
+	"JIG_SECRET_ACME__PORTAL": strings.Repeat("p", minKeySecret),
+	"JIG_SECRET_ACME__SHORT":  strings.Repeat("s", minWebhookSecret-1),
+	"JIG_SECRET_ACME__HOOK":   webhookPrefix + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("h", minWebhookSecret))),
+	"JIG_SECRET_ACME__ODD":    webhookPrefix + strings.Repeat("?", minWebhookSecret),
 }
 
 func reading(c *cabinet, log *bytes.Buffer) *tenants {
@@ -81,7 +81,7 @@ func TestTenantSettings(t *testing.T) {
 		Version: "v1", Signals: jig.SignalsOff, Reconcilers: &jig.Approvers{Groups: []string{"operations"}},
 		Keys: []jig.Key{
 			{ID: "ana", Algorithm: jig.AlgorithmEd25519, Principal: "ana"},
-			{ID: "portal", Algorithm: jig.AlgorithmHMAC, Material: []byte(secrets["JIG_SECRET_PORTAL"])},
+			{ID: "portal", Algorithm: jig.AlgorithmHMAC, Material: []byte(secrets["JIG_SECRET_ACME__PORTAL"])},
 		},
 		People: []jig.Principal{{ID: "ana", Groups: []string{"finance"}, Permissions: []string{"pay"}}},
 		Grants: jig.GrantCeiling{MaxUses: 7, MaxAge: 30 * 24 * time.Hour},
@@ -115,11 +115,11 @@ func TestWhatIsLeftOutOfATenant(t *testing.T) {
 	}
 	_, err := of.Settings(t.Context(), "acme")
 	require.NoError(t, err)
-	for _, part := range []string{"name=missing", "JIG_SECRET_MISSING", "not set", "name=short", "too short", "https://b.example.com", "https://c.example.com", "not base64"} {
+	for _, part := range []string{"name=missing", "JIG_SECRET_ACME__MISSING", "not set", "name=short", "too short", "https://b.example.com", "https://c.example.com", "not base64"} {
 		require.Contains(t, log.String(), part)
 	}
 	require.Equal(t, 4, strings.Count(log.String(), "level=WARN"))
-	require.NotContains(t, log.String(), secrets["JIG_SECRET_SHORT"])
+	require.NotContains(t, log.String(), secrets["JIG_SECRET_ACME__SHORT"])
 	read()
 	require.Equal(t, 4, strings.Count(log.String(), "level=WARN"))
 	require.Equal(t, 1, c.opened, "a version is read once")
@@ -190,5 +190,16 @@ func TestEverybodyMaySomethingOnlyWithoutADocument(t *testing.T) {
 		got, err := of.Settings(t.Context(), tenant)
 		require.NoError(t, err)
 		require.Equal(t, want, got.Everybody, tenant)
+	}
+}
+
+// A document that was stored by other means names another tenant's secret: it has no effect.
+func TestATenantGetsNoOtherTenantsSecret(t *testing.T) {
+	t.Parallel()
+	of := reading(&cabinet{}, &bytes.Buffer{})
+	for tenant, found := range map[string]bool{"acme": true, "globex": false, "acme-west": false, "acm": false} {
+		secret, why := of.secret(tenant, "JIG_SECRET_ACME__PORTAL", minKeySecret)
+		require.Equal(t, found, secret != nil, tenant)
+		require.Equal(t, found, why == "", tenant)
 	}
 }
