@@ -262,25 +262,28 @@ func (o *office) stops(t *testing.T, stop jig.StopReason, asked ...jig.ToolCall)
 
 func TestCutOffAnswer_DoesNotRunItsLastCall(t *testing.T) {
 	t.Parallel()
-	for name, input := range map[string]string{"nothing was written": `{}`, "it happens to be whole": small} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := newOffice(t)
-			whole := jig.ToolCall{ProviderID: "a", Name: ordersTool, Input: json.RawMessage(small)}
-			o.stops(t, jig.StopLength, whole, jig.ToolCall{ProviderID: "b", Name: ordersTool, Input: json.RawMessage(input)})
-			require.Equal(t, jig.CallReserved, o.call(t, "1.1").Status, "those before it are whole")
-			cut := o.call(t, "1.2")
-			require.Equal(t, jig.CallFailed, cut.Status)
-			require.Equal(t, jig.CodeInvalidInput, cut.Result.Error.Code)
-			require.Equal(t, jig.ReasonCutOff, cut.Result.Error.Reason)
-			require.True(t, cut.Result.Error.NotExecuted)
-			require.Equal(t, jig.CallFailed, o.runs(t, "1.2"))
-			require.Empty(t, o.ran)
-		})
+	for name, input := range map[string]string{"nothing was written": `{}`, "it happens to be whole": `{"order":"b"}`} {
+		for stop, want := range map[jig.StopReason]jig.CallStatus{jig.StopLength: jig.CallFailed, jig.StopCalls: jig.CallReserved} {
+			t.Run(name+", "+string(stop), func(t *testing.T) {
+				t.Parallel()
+				draft := jig.Tool{Permission: jig.PermissionDraft} // it runs unasked and needs no input
+				o := newOffice(t, func(o *office) { o.extra = []tools.Tool{o.payment(draft, paid)} })
+				whole := jig.ToolCall{ProviderID: "a", Name: payTool, Input: json.RawMessage(`{"order":"a"}`)}
+				o.stops(t, stop, whole, jig.ToolCall{ProviderID: "b", Name: payTool, Input: json.RawMessage(input)})
+				require.Equal(t, jig.CallReserved, o.call(t, "1.1").Status, "those before it are whole")
+				cut := o.call(t, "1.2")
+				require.Equal(t, want, cut.Status)
+				if want == jig.CallReserved {
+					return
+				}
+				require.Equal(t, jig.CodeInvalidInput, cut.Result.Error.Code)
+				require.Equal(t, jig.ReasonCutOff, cut.Result.Error.Reason, "the model is told")
+				require.True(t, cut.Result.Error.NotExecuted)
+				require.Equal(t, jig.CallFailed, o.runs(t, "1.2"))
+				require.Empty(t, o.ran)
+			})
+		}
 	}
-	o := newOffice(t)
-	o.stops(t, jig.StopCalls, jig.ToolCall{ProviderID: "b", Name: ordersTool, Input: json.RawMessage(small)})
-	require.Equal(t, jig.CallReserved, o.call(t, "1.1").Status, "an answer that was not cut off")
 }
 
 const unfitting = `kind: composition
