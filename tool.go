@@ -25,7 +25,8 @@ func (p Permission) Writes() bool { return p != PermissionRead && p != Permissio
 // Risk says how much harm a wrong call can do.
 type Risk string
 
-// The risk levels. Safe runs at once, moderate runs and is logged, high asks.
+// The risk levels. High asks. Safe and moderate run at once and are treated alike: the difference is for people and for the rules of a
+// policy, which can ask for the one and not for the other.
 const (
 	RiskSafe     Risk = "safe"
 	RiskModerate Risk = "moderate"
@@ -88,7 +89,9 @@ type Tool struct {
 	// MaxAttempts bounds the attempts of one call, over all workers and runs.
 	MaxAttempts int `json:"max_attempts,omitempty"`
 	// ConcurrencyKey is CEL over input; calls with the same key run one after another.
-	ConcurrencyKey string          `json:"concurrency_key,omitempty"`
+	ConcurrencyKey string `json:"concurrency_key,omitempty"`
+	// OutputSections says how parts of the output are shown to people. Nothing reads it yet but the check that it is JSON: it is kept in
+	// the contract for a console.
 	OutputSections json.RawMessage `json:"output_sections,omitempty"`
 	// Confirm says that the tool has a boolean input `confirmed`: a call without it does nothing, and one with it acts. An agent's call
 	// is then answered with requiresConfirmation, so that the agent asks; in a composition, an extraction or a call by itself it fails.

@@ -150,34 +150,6 @@ func (r *Registry) Tools() []jig.Tool {
 	return list
 }
 
-// Filter returns a registry with the tools that match at least one pattern: a tool's name, a group as in "deps.*", or "*".
-// A pattern that matches nothing is TOOL_NOT_FOUND with the nearest names as hint. No patterns give an empty registry.
-func (r *Registry) Filter(patterns ...string) (*Registry, error) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	chosen := &Registry{inputs: r.inputs, outputs: r.outputs, tools: map[string]*registered{}}
-	for _, pattern := range patterns {
-		found := pattern == "*"
-		for name, t := range r.tools {
-			if matches(pattern, name) {
-				chosen.tools[name] = t
-				found = true
-			}
-		}
-		if !found {
-			return nil, r.notFound(pattern)
-		}
-	}
-	return chosen, nil
-}
-
-func matches(pattern, name string) bool {
-	if group, ok := strings.CutSuffix(pattern, "*"); ok && (group == "" || strings.HasSuffix(group, ".")) {
-		return strings.HasPrefix(name, group)
-	}
-	return pattern == name
-}
-
 // notFound wants the lock held for reading.
 func (r *Registry) notFound(name string) *jig.Error {
 	known := slices.Sorted(maps.Keys(r.tools))

@@ -375,28 +375,15 @@ func TestRegistrationRefuses(t *testing.T) {
 	require.Len(t, r.Tools(), 1, "all or none")
 }
 
-func TestFilterAndList(t *testing.T) {
+func TestRegistry_ListsItsTools(t *testing.T) {
 	t.Parallel()
 	nothing := func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult { return jig.ToolResult{} }
 	r := registry(t, raw("file.write", nothing), raw("deps.list", nothing), raw("file.read", nothing), raw("filex.read", nothing))
-	names := func(r *tools.Registry) (list []string) {
-		for _, c := range r.Tools() {
-			list = append(list, c.Name)
-		}
-		return list
+	var names []string
+	for _, c := range r.Tools() {
+		names = append(names, c.Name)
 	}
-	for pattern, want := range map[string][]string{
-		"*": {"deps.list", "file.read", "file.write", "filex.read"}, "file.*": {"file.read", "file.write"}, "deps.list": {"deps.list"},
-	} {
-		chosen, err := r.Filter(pattern)
-		require.NoError(t, err)
-		require.Equal(t, want, names(chosen))
-	}
-	_, err := r.Filter("file.raed")
-	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeToolNotFound})
-	require.Contains(t, jig.AsError(err).Hint, "file.read")
-	_, err = r.Filter("fil*")
-	require.Error(t, err)
+	require.Equal(t, []string{"deps.list", "file.read", "file.write", "filex.read"}, names)
 	_, ok := r.Tool("nothing.here")
 	require.False(t, ok)
 	c, ok := r.Tool("deps.list")

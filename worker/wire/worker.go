@@ -72,6 +72,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	if registry, err = tools.NewRegistry(own...); err != nil {
 		return err
 	}
+	advise(ctx, w.logger, registry)
 	expressions, err := expr.NewEngine()
 	if err != nil {
 		return err
