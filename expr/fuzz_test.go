@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/costtest"
 	"github.com/jig-run/jig/expr"
 )
 
@@ -173,5 +174,26 @@ func FuzzTokens(f *testing.F) {
 		}
 		_, issues := raw.Parse(source)
 		require.NotEmpty(t, issues.Errors(), source)
+	})
+}
+
+// mostOfExpression is what compiling and evaluating one expression may allocate, freed memory included.
+const mostOfExpression = 96 << 20
+
+// Whatever the source, compiling and evaluating it allocates no more than its bound: attacks end in an error.
+func FuzzExpressionMemory(f *testing.F) {
+	for _, source := range hostile() {
+		f.Add(source)
+	}
+	env := stepEnv(f)
+	f.Fuzz(func(t *testing.T, source string) {
+		costtest.AtMost(t, mostOfExpression, func() {
+			if p, err := env.Compile(source); err == nil {
+				_, _ = p.Eval(t.Context(), nil) //nolint:errcheck // any error will do
+			}
+			if template, err := env.Template(source); err == nil {
+				_, _ = template.Eval(t.Context(), nil) //nolint:errcheck // as above
+			}
+		})
 	})
 }
