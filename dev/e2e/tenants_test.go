@@ -1,0 +1,114 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdk "go.temporal.io/sdk/client"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Two tenants use the same ids for everything that they can name, and try to reach what is the other's.
+func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
+	t.Parallel()
+	a, r := newOffice(t), newReceiver(t)
+	b := office{desk: a.desk, tenant: a.tenant + "-2"}
+	ctx, results := t.Context(), map[string]workflows.CallResult{}
+	effect := func(o office, name string) workflows.CallInput {
+		in := callInput("test.effect", map[string]any{"url": r.URL, "name": name})
+		in.Tenant = o.tenant
+		return in
+	}
+	for _, o := range []office{a, b} {
+		result, err := o.Trigger(ctx, effect(o, "paid"), "order-7")
+		require.NoError(t, err)
+		require.Equal(t, jig.CallSucceeded, result.Status)
+		require.Equal(t, []string{o.tenant + ".order-7", "order-7"}, []string{result.SessionID, result.ClientID})
+		again, err := o.Trigger(ctx, effect(o, "paid"), "order-7")
+		require.NoError(t, err)
+		require.Equal(t, result, again, "the same request gets its own result")
+		results[o.tenant] = result
+	}
+	requests, keys := r.count("paid")
+	require.Equal(t, []int{2, 2}, []int{requests, keys}, "each tenant's effect has a key of its own")
+	require.Contains(t, r.keys["paid"], jig.IdempotencyKey(installation, a.tenant, a.tenant+".order-7", "1.1"))
+
+	_, err := a.Trigger(ctx, effect(a, "other"), "order-7")
+	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
+	_, err = a.StartCall(ctx, effect(a, "other"), "order-7")
+	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
+
+	// What waits is joined by the same request alone.
+	gated := func(o office, name string) workflows.CallInput {
+		in := callInput("test.write", map[string]any{"url": r.URL, "name": name})
+		in.Tenant = o.tenant
+		return in
+	}
+	for range 2 {
+		waiting, err := a.Trigger(ctx, gated(a, "w"), "waits")
+		require.NoError(t, err)
+		require.Equal(t, jig.CallWaiting, waiting.Status)
+	}
+	_, err = a.Trigger(ctx, gated(a, "v"), "waits")
+	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
+
+	for _, id := range []string{"waits", a.tenant + ".waits"} {
+		_, err := b.Status(ctx, b.tenant, id)
+		require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), id)
+		_, err = b.Decide(ctx, b.tenant, id, []jig.Decision{{Call: "1.1", By: "thief"}})
+		require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), id)
+		_, err = b.WaitCall(ctx, b.tenant, id)
+		require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), id)
+		require.Equal(t, jig.CodeNotFound, jig.CodeOf(b.Cancel(ctx, b.tenant, id)), id)
+		require.Equal(t, jig.CodeNotFound, jig.CodeOf(b.Message(ctx, b.tenant, id, "hello", "thief")), id)
+	}
+	random := a.trigger("test.write", map[string]any{"url": r.URL, "name": "w"}).SessionID
+	_, err = b.Decide(ctx, b.tenant, random, []jig.Decision{{Call: "1.1", By: "thief"}})
+	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "an id that jig made is no door either")
+	view, err := a.Status(ctx, a.tenant, "waits")
+	require.NoError(t, err)
+	require.Len(t, view.Pending, 1)
+
+	// Nobody takes the id of another's child first, not even past the client.
+	_, err = b.StartCall(ctx, effect(b, "squat"), jig.ChildSessionID(a.tenant+".order-8", "1.1"))
+	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+	raw, err := shared.temporal.ExecuteWorkflow(ctx, sdk.StartWorkflowOptions{ID: a.tenant + ".order-8", TaskQueue: a.queue},
+		workflows.CallWorkflow, effect(b, "squat"))
+	require.NoError(t, err)
+	require.Error(t, raw.Get(ctx, nil), "a session of this id is not that tenant's")
+	requests, _ = r.count("squat")
+	require.Zero(t, requests)
+
+	// Sessions of agents, and files.
+	document := agent(`["file.write"]`, "    - when: pass == 1\n      calls:\n        - {tool: file.write, input: {path: same.txt, content: \"${input.text}\"}}\n    - answer: done\n")
+	for _, o := range []office{a, b} {
+		raw, err := json.Marshal(map[string]any{"text": o.tenant})
+		require.NoError(t, err)
+		options := client.StartOptions{
+			Tenant: o.tenant, ID: "writer", Document: document, DocumentName: "probe.md", Input: raw, Principal: jig.Principal{ID: "tester"},
+		}
+		started, err := o.Start(ctx, options)
+		require.NoError(t, err)
+		require.Equal(t, client.Started{SessionID: o.tenant + ".writer", ClientID: "writer"}, started)
+		stands := func(holds func(jig.SessionView) bool) {
+			require.True(t, eventually(ctx, patience, func() bool {
+				view, err := o.Status(ctx, o.tenant, "writer")
+				return err == nil && holds(view)
+			}))
+		}
+		stands(func(v jig.SessionView) bool { return len(v.Pending) == 1 })
+		o.trusting(started.SessionID)
+		stands(func(v jig.SessionView) bool { return v.Status == jig.StatusCompleted })
+	}
+	for _, o := range []office{a, b} {
+		content, err := os.ReadFile(filepath.Join(a.dir, ".jig", "work", o.tenant, "same.txt"))
+		require.NoError(t, err)
+		require.Equal(t, o.tenant, string(content))
+	}
+}
