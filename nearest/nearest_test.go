@@ -114,7 +114,7 @@ func FuzzDistance(f *testing.F) {
 
 func TestDistance_AgreesWithTheFullComputation(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not for secrets
+	random := rand.New(rand.NewPCG(1, 2))
 	word := func() string {
 		b := make([]byte, random.IntN(9))
 		for i := range b {

@@ -228,7 +228,7 @@ func TestHostileDocuments(t *testing.T) { //nolint:paralleltest // what other te
 	for i := 1; i < 12; i++ {
 		bomb += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 8), i-1)
 	}
-	for name, c := range map[string]struct {
+	for name, c := range map[string]struct { //nolint:paralleltest // cheap rows
 		matter string
 		code   spec.ProblemCode
 	}{

@@ -102,7 +102,7 @@ func TestCheck_ComparisonsWithSchemasAreBounded(t *testing.T) { //nolint:paralle
 		fmt.Fprintf(&doubling, `"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
 	}
 	many := strings.TrimSuffix(strings.Repeat(`"aaaaaaaaaa",`, 400), ",")
-	for name, c := range map[string][2]string{
+	for name, c := range map[string][2]string{ //nolint:paralleltest // cheap rows
 		"choices that double": {`"properties":{"p":{"$ref":"#/$defs/d0"}},"$defs":{` + doubling.String() + `"d40":{"type":"string"}}`, `{"p":1}`},
 		"a large enum":        {`"properties":{"p":{"items":{"enum":[` + many + `]}}}`, `{"p":[` + strings.ReplaceAll(many, "a", "b") + `]}`},
 		"large values shown":  {`"properties":{"p":{"allOf":[` + strings.TrimSuffix(strings.Repeat(`{"const":1},`, 400), ",") + `]}}`, `{"p":[` + many + `]}`},

@@ -70,7 +70,7 @@ func (c *patternCache) matches(source, text string) (bool, error) {
 	if !ok {
 		var err error
 		if p, err = c.set.Compile(source); err != nil {
-			return false, err //nolint:wrapcheck // worded by the caller
+			return false, err
 		}
 		if c.bySource == nil {
 			c.bySource = map[string]*pattern.Pattern{}

@@ -20,7 +20,7 @@ func settlesLate(c jig.Completion, row *callRow) bool {
 // completeLate ends a locked call as its attempt says after all, and withdraws the question that people were asked.
 func (t *tx) completeLate(ctx context.Context, c jig.Completion, row *callRow) (**callRow, error) {
 	outcome := jig.OutcomeNotHappened
-	switch {
+	switch { //nolint:staticcheck // reads as a table
 	case c.Status == jig.CallSucceeded:
 		outcome = jig.OutcomeHappened
 	case c.Status == jig.CallReserved: // nothing happened, and nobody is left to try again

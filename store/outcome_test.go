@@ -111,15 +111,15 @@ func TestLateCompletion_SettlesAnUnknownCall(t *testing.T) {
 func TestLateCompletion_ThatKnowsNothingLeavesTheQuestion(t *testing.T) {
 	t.Parallel()
 	for name, complete := range map[string]func(world, *testing.T, jig.Call) jig.Completed{
-		"an unknown outcome": func(w world, t *testing.T, c jig.Call) jig.Completed {
+		"an unknown outcome": func(w world, t *testing.T, c jig.Call) jig.Completed { //nolint:thelper // rows of a table
 			t.Helper()
 			return w.ends(t, c, 1, failing(jig.CallUnknown, true))
 		},
-		"an earlier doubt": func(w world, t *testing.T, c jig.Call) jig.Completed {
+		"an earlier doubt": func(w world, t *testing.T, c jig.Call) jig.Completed { //nolint:thelper // rows of a table
 			t.Helper()
 			return w.ends(t, c, 1, failing(jig.CallReserved, true))
 		},
-		"an old fence": func(w world, t *testing.T, c jig.Call) jig.Completed { t.Helper(); return w.ends(t, c, 0, nil) },
+		"an old fence": func(w world, t *testing.T, c jig.Call) jig.Completed { t.Helper(); return w.ends(t, c, 0, nil) }, //nolint:thelper // rows of a table
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,7 +24,7 @@ func checkFolding(t reflect.Type, input []byte, at string) error {
 	case reflect.Slice, reflect.Array:
 		var items []json.RawMessage
 		if json.Unmarshal(input, &items) != nil {
-			return nil // decoding says what is wrong
+			return nil //nolint:nilerr // the error is the answer
 		}
 		for i, item := range items {
 			if err := checkFolding(t.Elem(), item, fmt.Sprintf("%s/%d", at, i)); err != nil {
@@ -34,7 +34,7 @@ func checkFolding(t reflect.Type, input []byte, at string) error {
 	case reflect.Map, reflect.Struct:
 		var members map[string]json.RawMessage
 		if !bytes.HasPrefix(bytes.TrimSpace(input), []byte("{")) || json.Unmarshal(input, &members) != nil {
-			return nil
+			return nil //nolint:nilerr // the error is the answer
 		}
 		if t.Kind() == reflect.Map {
 			for name, member := range members {
@@ -70,12 +70,12 @@ func checkClosed(t reflect.Type, schema json.RawMessage, at string) error {
 	var s struct {
 		Properties  map[string]json.RawMessage `json:"properties"`
 		Items       json.RawMessage            `json:"items"`
-		Additional  json.RawMessage            `json:"additionalProperties"`
-		Unevaluated json.RawMessage            `json:"unevaluatedProperties"`
+		Additional  json.RawMessage            `json:"additionalProperties"` //nolint:tagliatelle // JSON Schema's own words
+		Unevaluated json.RawMessage            `json:"unevaluatedProperties"` //nolint:tagliatelle // JSON Schema's own words
 		Ref         string                     `json:"$ref"`
 	}
 	if decodesItself(t) || json.Unmarshal(schema, &s) != nil {
-		return nil // a schema that is not one is refused when it is compiled
+		return nil //nolint:nilerr // the error is the answer
 	}
 	switch t.Kind() { //nolint:exhaustive // the kinds that hold others
 	case reflect.Slice, reflect.Array:

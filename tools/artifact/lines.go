@@ -88,7 +88,7 @@ func search(r *reader, in input) (output, error) {
 	err = each(r, func(number int, line []byte) (bool, error) {
 		matches, err := expression.Match(r.ctx, line)
 		if err != nil || !matches {
-			return false, err //nolint:wrapcheck // the context's
+			return false, err
 		}
 		if len(line) > maxShown {
 			line = wholeRunes(line[:maxShown])

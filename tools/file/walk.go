@@ -59,7 +59,7 @@ func walk(ctx context.Context, dir *workdir.Dir, start string, recursive bool, g
 		matches := wanted == nil
 		if !matches {
 			if matches, err = wanted.Match(ctx, []byte(relative)); err != nil {
-				return err //nolint:wrapcheck // worded below
+				return err
 			}
 		}
 		if matches {

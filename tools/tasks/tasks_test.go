@@ -95,8 +95,10 @@ func newPlace() *place {
 			Input: []byte(`{"path":"a"}`), Catalogue: map[string]string{"file.write": "v1"}, Error: jig.Errorf(jig.CodeTimeout, "too slow"),
 		}
 	}
-	p := &place{sessions: map[string]jig.Session{}, readable: map[string]bool{"ent_1": true}, started: map[string]tasks.Start{}, taken: map[string]bool{},
-		filled: map[string][]byte{}, doubtful: map[string][]string{}}
+	p := &place{
+		sessions: map[string]jig.Session{}, readable: map[string]bool{"ent_1": true}, started: map[string]tasks.Start{}, taken: map[string]bool{},
+		filled: map[string][]byte{}, doubtful: map[string][]string{},
+	}
 	for _, agent := range []string{"call", "writer"} {
 		for _, status := range []jig.Status{jig.StatusWorking, jig.StatusInputRequired, jig.StatusCompleted, jig.StatusFailed, jig.StatusCanceled} {
 			s := session(agent, status)

@@ -92,7 +92,7 @@ func TestKit_HonoursTheConfirmationFlag(t *testing.T) {
 	require.True(t, asked.RequiresConfirmation)
 	require.Contains(t, asked.Message, "Deletes a page.")
 	require.Zero(t, deleted)
-	kit.Fail("cms.deletePage", map[string]bool{"confirmed": true}) // it lacks the id
+	kit.Fail("cms.deletePage", map[string]bool{"confirmed": true}) //nolint:errcheck // its result is of no interest here
 	var done out
 	kit.Succeed("cms.deletePage", in{ID: "p1", Confirmed: true}, &done)
 	require.Equal(t, out{"p1"}, done)

@@ -78,7 +78,7 @@ func (d *Dir) private(local string) bool {
 		return false
 	}
 	for name := local; name != "."; name = path.Dir(name) { // what is not there yet leads where its folder does
-		real, err := filepath.EvalSymlinks(filepath.Join(base, filepath.FromSlash(name)))
+		real, err := filepath.EvalSymlinks(filepath.Join(base, filepath.FromSlash(name))) //nolint:revive // the resolved path
 		if err != nil {
 			continue
 		}

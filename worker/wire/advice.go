@@ -13,6 +13,6 @@ import (
 // were added to this worker. The same advice on documents is given by `jig validate`.
 func advise(ctx context.Context, logger *slog.Logger, registry *tools.Registry) {
 	for _, p := range spec.AdviseTools(registry.Tools()) {
-		logger.WarnContext(ctx, "a tool may be misunderstood: "+p.Message, "tool", p.Document, "field", p.Path, "hint", p.Hint)
+		logger.WarnContext(ctx, "a tool may be misunderstood: "+p.Message, "tool", p.Document, "field", p.Path, "hint", p.Hint) //nolint:sloglint // advice has words of its own
 	}
 }

@@ -319,5 +319,5 @@ func (p *parser) hex() (rune, error) {
 		return 0, p.fail("want four hexadecimal digits")
 	}
 	p.at += 4
-	return rune(n), nil
+	return rune(n), nil //nolint:gosec // bounded above
 }

@@ -119,7 +119,7 @@ func (w *walk) match(m matching, current any) (bool, error) {
 	if err := w.spend(int(m.pattern.Steps(len(text)) / 64)); err != nil {
 		return false, err
 	}
-	return m.pattern.Match(w.ctx, []byte(text)) //nolint:wrapcheck // the context's
+	return m.pattern.Match(w.ctx, []byte(text))
 }
 
 func (w *walk) compare(c comparison, current any) (bool, error) {

@@ -77,14 +77,14 @@ func newTokens(ctx context.Context, r io.Reader) *tokens {
 
 func (t *tokens) next() (json.Token, error) {
 	if t.read++; t.read%1024 == 0 && t.ctx.Err() != nil {
-		return nil, t.ctx.Err()
+		return nil, t.ctx.Err() //nolint:wrapcheck // the context's own error
 	}
 	token, err := t.decoder.Token()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
-		return nil, err //nolint:wrapcheck // worded by the caller
+		return nil, err
 	}
 	switch token {
 	case json.Delim('['), json.Delim('{'):
