@@ -25,7 +25,7 @@ func (a *Activities) tellSettled(ctx context.Context, call jig.Call) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	err := insist(ctx, func() error { return a.runs.Settled(ctx, id, Settlement{Call: call.ID}) })
-	if err != nil { // the sweeper tells it later
+	if err != nil { // the session waits on until somebody tries to reconcile the call: the answer says how it ended
 		a.logger.ErrorContext(ctx, "the workflow was not told that a call was settled", slog.String("session_id", call.SessionID),
 			slog.String("call_id", call.ID), slog.String("error", err.Error()))
 	}
