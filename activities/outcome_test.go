@@ -312,3 +312,20 @@ func TestCompositionsOutputThatDoesNotFit_FailsAReadAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestOrphanedCall_DeniedByPolicyAsksWhatBecameOfIt(t *testing.T) {
+	t.Parallel()
+	contract := jig.Tool{Idempotent: true}
+	o := newOffice(t, func(o *office) { o.extra = []tools.Tool{o.payment(contract, paid)} })
+	c := o.approved(t)
+	o.abandoned(t, c)
+	contract.Description = "Pays an order at once."
+	o.extra = []tools.Tool{o.payment(contract, paid)}
+	o.deploy(t)
+	o.govern(t, "  - {name: pay, when: tool.name == 'shop.pay', verdict: deny}\n")
+	ran, err := o.RunTool(t.Context(), activities.RunInput{SessionRef: o.ref(), Call: c.ID})
+	require.NoError(t, err)
+	require.Equal(t, jig.CallUnknown, ran.State)
+	require.Equal(t, jig.PendingReconcile, ran.Ask.Kind, "the workflow shows what it waits for")
+	require.Empty(t, o.ran)
+}

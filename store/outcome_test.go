@@ -113,7 +113,7 @@ func TestLateCompletion_ThatKnowsNothingLeavesTheQuestion(t *testing.T) {
 	for name, complete := range map[string]func(world, *testing.T, jig.Call) jig.Completed{
 		"an unknown outcome": func(w world, t *testing.T, c jig.Call) jig.Completed { //nolint:thelper // rows of a table
 			t.Helper()
-			return w.ends(t, c, 1, failing(jig.CallUnknown, true))
+			return w.ends(t, c, 1, failing(jig.CallUnknown, false))
 		},
 		"an earlier doubt": func(w world, t *testing.T, c jig.Call) jig.Completed { //nolint:thelper // rows of a table
 			t.Helper()
