@@ -70,7 +70,7 @@ func checkClosed(t reflect.Type, schema json.RawMessage, at string) error {
 	var s struct {
 		Properties  map[string]json.RawMessage `json:"properties"`
 		Items       json.RawMessage            `json:"items"`
-		Additional  json.RawMessage            `json:"additionalProperties"` //nolint:tagliatelle // JSON Schema's own words
+		Additional  json.RawMessage            `json:"additionalProperties"`  //nolint:tagliatelle // JSON Schema's own words
 		Unevaluated json.RawMessage            `json:"unevaluatedProperties"` //nolint:tagliatelle // JSON Schema's own words
 		Ref         string                     `json:"$ref"`
 	}
