@@ -249,7 +249,7 @@ func (c *common) start() error {
 		return fmt.Errorf("the common worker: %w", err)
 	}
 	c.cmd = workerCommand(append(deskEnv(c.queue, workdir), "JIG_DATABASE_MAX_CONNS=20"), workdir, c.log)
-	return c.cmd.Start() //nolint:wrapcheck // says which program
+	return c.cmd.Start()
 }
 
 func (c *common) end() {
