@@ -22,6 +22,7 @@ const (
 	AuditWithdrawn  AuditKind = "withdrawn"
 	AuditAnswered   AuditKind = "answered"
 	AuditReconciled AuditKind = "reconciled"
+	AuditInDoubt    AuditKind = "in_doubt"
 	AuditGranted    AuditKind = "granted"
 	AuditGrantUsed  AuditKind = "grant_used"
 	AuditRevoked    AuditKind = "revoked"

@@ -83,7 +83,8 @@ type Call struct {
 	Verdict       Verdict    `json:"verdict"`
 	Reasons       []string   `json:"reasons,omitempty"`
 	Status        CallStatus `json:"status"`
-	// Fence counts attempts that began; a result is accepted from the latest alone.
+	// Fence counts attempts that began; a result is accepted from the latest alone. After a restore from a backup it is raised further
+	// where a call may have run since.
 	Fence int `json:"fence"`
 	// Patch is what a person changed of the arguments, as JSON Patch (RFC 6902) from what the model asked for; EditedBy is who.
 	Patch    json.RawMessage `json:"patch,omitempty"`

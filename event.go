@@ -28,6 +28,7 @@ const (
 	EventToolDenied         EventType = "tool.denied"
 	EventToolExpired        EventType = "tool.expired"
 	EventToolOutcomeUnknown EventType = "tool.outcome_unknown"
+	EventToolInDoubt        EventType = "tool.in_doubt"
 	EventToolReconciled     EventType = "tool.reconciled"
 	EventToolUndone         EventType = "tool.undone"
 	EventDecisionRefused    EventType = "decision.refused"

@@ -23,6 +23,8 @@ type startedRow struct {
 //	           again while attempts are left; after the last one it becomes unknown if it writes, and fails if it does not
 //	waiting, unknown, final  does not begin
 //
+// A call that MarkRestored marked becomes unknown in place of beginning, unless its tool is idempotent.
+//
 // What would run must be what was admitted: another version or digest gives ReserveWaiting, and the caller admits the call anew. An
 // idempotent call that was executing is reserved then.
 func (db *DB) Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, error) {
@@ -72,6 +74,8 @@ func (t *tx) reserve(ctx context.Context, r jig.Reserve, row *callRow, approval 
 		return reservation(jig.ReserveUnknown, row)
 	case status == jig.CallWaiting:
 		return reservation(jig.ReserveWaiting, row)
+	case row.InDoubt && !row.Idempotent:
+		return t.reserveUnknown(ctx, row, restoredReason)
 	case status == jig.CallExecuting && r.Attempt != "" && r.Attempt == row.Attempt:
 		return reservation(jig.ReserveRun, row) // the same attempt asks again: its first answer was lost
 	case status == jig.CallExecuting && !row.Idempotent:
@@ -207,7 +211,7 @@ func (t *tx) unknown(row *callRow, l *log, why string, failure *jig.Error) (**ca
 	p := jig.Pending{
 		Tenant: t.tenant, SessionID: row.SessionID, Kind: jig.PendingReconcile, Call: row.CallID, Tool: row.Tool, Input: input,
 		Truncated: truncated, Digest: row.Digest, RequestedAt: time.Now().UTC(),
-		Summary: fmt.Sprintf("%s began and nobody knows whether it took effect", row.Tool),
+		Summary: fmt.Sprintf("%s %s and nobody knows whether it took effect", row.Tool, began(row)),
 		Reasons: []string{why},
 	}
 	columns, err := approvalColumns([]jig.Pending{p})
@@ -224,6 +228,14 @@ func (t *tx) unknown(row *callRow, l *log, why string, failure *jig.Error) (**ca
 	}
 	l.of(row, jig.EventToolOutcomeUnknown, d)
 	return &changed, nil
+}
+
+// began says of a call in doubt whether it is known to have begun.
+func began(row *callRow) string {
+	if row.status() == jig.CallExecuting {
+		return "began"
+	}
+	return "may have run"
 }
 
 // reserveNoMore ends a call that has used up its attempts: it fails, or is unknown when one of them may have changed something.

@@ -1,5 +1,5 @@
-// Command worker runs jig's Temporal worker, and brings the database's schema up to date with `worker migrate`. Its
-// settings come from the environment; `worker --help` lists them.
+// Command worker runs jig's Temporal worker. `worker migrate` brings the database's schema up to date, and `worker mark-restored` holds
+// calls back after a restore from a backup. Settings come from the environment; `worker --help` lists them.
 package main
 
 import (

@@ -90,5 +90,6 @@ that a worker needs. It may run several times, and several at once.`,
 			return err //nolint:wrapcheck // standard error is closed
 		},
 	})
+	root.AddCommand(markRestored(load, stderr))
 	return root
 }

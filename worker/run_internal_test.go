@@ -11,7 +11,7 @@ import (
 
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
-	environ := []string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml")}
+	environ := []string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml"), "JIG_WORKDIR=" + t.TempDir()}
 	for name, row := range map[string]struct {
 		args    []string
 		environ []string
@@ -23,6 +23,7 @@ func TestExitCodes(t *testing.T) {
 		"bad database URL":  {nil, []string{"JIG_DATABASE_URL=::"}, exitSettings, "JIG_DATABASE_URL"},
 		"bad setting":       {nil, []string{"JIG_LOG_LEVEL=loud"}, exitSettings, "JIG_LOG_LEVEL"},
 		"migrate nothing":   {[]string{"migrate"}, nil, exitSettings, "JIG_DATABASE_OWNER_URL is not set"},
+		"mark nothing":      {[]string{"mark-restored"}, nil, exitSettings, "JIG_DATABASE_URL is not set"},
 		"unknown command":   {[]string{"migrat"}, nil, exitSettings, "migrat"},
 		"unknown flag":      {[]string{"--nope"}, nil, exitSettings, "--nope"},
 		"help of the whole": {[]string{"--help"}, nil, exitDone, ""},

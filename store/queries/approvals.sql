@@ -94,6 +94,10 @@ update approvals a set status = 'expired', reason = $3 where a.tenant_id = $1 an
 update approvals a set status = 'canceled', reason = $3, decided_at = coalesce(a.decided_at, clock_timestamp())
 where a.tenant_id = $1 and a.session_id = $2 and (a.status = 'open' or a.status = 'approved' and a.kind = 'approval')
 
+-- name: ApprovalsNeverExpire
+update approvals a set expires_at = null
+where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and a.status = 'open'
+
 -- name: ApprovalsCancelOf
 update approvals a set status = 'canceled', reason = $4, decided_at = coalesce(a.decided_at, clock_timestamp())
 where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and (a.status = 'open' or a.status = 'approved' and a.kind = 'approval')

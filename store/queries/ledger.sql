@@ -112,6 +112,11 @@ where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call
 update calls c set status = 'reserved', in_doubt = $4
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
+-- name: CallsMarkRestored
+-- Marks calls that may have run since a backup was made. $4 is how far the fence is raised, unless the tool is idempotent.
+update calls c set in_doubt = true, fence = c.fence + case when c.idempotent then 0 else $4::integer end
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
+
 -- name: CallsFinish
 -- Finalises several locked calls.
 update calls c set status = q.status, result = q.result, summary = q.summary, error = q.error, finished_at = clock_timestamp()

@@ -20,6 +20,9 @@ select i.id from installation i
 -- name: LiveSessions
 select q.tenant_id, q.session_id, q.status, q.updated_at from jig_live_sessions($1) q
 
+-- name: SessionsAfter
+select q.tenant_id, q.session_id from jig_sessions_after($1, $2, $3) q
+
 -- name: Prune
 select jig_prune($1)
 

@@ -1,0 +1,72 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/store"
+)
+
+// After a restore from a backup, what may have run since does not run before a person said that it did not happen: neither a call that
+// an attempt had begun, nor one that is approved only now.
+func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
+	t.Parallel()
+	h, r := newHouse(t), newReceiver(t)
+	h.install("tenant.yaml", h.tenantDocument(""), func(id string) { h.decided(id, jig.Decision{By: "operator", Answer: jig.AnswerApprove}) })
+	in := callInput("test.effect", map[string]any{"url": r.URL, "name": "begun", "before": 600_000})
+	in.Tenant = h.tenant
+	begun := newID(h.tenant)
+	_, err := h.StartCall(t.Context(), in, begun)
+	require.NoError(t, err)
+	h.stands(begun, func(v jig.SessionView) bool { return len(v.Calls) == 1 && v.Calls[0].Status == jig.CallExecuting })
+	waits := h.trigger("test.write", map[string]any{"url": r.URL, "name": "keyed"})
+	require.Equal(t, jig.CallWaiting, waits.Status, "%+v", waits.Result)
+	once := h.trigger("test.once", map[string]any{"url": r.URL, "name": "waited"})
+	require.Equal(t, jig.CallWaiting, once.Status, "%+v", once.Result)
+
+	h.kill()
+	var url string
+	for _, setting := range h.env {
+		if value, ok := strings.CutPrefix(setting, "JIG_DATABASE_URL="); ok {
+			url = value
+		}
+	}
+	db, err := store.Open(t.Context(), url, store.Options{})
+	require.NoError(t, err)
+	marked, err := db.MarkRestored(t.Context(), false)
+	db.Close()
+	require.NoError(t, err)
+	require.Len(t, marked, 3)
+	h.begin()
+
+	require.Equal(t, jig.CallReserved, h.decided(once.SessionID, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Status)
+	require.Equal(t, jig.CallReserved, h.decided(waits.SessionID, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Status)
+	h.ends(waits.SessionID)
+	for _, id := range []string{begun, once.SessionID} {
+		h.stands(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Kind == jig.PendingReconcile })
+	}
+	require.Zero(t, r.requests("begun")+r.requests("waited"), "nothing ran")
+
+	word := func(id string, w jig.Reconciliation) {
+		w.Call, w.By = "1.1", "ana"
+		ruled, err := h.Reconcile(t.Context(), h.tenant, id, w)
+		require.NoError(t, err)
+		require.Equal(t, jig.DecisionAccepted, ruled.Decisions[0].Outcome, ruled.Decisions[0].Reason)
+		h.ends(id)
+	}
+	word(begun, jig.Reconciliation{Outcome: jig.OutcomeHappened, Result: json.RawMessage(`{"status":204}`)})
+	word(once.SessionID, jig.Reconciliation{Outcome: jig.OutcomeNotHappened})
+	require.Zero(t, r.requests("begun"))
+	require.Equal(t, 1, r.requests("waited"), "under the approval that it had")
+	require.Equal(t, 1, r.requests("keyed"))
+	h.requireAudited(h.tenant)
+}
+
+func (r *receiver) requests(name string) int {
+	requests, _ := r.count(name)
+	return requests
+}

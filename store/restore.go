@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+)
+
+const (
+	// restoredFence is how far the fence of a call is raised after a restore from a backup: beyond all attempts that the call can
+	// have had since the backup, so that none of them can finalise it.
+	restoredFence = 1000
+	// restoredPage is how many sessions are read at once.
+	restoredPage = 500
+	// restoredReason says why a call that was marked is asked about.
+	restoredReason = "the database was restored from a backup, and the call may have run since the backup was made"
+)
+
+// Restored is an open call that may have run since the backup that the database was restored from.
+type Restored struct {
+	Tenant    string
+	SessionID string
+	Call      string
+	Tool      string
+	Status    jig.CallStatus
+	// Asks says that a person must say whether the call happened before it can run. It is false for a tool that is idempotent: a
+	// repetition under the same key changes nothing more.
+	Asks bool
+}
+
+// restoredRow is a row of the query SessionsAfter.
+type restoredRow struct{ TenantID, SessionID string }
+
+// MarkRestored marks the open calls of all tenants that may have run since the backup that the database was restored from, and returns
+// those that were not marked before. From then on a call whose tool is not idempotent does not begin: the next attempt finds it unknown
+// and asks a person. A call that writes and is idempotent may begin, with its effect in doubt. With dry nothing is changed.
+//
+// Each session is a transaction of its own. After an error the calls that are returned are marked; running it again marks the rest.
+func (db *DB) MarkRestored(ctx context.Context, dry bool) ([]Restored, error) {
+	var marked []Restored
+	for after := (restoredRow{}); ; {
+		var page []restoredRow
+		err := db.once(ctx, "", func(t *tx) {
+			list(t.queue("SessionsAfter", after.TenantID, after.SessionID, restoredPage), &page)
+		})
+		if err != nil || len(page) == 0 {
+			return marked, err
+		}
+		for _, s := range page {
+			some, err := db.markRestored(ctx, s.TenantID, s.SessionID, dry)
+			if err != nil {
+				return marked, err
+			}
+			marked = append(marked, some...)
+		}
+		after = page[len(page)-1]
+	}
+}
+
+// markRestored marks the calls of one session.
+func (db *DB) markRestored(ctx context.Context, tenant, session string, dry bool) ([]Restored, error) {
+	var marked []Restored
+	err := db.transact(ctx, tenant, func(t *tx) error {
+		var open []callRow
+		list(t.queue("CallsLockOpen", tenant, session), &open)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		marked = nil
+		var ids []string
+		l := &log{}
+		for i := range open {
+			row := &open[i]
+			if !row.mayHaveRunSince() {
+				continue
+			}
+			ids = append(ids, row.CallID)
+			marked = append(marked, Restored{
+				Tenant: tenant, SessionID: session, Call: row.CallID, Tool: row.Tool, Status: row.status(), Asks: !row.Idempotent,
+			})
+			l.of(row, jig.EventToolInDoubt, details{"reason": restoredReason, "status": row.Status})
+			entry := subject{session: session, call: row}.entry(jig.AuditInDoubt, jig.Principal{}, nil)
+			entry.Reason, entry.Status = restoredReason, row.status()
+			l.audits = append(l.audits, entry)
+		}
+		if dry || len(ids) == 0 {
+			return nil
+		}
+		t.queue("CallsMarkRestored", tenant, session, ids, restoredFence)
+		t.queue("ApprovalsNeverExpire", tenant, session, ids) // time must not end a call that may have taken effect
+		return t.finish(ctx, l, session)
+	})
+	return marked, err
+}
+
+// mayHaveRunSince reports whether an open call is to be marked after a restore: its tool writes or is not idempotent, and the call is not
+// marked yet. An idempotent call whose outcome is unknown waits for a person in any case.
+func (r *callRow) mayHaveRunSince() bool {
+	if r.InDoubt {
+		return false
+	}
+	return !r.Idempotent || r.Write && r.status() != jig.CallUnknown
+}

@@ -1,0 +1,19 @@
+package wire
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/jig-run/jig/store"
+)
+
+// MarkRestored marks the open calls that may have run since the backup that the database was restored from, or only lists them when
+// dry. It needs the database alone.
+func MarkRestored(ctx context.Context, s Settings, logger *slog.Logger, dry bool) ([]store.Restored, error) {
+	db, err := openStore(ctx, s, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return db.MarkRestored(ctx, dry)
+}
