@@ -2,7 +2,9 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/jig-run/jig"
 )
@@ -12,23 +14,59 @@ type Settlement struct {
 	Call string `json:"call"`
 }
 
+// tellAgain is how long after somebody set out to tell a workflow of a settled call the sweeper does it: whoever settled the call has
+// given up by then.
+const tellAgain = time.Minute
+
+// maxTold bounds the calls that one sweep tells of.
+const maxTold = 1000
+
 // tellSettled tells the workflow that waits for a call that the call was settled late. The attempt's own answer does not do that:
-// Temporal has given the attempt up.
+// Temporal has given the attempt up. If it fails, or the worker dies before, the sweeper tells the workflow.
 func (a *Activities) tellSettled(ctx context.Context, call jig.Call) {
 	if a.runs == nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	err := insist(ctx, func() error { return a.signalSettled(ctx, call) })
+	if err == nil {
+		err = insist(ctx, func() error { return a.store.ToldSettled(ctx, call.Tenant, call.SessionID, call.ID) })
+	}
+	if err != nil {
+		a.logger.ErrorContext(ctx, "the workflow was not told that a call was settled; the sweeper will tell it", slog.String("session_id", call.SessionID),
+			slog.String("call_id", call.ID), slog.String("error", err.Error()))
+	}
+}
+
+// signalSettled signals the workflow that holds a call to be unknown: the session's, or that of the call's composition.
+func (a *Activities) signalSettled(ctx context.Context, call jig.Call) error {
 	id := call.SessionID
 	if call.Frame != "" {
 		id = jig.QualifiedCallID(call.SessionID, call.Frame)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
-	defer cancel()
-	err := insist(ctx, func() error { return a.runs.Settled(ctx, id, Settlement{Call: call.ID}) })
-	if err != nil { // the session waits on until somebody tries to reconcile the call: the answer says how it ended
-		a.logger.ErrorContext(ctx, "the workflow was not told that a call was settled", slog.String("session_id", call.SessionID),
-			slog.String("call_id", call.ID), slog.String("error", err.Error()))
+	return a.runs.Settled(ctx, id, Settlement{Call: call.ID})
+}
+
+// tellLeftOver tells the workflows whose calls were settled late by workers that did not come to tell them. One that cannot be told
+// does not keep the others from it; the next sweeps try again.
+func (a *Activities) tellLeftOver(ctx context.Context) error {
+	if a.runs == nil {
+		return nil
 	}
+	left, err := a.store.TakeSettled(ctx, tellAgain, maxTold)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, call := range left {
+		err := a.signalSettled(ctx, call)
+		if err == nil {
+			err = a.store.ToldSettled(ctx, call.Tenant, call.SessionID, call.ID)
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
 }
 
 // Standing reports where a call stands, for a workflow that was told that the call was settled.

@@ -8,10 +8,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/store/storetest"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -122,19 +124,41 @@ type settlements struct {
 	activities.Runs
 	mu   sync.Mutex
 	list []string
+	// down is how many signals fail, from now on.
+	down int
 }
 
 // Settled implements activities.Runs.
 func (b *settlements) Settled(_ context.Context, workflowID string, call activities.Settlement) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.down > 0 {
+		b.down--
+		return jig.Errorf(jig.CodeInternal, "the worker died")
+	}
 	b.list = append(b.list, workflowID+" "+call.Call)
 	return nil
 }
 
-func TestLateSuccess_SettlesTheCallAndTellsItsWorkflow(t *testing.T) {
-	t.Parallel()
-	began, finish, heard := make(chan struct{}), make(chan struct{}), &settlements{}
+// Open implements activities.Runs: all workflows go on.
+func (b *settlements) Open(context.Context, string, string) (bool, error) { return true, nil }
+
+// heardOf are the signals to a session.
+func (b *settlements) heardOf(session string) (list []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, one := range b.list {
+		if strings.HasPrefix(one, session) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// settlesLate runs a call whose first attempt succeeds after a second one has found it unknown.
+func settlesLate(t *testing.T, heard *settlements) (*office, jig.Call) {
+	t.Helper()
+	began, finish := make(chan struct{}), make(chan struct{})
 	o := newOffice(t, func(o *office) {
 		o.temporal = heard
 		o.extra = []tools.Tool{o.payment(jig.Tool{}, func(ctx context.Context, inv jig.Invocation, input json.RawMessage) jig.ToolResult {
@@ -157,12 +181,49 @@ func TestLateSuccess_SettlesTheCallAndTellsItsWorkflow(t *testing.T) {
 	require.Empty(t, heard.list)
 	close(finish)
 	require.Equal(t, jig.CallSucceeded, <-first)
+	return o, c
+}
+
+func TestLateSuccess_SettlesTheCallAndTellsItsWorkflow(t *testing.T) {
+	t.Parallel()
+	heard := &settlements{}
+	o, c := settlesLate(t, heard)
 	require.Equal(t, jig.CallSucceeded, o.call(t, c.ID).Status)
 	require.Equal(t, []string{o.session + " " + c.ID}, heard.list)
 	standing, err := o.Standing(t.Context(), activities.RunInput{SessionRef: o.ref(), Call: c.ID})
 	require.NoError(t, err)
 	require.Equal(t, jig.CallSucceeded, standing.State)
 	require.Equal(t, []string{"1.1 paid"}, o.ran)
+	require.Zero(t, o.aged(t), "the workflow knows: nobody tells it again")
+}
+
+// aged makes the calls whose workflow is still to be told two minutes older, and returns how many those of the session are.
+func (o *office) aged(t *testing.T) int64 {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), storetest.OwnerURL(t))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	_, err = conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", o.tenant)
+	require.NoError(t, err)
+	done, err := conn.Exec(t.Context(), "update settled_calls set told_at = told_at - interval '2 minutes' where session_id = $1", o.session)
+	require.NoError(t, err)
+	return done.RowsAffected()
+}
+
+func TestLateSuccess_OfAWorkerThatDiesBeforeItTellsIsToldByTheSweeper(t *testing.T) {
+	t.Parallel()
+	heard := &settlements{down: 1}
+	o, c := settlesLate(t, heard)
+	sweep := func() {
+		_, err := o.Sweep(t.Context())
+		require.NoError(t, err)
+	}
+	sweep()
+	require.Empty(t, heard.heardOf(o.session), "its own worker may be about to tell the workflow")
+	require.EqualValues(t, 1, o.aged(t))
+	sweep()
+	require.Equal(t, []string{o.session + " " + c.ID}, heard.heardOf(o.session))
+	require.Zero(t, o.aged(t))
 }
 
 // A new version of a tool asks for confirmation: the approval of the version before lets nothing run.

@@ -169,6 +169,11 @@ type Views interface {
 	LiveSessions(ctx context.Context, limit int) ([]jig.Session, error)
 	// ForgetTokens forgets used tokens of all tenants that expired longer than age ago, a thousand at most, and returns how many.
 	ForgetTokens(ctx context.Context, age time.Duration) (int64, error)
+	// TakeSettled takes calls of all tenants that were settled late and whose workflow nobody has tried to tell for as long as age; nobody
+	// gets the same ones again before age has passed.
+	TakeSettled(ctx context.Context, age time.Duration, limit int) ([]jig.Call, error)
+	// ToldSettled records that the workflow of such a call knows, or has ended.
+	ToldSettled(ctx context.Context, tenant, id, callID string) error
 }
 
 // Documents keeps specs by kind and name; a version is the content hash of the body.

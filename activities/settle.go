@@ -113,12 +113,14 @@ const maxSwept = 10_000
 // tokensKept is how long after its end a used token is known: clocks may differ by as much.
 const tokensKept = time.Hour
 
-// Sweep closes the sessions whose workflow was terminated or timed out from outside, with their approvals, and forgets the tokens
-// that nobody could use any more. What fails of it keeps nothing else from being done, and is told of at the end.
+// Sweep closes the sessions whose workflow was terminated or timed out from outside, with their approvals, tells workflows of calls
+// that were settled late by workers that died, and forgets the tokens that nobody could use any more. A failure does not stop the
+// remaining work; all errors are joined and returned.
 func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	stop := heartbeat(ctx)
 	defer stop()
 	swept, unclosed := a.closeEnded(ctx)
+	untold := a.tellLeftOver(ctx)
 	_, kept := a.store.ForgetTokens(ctx, tokensKept)
-	return swept, temporalError(errors.Join(unclosed, kept))
+	return swept, temporalError(errors.Join(unclosed, untold, kept))
 }

@@ -64,6 +64,9 @@ type ended struct {
 	broken map[string]*jig.Error
 	closed []string
 	forgot int
+	// deaf is a workflow that no signal reaches; told are the calls that need no signal any more.
+	deaf          string
+	signals, told []string
 }
 
 func (e *ended) LiveSessions(context.Context, int) ([]jig.Session, error) {
@@ -81,6 +84,18 @@ func (e *ended) CancelSession(_ context.Context, end jig.End) error {
 func (e *ended) ForgetTokens(context.Context, time.Duration) (int64, error) {
 	e.forgot++
 	return 0, nil
+}
+
+func (e *ended) TakeSettled(context.Context, time.Duration, int) ([]jig.Call, error) {
+	return []jig.Call{
+		{Tenant: "t", SessionID: "ses_1", ID: "1.1"}, {Tenant: "t", SessionID: "ses_2", ID: "1.2"},
+		{Tenant: "t", SessionID: "ses_3", ID: "1.3/step", Frame: "1.3"},
+	}, nil
+}
+
+func (e *ended) ToldSettled(_ context.Context, _, id, call string) error {
+	e.told = append(e.told, id+" "+call)
+	return nil
 }
 
 func (e *ended) Open(context.Context, string, string) (bool, error) { return false, nil }
@@ -102,5 +117,22 @@ func TestWhatCannotBeSweptKeepsNothingElse(t *testing.T) {
 	}
 }
 
-// Settled implements activities.Runs: nobody is told.
-func (e *ended) Settled(context.Context, string, activities.Settlement) error { return nil }
+func (e *ended) Settled(_ context.Context, workflowID string, call activities.Settlement) error {
+	e.signals = append(e.signals, workflowID+" "+call.Call)
+	if workflowID == e.deaf {
+		return jig.Errorf(jig.CodeUnavailable, "no answer")
+	}
+	return nil
+}
+
+// A worker that died before it told a workflow of a settled call does not leave the session waiting.
+func TestSweep_TellsWorkflowsOfCallsThatWereSettledLate(t *testing.T) {
+	t.Parallel()
+	e := &ended{deaf: "ses_2"}
+	a := activities.New(activities.Deps{Store: e, Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})
+	_, err := a.Sweep(t.Context())
+	require.Equal(t, jig.CodeUnavailable, activities.ErrorFrom(err).Code)
+	require.Equal(t, []string{"ses_1 1.1", "ses_2 1.2", "ses_3/1.3 1.3/step"}, e.signals, "one signal each")
+	require.Equal(t, []string{"ses_1 1.1", "ses_3 1.3/step"}, e.told, "the other one is told by a later sweep")
+	require.Equal(t, 1, e.forgot)
+}

@@ -94,7 +94,7 @@ func TestEveryTableIsUnderRowLevelSecurity(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	require.Equal(t, 31, n)
+	require.Equal(t, 32, n)
 }
 
 func TestOpenRefusesRolesThatAreNotBound(t *testing.T) {

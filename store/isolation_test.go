@@ -238,6 +238,8 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 		"update installation set id = 'other'":                                        "42501",
 		"delete from used_tokens":                                                     "42501",
 		"update used_tokens set token = 'another'":                                    "42501",
+		"delete from settled_calls":                                                   "42501",
+		"update settled_calls set told_at = now()":                                    "42501",
 		"delete from frames":                                                          "42501",
 		"update received set by = 'me'":                                               "42501",
 		"update frames set tenant_id = 'another'":                                     "42501",

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jig-run/jig"
 )
@@ -17,7 +18,8 @@ func settlesLate(c jig.Completion, row *callRow) bool {
 		row.status() == jig.CallReserved && c.Status == jig.CallSucceeded && c.Digest == row.Digest
 }
 
-// completeLate ends a locked call as its attempt says after all, and withdraws the question that people were asked.
+// completeLate ends a locked call as its attempt says after all, and withdraws the question that people were asked. It writes down that
+// the workflow is to be told, so that the word is not lost with this worker; see TakeSettled.
 func (t *tx) completeLate(ctx context.Context, c jig.Completion, row *callRow) (**callRow, error) {
 	outcome := jig.OutcomeNotHappened
 	switch { //nolint:staticcheck // reads as a table
@@ -48,5 +50,29 @@ func (t *tx) completeLate(ctx context.Context, c jig.Completion, row *callRow) (
 		l.notices = append(l.notices, n)
 	}
 	t.queue("ApprovalsCancelOf", t.tenant, row.SessionID, []string{row.CallID}, why)
+	t.queue("SettledInsert", t.tenant, row.SessionID, row.CallID, row.Frame)
 	return t.complete(ctx, c, row, l)
+}
+
+// settledRow is a row of the query SettledTake.
+type settledRow struct{ TenantID, SessionID, CallID, Frame string }
+
+// TakeSettled takes at most limit calls of all tenants that were settled late and whose workflow nobody has tried to tell for as long
+// as age, by the database's clock. Of each call it gives the tenant, the session, the id and the frame. Nobody gets the same ones again
+// before age has passed; ToldSettled takes one out for good.
+func (db *DB) TakeSettled(ctx context.Context, age time.Duration, limit int) ([]jig.Call, error) {
+	var rows []settledRow
+	if err := db.once(ctx, "", func(t *tx) { list(t.queue("SettledTake", age, limit), &rows) }); err != nil {
+		return nil, err
+	}
+	calls := make([]jig.Call, len(rows))
+	for i, r := range rows {
+		calls[i] = jig.Call{Tenant: r.TenantID, SessionID: r.SessionID, ID: r.CallID, Frame: r.Frame}
+	}
+	return calls, nil
+}
+
+// ToldSettled records that the workflow of a call knows that the call was settled late, or has ended.
+func (db *DB) ToldSettled(ctx context.Context, tenant, id, callID string) error {
+	return db.once(ctx, tenant, func(t *tx) { t.queue("SettledTold", id, callID) })
 }

@@ -182,13 +182,13 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 		"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, documents, " +
 			"frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries" + to,
 		"grant update on sessions, calls, approvals, frames, frame_values, grants, pauses, notices, notice_deliveries" + to,
-		"grant select, insert on used_tokens" + to,
+		"grant select, insert on used_tokens, settled_calls" + to,
 		"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,
 		"grant select on audit, audit_heads, installation, retired_sessions" + to,
 		"grant update (size) on artifacts" + to,
 		"grant update (current, bundle) on documents" + to,
 		"grant select on " + versionTable + to,
-		"grant execute on function jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_last_seqs(text[], text[]), jig_prune(timestamptz), jig_erase(), " +
+		"grant execute on function jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_take_settled(interval, integer), jig_told_settled(text, text), jig_last_seqs(text[], text[]), jig_prune(timestamptz), jig_erase(), " +
 			"jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval), " +
 			"jig_forget_notices(interval, integer), jig_forget_tokens(interval, integer), jig_audit(text, text, text, text), " +
 			"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz), jig_entity_elsewhere(text), jig_value_elsewhere(text, text)" + to,

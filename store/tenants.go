@@ -19,6 +19,7 @@ var exports = [...]struct{ query, name string }{
 	{"ExportTurns", "turn"},
 	{"ExportPassEnds", "pass_end"},
 	{"ExportCalls", "call"},
+	{"ExportSettledCalls", "settled_call"},
 	{"ExportFrames", "frame"},
 	{"ExportFrameValues", "frame_value"},
 	{"ExportReceived", "received"},

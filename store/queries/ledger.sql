@@ -193,3 +193,12 @@ select r.call_id, n.last_seq from r, n
 
 -- name: CallTool
 select c.tool from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3
+
+-- name: SettledInsert
+insert into settled_calls (tenant_id, session_id, call_id, frame) values ($1, $2, $3, $4) on conflict do nothing
+
+-- name: SettledTake
+select q.tenant_id, q.session_id, q.call_id, q.frame from jig_take_settled($1, $2) q
+
+-- name: SettledTold
+select jig_told_settled($1, $2)

@@ -48,6 +48,9 @@ select to_json(t)::text from pass_ends t where t.tenant_id = $1 order by t.sessi
 select to_json(t)::text from calls t where t.tenant_id = $1
 order by t.session_id, t.pass, t.ordinal, t.created_at, t.nth, t.call_id
 
+-- name: ExportSettledCalls
+select to_json(t)::text from settled_calls t where t.tenant_id = $1 order by t.session_id, t.call_id
+
 -- name: ExportFrames
 select to_json(t)::text from frames t where t.tenant_id = $1 order by t.session_id, t.created_at, t.call_id
 
