@@ -45,7 +45,9 @@ func TestLateCompletion_IsToldOfUntilTheWorkflowKnows(t *testing.T) {
 	}
 	require.Empty(t, take(time.Minute, 10), "their own worker is about to tell")
 	older()
-	require.ElementsMatch(t, want, append(take(time.Minute, 1), take(time.Minute, 1)...), "of all tenants, each once")
+	first, second := take(time.Minute, 1), take(time.Minute, 1)
+	require.Len(t, first, 1)
+	require.ElementsMatch(t, want, append(first, second...), "of all tenants, each once")
 	require.Empty(t, take(time.Minute, 10), "somebody set out to tell")
 
 	require.NoError(t, b.ToldSettled(t.Context(), "zoo", want[0].SessionID, want[0].ID), "another tenant's has nothing to say")

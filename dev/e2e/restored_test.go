@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,13 +28,7 @@ func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, once.Status, "%+v", once.Result)
 
 	h.kill()
-	var url string
-	for _, setting := range h.env {
-		if value, ok := strings.CutPrefix(setting, "JIG_DATABASE_URL="); ok {
-			url = value
-		}
-	}
-	db, err := store.Open(t.Context(), url, store.Options{})
+	db, err := store.Open(t.Context(), h.stack.DatabaseURL(), store.Options{})
 	require.NoError(t, err)
 	marked, err := db.MarkRestored(t.Context(), false)
 	db.Close()
