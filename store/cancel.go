@@ -60,6 +60,13 @@ func (r *callRow) doubtful() bool {
 	return r.InDoubt || began && (r.Write || !r.Idempotent)
 }
 
+// hadNoEffect reports whether it is certain of an open call that none of its attempts took effect: they said so, or a person did. An
+// idempotent call that changes nothing is given back without such a word.
+func (r *callRow) hadNoEffect() bool {
+	waits := r.status() == jig.CallWaiting || r.status() == jig.CallReserved
+	return waits && !r.InDoubt && (r.Write || !r.Idempotent)
+}
+
 // composed returns which of the calls are answered by a composition. Their own calls say what took effect.
 func (t *tx) composed(ctx context.Context, open []callRow) ([]string, error) {
 	var ids, composed []string
@@ -112,6 +119,7 @@ func (t *tx) cancelCalls(ctx context.Context, open []callRow, l *log, why string
 		row := &open[i]
 		status, kind := jig.CallCanceled, jig.EventToolCancelled
 		failure := jig.Errorf(jig.CodeCanceled, "the call was canceled: %s", why)
+		failure.NotExecuted = row.hadNoEffect()
 		if row.doubtful() && !slices.Contains(composed, row.CallID) {
 			status, kind = jig.CallFailed, jig.EventToolOutcomeUnknown
 			if row.status() == jig.CallUnknown {

@@ -153,6 +153,9 @@ func (db *DB) Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, err
 	d := r.Decision
 	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, d.Call, r.Evidence, func(t *tx, s subject, l *log) (jig.Ruled, error) {
 		deciding, why, err := weigh(r, s)
+		if err == nil && why == "" && r.Edited != nil {
+			why, err = t.mayEdit(ctx, s.call)
+		}
 		switch {
 		case err != nil:
 			return jig.Ruled{}, err

@@ -1,10 +1,22 @@
 package store
 
 import (
+	"context"
 	"reflect"
 
 	"github.com/jig-run/jig"
 )
+
+// mayEdit says why the input of a call cannot be changed: a call that tries an earlier one again has that one's idempotency key, and a
+// key stands for one request.
+func (t *tx) mayEdit(ctx context.Context, row *callRow) (string, error) {
+	var shared *bool
+	value(t.queue("CallSharesKey", t.tenant, row.SessionID, row.CallID, row.IdempotencyKey), &shared)
+	if err := t.flush(ctx); err != nil || shared == nil || !*shared {
+		return "", err
+	}
+	return "the call tries an earlier one again under the same idempotency key, which stands for one request: its input cannot be changed; deny it instead", nil
+}
 
 // edit takes over changed input. The one who changed it approves what it became, when its terms let that person; whatever else
 // it takes by then is asked for anew.

@@ -123,6 +123,10 @@ update calls c set status = q.status, result = q.result, summary = q.summary, er
 from unnest($3::text[], $4::text[], $5::bytea[], $6::text[], $7::bytea[]) as q(call_id, status, result, summary, error)
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.call_id
 
+-- name: CallSharesKey
+-- Whether another call of the session has the idempotency key of a call.
+select exists (select from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id <> $3 and c.idempotency_key = $4)
+
 -- name: CallEdit
 -- Takes over what a decision changed of a call: it may run, or waits for another decision.
 update calls c set status = $11, input = $4, digest = $5, version = $6, policy_version = $7, reasons = $8,
