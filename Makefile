@@ -33,7 +33,7 @@ help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
 
 demo: fetch jig-dev ## review this module's dependencies, by an agent and by a graph of tasks; both ask before they write
-	@scripts/say.sh "demo: PostgreSQL, Temporal, Web UI and worker in one process"
+	@scripts/say.sh "demo: PostgreSQL, Temporal, Web UI and worker"
 	@$(BIN)/jig-dev demo $(ARGS)
 
 dev: fetch jig-dev ## PostgreSQL, Temporal, Web UI and worker until Ctrl-C (ARGS="--fresh" clears the data)
@@ -47,26 +47,32 @@ build: ## build worker and jig into bin/
 fetch:
 	@scripts/fetch.sh
 
-temporal-cli: # Temporal's own command, a server among other things: only tests need it
+temporal-cli: ## build the stock temporal command into .cache/bin, unless it is on PATH (only tests need it; minutes)
 	@command -v temporal >/dev/null || scripts/tool.sh temporal github.com/temporalio/cli/cmd/temporal $(TEMPORAL_CLI)
 
+# The Temporal server is kept in the user's cache directory, see dev/program. It is built at the same time as jig-dev, whose largest
+# package keeps one core busy for minutes, but after jig, which compiles first what all of them use.
 jig-dev: fetch
-	@scripts/say.sh "build: .cache/bin/jig-dev (about 3 minutes with an empty build cache, seconds afterwards)"
-	@cd dev && go build -ldflags '-s -w' -o $(BIN)/jig-dev .
-	@go build -ldflags '-s -w' -o $(BIN)/jig ./starter
+	@scripts/say.sh "build: jig, jig-dev and the Temporal server (minutes with an empty build cache, seconds afterwards)"
+	@scripts/build.sh $(BIN)/jig starter
+	@(cd dev && exec go run ./program/prepare) & server=$$!; built=0; \
+	scripts/build.sh $(BIN)/jig-dev dev || built=$$?; wait $$server; exit $$built
 
-lint: ## golangci-lint on both modules, workflowcheck on the workflows
+lint: ## golangci-lint on all modules, workflowcheck on the workflows
 	@scripts/tool.sh golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $(GOLANGCI_LINT)
 	@scripts/tool.sh workflowcheck go.temporal.io/sdk/contrib/tools/workflowcheck $(WORKFLOWCHECK)
 	@scripts/say.sh "lint: golangci-lint"
 	@golangci-lint run --allow-parallel-runners ./...
 	@cd dev && golangci-lint run --allow-parallel-runners --config ../.golangci.yml ./...
+	@cd dev/temporal && GOWORK=off golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...
 	@scripts/say.sh "lint: workflowcheck"
 	@workflowcheck -config .workflowcheck.yaml ./workflows/...
 
 test: fetch temporal-cli jig-dev ## all tests, against a real PostgreSQL and a real Temporal server
 	@scripts/say.sh "test: the root module"
 	@$(AROUND_TESTS) go test -timeout $(ROOT_TIMEOUT) ./...
+	@scripts/say.sh "test: the module of the Temporal server"
+	@cd dev/temporal && GOWORK=off go test ./...
 	@scripts/say.sh "test: the dev module (end to end)"
 	@cd dev && JIG_CHAOS_SEED=$(CHAOS_SEED) go test $(E2E_FLAGS) ./...
 

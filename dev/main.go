@@ -1,5 +1,5 @@
-// Command dev starts everything that jig needs in one process: PostgreSQL, Temporal, its Web UI and a worker. It wires
-// what the packages below it and the worker give, and nobody imports it.
+// Command dev starts everything that jig needs: PostgreSQL and Temporal with its Web UI as child processes, and a worker. It
+// wires what the packages below it and the worker give, and nobody imports it.
 package main
 
 import (

@@ -18,10 +18,11 @@ func command() *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{
 		Use:   "dev [flags] [-- COMMAND [ARG…]]",
-		Short: "Start PostgreSQL, Temporal, its Web UI and a worker in one process",
-		Long: `Start PostgreSQL, Temporal, its Web UI and a worker in one process, until Ctrl-C. Data are kept in .jig/.
+		Short: "Start PostgreSQL, Temporal, its Web UI and a worker",
+		Long: `Start PostgreSQL, Temporal, its Web UI and a worker, until Ctrl-C. Data are kept in .jig/.
 
 PostgreSQL is an installed one, else one that is downloaded; or the database of JIG_DATABASE_OWNER_URL is used.
+The Temporal server is built at the first start and kept in the user's cache directory.
 With a COMMAND, that is run with the settings in its environment, and everything stops when it ends.`,
 		Example: `  dev
   dev --fresh --temporal-addr 127.0.0.1:0 --ui-addr 127.0.0.1:0 --pg-port 0

@@ -1,14 +1,22 @@
 package e2e_test
 
 import (
+	"bytes"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/modfile"
+
+	"github.com/jig-run/jig/dev/port"
 )
 
 // anywhere are flags that let a development server run beside others.
@@ -31,6 +39,7 @@ func alone(t *testing.T) *desk {
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
+	shared.cli.path(t) // the demo runs the jig that is beside jig-dev
 	goMod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(d.dir, "go.mod"), goMod, 0o600))
@@ -79,6 +88,85 @@ func TestDevServerSaysWhatIsWrong(t *testing.T) {
 	require.Equal(t, 2, got.code)
 	require.Contains(t, got.err, "127.0.0.1:1")
 	require.NotContains(t, got.err, "secret")
+}
+
+// A development server that is killed takes its servers with it, and the next one has the same ports and data at once.
+func TestKilledDevServerLeavesNoServersBehind(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	args := []string{"--no-worker", "--quiet", "--data-dir", filepath.Join(d.dir, "data")}
+	for _, flag := range []string{"--temporal-addr", "--ui-addr"} {
+		addr, err := port.Claim(t.Context(), "127.0.0.1:0")
+		require.NoError(t, err)
+		args = append(args, flag, addr)
+	}
+	args = append(args, "--pg-port", "0")
+	for range 2 {
+		cmd := exec.Command(shared.dev.path(t), args...)
+		cmd.Env, cmd.Dir = d.env, d.dir
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		require.NoError(t, cmd.Start())
+		kill := sync.OnceFunc(func() {
+			_ = cmd.Process.Kill() //nolint:errcheck // it may have ended
+			_ = cmd.Wait()         //nolint:errcheck // it was killed, which Wait reports
+		})
+		t.Cleanup(kill)
+		settings := filepath.Join(d.dir, "data", "dev.env")
+		require.True(t, eventually(t.Context(), patience, func() bool {
+			_, err := os.Stat(settings)
+			return err == nil || cmd.ProcessState != nil
+		}), "it does not start")
+		require.NoError(t, os.Remove(settings))
+		servers := children(t, cmd.Process.Pid)
+		require.Len(t, servers, 2, "PostgreSQL and Temporal: %s", said.String())
+
+		kill()
+		require.True(t, eventually(t.Context(), patience, func() bool {
+			return !slices.ContainsFunc(servers, running)
+		}), "%v are still there", servers)
+	}
+}
+
+// children are the processes that a process has started.
+func children(t *testing.T, parent int) []int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	var found []int
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			if _, of := state(pid); of == parent {
+				found = append(found, pid)
+			}
+		}
+	}
+	return found
+}
+
+// running reports whether a process exists and has not ended.
+func running(pid int) bool {
+	how, _ := state(pid)
+	return how != "" && how != "Z" && how != "X"
+}
+
+// state is a process's state and its parent, as proc(5) has them; empty when there is no such process.
+func state(pid int) (how string, parent int) {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return "", 0
+	}
+	// The name of the program stands in brackets and may hold anything.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 2 {
+		return "", 0
+	}
+	parent, err = strconv.Atoi(fields[1])
+	if err != nil {
+		return "", 0
+	}
+	return fields[0], parent
 }
 
 // The development server runs a command with its settings, and ends as the command does.

@@ -17,12 +17,7 @@ func (s *Stack) TemporalAddress() string { return s.temporal.Address() }
 func (s *Stack) Namespace() string { return s.temporal.Namespace() }
 
 // UIAddress is the URL of the Web UI; empty when it was left out.
-func (s *Stack) UIAddress() string {
-	if s.ui == nil {
-		return ""
-	}
-	return s.ui.URL()
-}
+func (s *Stack) UIAddress() string { return s.temporal.UI() }
 
 // DatabaseURL connects to jig's database as the worker does.
 func (s *Stack) DatabaseURL() string { return s.appURL }
@@ -51,7 +46,7 @@ func (s *Stack) Environment() []string {
 	if s.opts.Permissions != "" {
 		env = append(env, "JIG_PERMISSIONS="+s.opts.Permissions)
 	}
-	if s.ui != nil {
+	if s.UIAddress() != "" {
 		env = append(env, "JIG_UI_ADDRESS="+s.UIAddress(),
 			"JIG_ENTITY_URL="+s.UIAddress()+"/namespaces/"+s.Namespace()+"/workflows/{session_id}")
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig/dev/pg"
+	"github.com/jig-run/jig/dev/program"
 	"github.com/jig-run/jig/dev/temporalserver"
-	"github.com/jig-run/jig/dev/webui"
 )
 
 // Stack is everything that runs.
@@ -20,7 +20,6 @@ type Stack struct {
 	release  func() error // gives the data folder free
 	postgres *pg.Server   // nil when the server is somebody else's
 	temporal *temporalserver.Server
-	ui       *webui.Server // nil when left out
 	ownerURL string
 	appURL   string
 	failed   chan error
@@ -51,6 +50,10 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 
 // start starts the parts in the order in which they need each other.
 func (s *Stack) start(ctx context.Context) error {
+	built, err := program.Temporal(ctx, func(progress string) { s.opts.Progress(progress, 0) })
+	if err != nil {
+		return err
+	}
 	if err := s.prepare(); err != nil {
 		return err
 	}
@@ -58,22 +61,15 @@ func (s *Stack) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.step("starting Temporal "+temporalserver.Version, func() (err error) {
-		s.temporal, err = temporalserver.Start(ctx, temporalserver.Options{
-			DatabaseURL: temporalURL, Address: s.opts.TemporalAddress, Namespace: s.opts.Namespace,
-			Retention: s.opts.Retention, Settings: s.opts.TemporalSettings, Log: s.opts.Log, OnFatal: s.fail,
-		})
-		return err
-	})
-	if err != nil {
-		return err
-	}
+	ui := s.opts.UIAddress
 	if s.opts.NoUI {
-		return nil
+		ui = ""
 	}
-	return s.step("starting the Web UI "+webui.Version, func() (err error) {
-		s.ui, err = webui.Start(ctx, webui.Options{
-			Address: s.opts.UIAddress, TemporalAddress: s.temporal.Address(), Namespace: s.opts.Namespace,
+	return s.step("starting "+program.Describe(built, ui != ""), func() (err error) {
+		s.temporal, err = temporalserver.Start(ctx, temporalserver.Options{
+			Program: built, DatabaseURL: temporalURL, Address: s.opts.TemporalAddress, UIAddress: ui,
+			Namespace: s.opts.Namespace, Retention: s.opts.Retention, Settings: s.opts.TemporalSettings,
+			Log: s.opts.Log, OnFatal: s.fail,
 		})
 		return err
 	})
@@ -195,9 +191,6 @@ func (s *Stack) fail(err error) {
 func (s *Stack) Stop(ctx context.Context) error {
 	s.stop.Do(func() { close(s.stopped) })
 	var errs []error
-	if s.ui != nil {
-		errs = append(errs, s.ui.Stop(ctx))
-	}
 	if s.temporal != nil {
 		errs = append(errs, s.temporal.Stop(ctx))
 	}

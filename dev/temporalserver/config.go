@@ -3,136 +3,80 @@ package temporalserver
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
-
-	"go.temporal.io/server/common/cluster"
-	"go.temporal.io/server/common/config"
-	"go.temporal.io/server/common/membership/static"
-	// The plugin makes itself known under its name, which the configuration uses.
-	"go.temporal.io/server/common/persistence/sql/sqlplugin/postgresql"
-	"go.temporal.io/server/common/primitives"
+	"time"
 
 	"github.com/jig-run/jig/dev/port"
 )
 
-const (
-	loopback    = "127.0.0.1"
-	clusterName = "active"
-)
-
-// addresses of the four services.
-type addresses map[primitives.ServiceName]string
-
-// claim settles on the addresses: the frontend's as asked, free ports of the loopback interface for the others.
-func claim(ctx context.Context, frontend string) (addresses, error) {
-	picked := addresses{}
-	for _, service := range []struct {
-		name primitives.ServiceName
-		addr string
-	}{
-		{primitives.FrontendService, frontend},
-		{primitives.HistoryService, loopback + ":0"},
-		{primitives.MatchingService, loopback + ":0"},
-		{primitives.WorkerService, loopback + ":0"},
-	} {
-		addr, err := port.Claim(ctx, service.addr)
-		if err != nil {
-			return nil, fmt.Errorf("configure Temporal: %w", err)
-		}
-		picked[service.name] = addr
-	}
-	return picked, nil
+// config is what the program reads from its standard input; Config in dev/temporal describes the fields.
+type config struct {
+	DatabaseURL string         `json:"database_url"`
+	Frontend    string         `json:"frontend"`
+	History     string         `json:"history"`
+	Matching    string         `json:"matching"`
+	Worker      string         `json:"worker"`
+	UI          string         `json:"ui,omitempty"`
+	Namespace   string         `json:"namespace,omitempty"`
+	Settings    map[string]any `json:"settings,omitempty"`
+	LogLevel    slog.Level     `json:"log_level"`
 }
 
-// internal is how the services of this process reach one of them.
-func (a addresses) internal(name primitives.ServiceName) string {
-	host, number, err := net.SplitHostPort(a[name])
+// report is a line of the program's standard output; Report in dev/temporal describes the fields.
+type report struct {
+	Ready  bool   `json:"ready"`
+	Taken  string `json:"taken"`
+	Failed string `json:"failed"`
+}
+
+// configure picks the ports and returns the document for the program.
+func configure(ctx context.Context, opts Options) (config, error) {
+	cfg := config{
+		DatabaseURL: opts.DatabaseURL, Frontend: opts.Address, History: "127.0.0.1:0", Matching: "127.0.0.1:0",
+		Worker: "127.0.0.1:0", UI: opts.UIAddress, Namespace: opts.Namespace,
+		Settings: make(map[string]any, len(opts.Settings)), LogLevel: lowest(ctx, opts.Log),
+	}
+	for name, addr := range map[string]*string{
+		"Temporal": &cfg.Frontend, "Temporal's history service": &cfg.History, "Temporal's matching service": &cfg.Matching,
+		"Temporal's worker service": &cfg.Worker, "the Web UI": &cfg.UI,
+	} {
+		if *addr == "" {
+			continue
+		}
+		claimed, err := port.Claim(ctx, *addr)
+		if err != nil {
+			return cfg, fmt.Errorf("the address of %s: %w", name, err)
+		}
+		*addr = claimed
+	}
+	for name, value := range opts.Settings {
+		if d, ok := value.(time.Duration); ok {
+			value = d.String() // as a number it would mean seconds
+		}
+		cfg.Settings[name] = value
+	}
+	return cfg, nil
+}
+
+// lowest is the lowest level that a logger logs, of those that the server uses.
+func lowest(ctx context.Context, log *slog.Logger) slog.Level {
+	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
+		if log.Enabled(ctx, level) {
+			return level
+		}
+	}
+	return slog.LevelError + 1
+}
+
+// dialable is the address at which this machine reaches a listener: an unspecified host is replaced by the loopback.
+func dialable(addr string) string {
+	host, number, err := net.SplitHostPort(addr)
 	if err != nil {
-		return a[name]
+		return addr
 	}
 	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
-		host = loopback
+		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, number)
-}
-
-// hosts are the members of the cluster: nobody else, so there is no gossip.
-func (a addresses) hosts() map[primitives.ServiceName]static.Hosts {
-	hosts := make(map[primitives.ServiceName]static.Hosts, len(a))
-	for name := range a {
-		hosts[name] = static.SingleLocalHost(a.internal(name))
-	}
-	return hosts
-}
-
-// services configures the listeners. Temporal binds to IP addresses, so a host name is resolved here.
-func (a addresses) services(ctx context.Context) (map[string]config.Service, error) {
-	services := make(map[string]config.Service, len(a))
-	for name, addr := range a {
-		host, _, err := net.SplitHostPort(addr)
-		if err != nil {
-			return nil, fmt.Errorf("the address %q of Temporal: %w", addr, err)
-		}
-		if host == "" {
-			host = "0.0.0.0"
-		}
-		if net.ParseIP(host) == nil {
-			ips, err := net.DefaultResolver.LookupIP(ctx, "ip4", host)
-			if err != nil {
-				return nil, fmt.Errorf("the address %q of Temporal: %w", addr, err)
-			}
-			host = ips[0].String()
-		}
-		services[string(name)] = config.Service{RPC: config.RPC{GRPCPort: port.Number(addr), BindOnIP: host}}
-	}
-	return services, nil
-}
-
-// stores configures the connections to the two databases.
-func stores(opts Options) (main, visibility config.SQL, err error) {
-	db, err := parseDatabase(opts.DatabaseURL)
-	if err != nil {
-		return main, visibility, err
-	}
-	main = config.SQL{
-		PluginName: postgresql.PluginNamePGX, DatabaseName: opts.Database,
-		User: db.user, Password: db.password, ConnectAddr: db.addr, ConnectProtocol: "tcp", ConnectAttributes: db.attributes,
-		MaxConns: opts.MaxConns, MaxIdleConns: opts.MaxConns,
-	}
-	visibility = main
-	visibility.DatabaseName = opts.VisibilityDatabase
-	return main, visibility, nil
-}
-
-// configure is the static configuration of the server: one host, two databases, nothing that calls home.
-func configure(ctx context.Context, opts Options, at addresses, main, visibility config.SQL) (*config.Config, error) {
-	services, err := at.services(ctx)
-	if err != nil {
-		return nil, err
-	}
-	frontend := at.internal(primitives.FrontendService)
-	disabled := config.ArchivalNamespaceDefaults{
-		History:    config.HistoryArchivalNamespaceDefaults{State: "disabled"},
-		Visibility: config.VisibilityArchivalNamespaceDefaults{State: "disabled"},
-	}
-	return &config.Config{
-		Persistence: config.Persistence{
-			DefaultStore: "main", VisibilityStore: "visibility", NumHistoryShards: opts.Shards,
-			DataStores: map[string]config.DataStore{"main": {SQL: &main}, "visibility": {SQL: &visibility}},
-		},
-		ClusterMetadata: &cluster.Config{
-			FailoverVersionIncrement: 10, MasterClusterName: clusterName, CurrentClusterName: clusterName,
-			ClusterInformation: map[string]cluster.ClusterInformation{
-				clusterName: {Enabled: true, InitialFailoverVersion: 1, RPCAddress: frontend},
-			},
-		},
-		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
-		Services:            services,
-		Archival: config.Archival{
-			History:    config.HistoryArchival{State: "disabled"},
-			Visibility: config.VisibilityArchival{State: "disabled"},
-		},
-		PublicClient:      config.PublicClient{HostPort: frontend},
-		NamespaceDefaults: config.NamespaceDefaults{Archival: disabled},
-	}, nil
 }

@@ -1,4 +1,4 @@
-// Package temporalserver runs a whole Temporal server in this process on a PostgreSQL database, set up as jig wants it:
-// schema, settings, namespace and search attributes. It is for development, tests and benchmarks; docs/operations names
-// the same settings for real clusters. It knows nothing of who runs the database.
+// Package temporalserver runs a Temporal server and its Web UI as a child process and prepares them for jig: namespace and
+// search attributes. The program is the module dev/temporal; package program finds or builds it. It knows nothing of who
+// runs the database.
 package temporalserver

@@ -2,56 +2,39 @@ package temporalserver
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
 	"time"
-
-	"go.temporal.io/server/common/headers"
 )
-
-// Version is the version of the Temporal server.
-const Version = headers.ServerVersion
 
 // Options say where a server keeps its data and where it listens.
 type Options struct {
-	// DatabaseURL connects to any database of the PostgreSQL server, as a role that may create databases or owns the two
-	// below. Required. TCP only.
+	// Program is the path of the built module dev/temporal. Required.
+	Program string
+	// DatabaseURL connects to any database of the PostgreSQL server, as a role that may create databases or owns
+	// "temporal" and "temporal_visibility". Required. TCP only.
 	DatabaseURL string
-	// Database holds workflows and queues; created when it is missing. Default "temporal".
-	Database string
-	// VisibilityDatabase holds what can be searched; created when it is missing. Default "temporal_visibility".
-	VisibilityDatabase string
 	// Address of the frontend, host:port; port 0 picks a free one. Default "127.0.0.1:7233".
 	Address string
+	// UIAddress of the Web UI, host:port; port 0 picks a free one. Empty leaves the Web UI out.
+	UIAddress string
 	// Namespace is registered, with jig's search attributes. Default "default".
 	Namespace string
 	// Retention of closed workflows in Namespace when it is made. Default seven days.
 	Retention time.Duration
-	// Shards of history; fixed when the database is made. Default 16.
-	Shards int32
-	// MaxConns is the largest number of connections of each of the four services to each of the two databases. Default 8.
-	MaxConns int
-	// Settings are dynamic configuration, by Temporal's names, and win over ours.
+	// Settings are dynamic configuration, by Temporal's names, and win over ours. Values must be representable in JSON.
 	Settings map[string]any
 	// Log gets warnings and errors of the server; nil is silent.
 	Log *slog.Logger
 	// OnFatal is told why the server cannot go on, should that happen after Start. It must not call Stop and wait; nil
-	// only logs.
+	// ignores it.
 	OnFatal func(error)
 }
 
 // withDefaults fills in what was left empty.
 func (o Options) withDefaults() Options {
-	o.Database = cmp.Or(o.Database, "temporal")
-	o.VisibilityDatabase = cmp.Or(o.VisibilityDatabase, "temporal_visibility")
 	o.Address = cmp.Or(o.Address, "127.0.0.1:7233")
 	o.Namespace = cmp.Or(o.Namespace, "default")
 	o.Retention = cmp.Or(o.Retention, 7*24*time.Hour)
-	o.Shards = cmp.Or(o.Shards, 16)
-	o.MaxConns = cmp.Or(o.MaxConns, 8)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -59,34 +42,4 @@ func (o Options) withDefaults() Options {
 		o.OnFatal = func(error) {}
 	}
 	return o
-}
-
-// database is a parsed DatabaseURL.
-type database struct {
-	user, password, addr string
-	attributes           map[string]string
-}
-
-// parseDatabase takes a connection URL apart the way Temporal wants it.
-func parseDatabase(raw string) (database, error) {
-	u, err := url.Parse(raw)
-	if err != nil {
-		// The error of net/url repeats the URL, with its password.
-		return database{}, errors.New("the database address for Temporal is not a URL like postgres://user:password@host:5432/name")
-	}
-	if u.Hostname() == "" || u.User.Username() == "" {
-		return database{}, errors.New("the database address for Temporal needs a user and a TCP host: postgres://user:password@host:5432/name")
-	}
-	password, _ := u.User.Password()
-	db := database{
-		user: u.User.Username(), password: password, attributes: map[string]string{},
-		addr: net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "5432")),
-	}
-	for name, values := range u.Query() {
-		if len(values) != 1 {
-			return database{}, fmt.Errorf("the database address for Temporal gives %s %d times", name, len(values))
-		}
-		db.attributes[name] = values[0]
-	}
-	return db, nil
 }

@@ -4,122 +4,96 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"syscall"
+	"time"
 
-	"go.temporal.io/server/common/authorization"
-	"go.temporal.io/server/common/config"
-	"go.temporal.io/server/common/primitives"
-	"go.temporal.io/server/temporal"
+	"github.com/jig-run/jig/dev/port"
 )
 
-// Server is a running Temporal server.
+// startPatience is how long the program may take until it is ready.
+const startPatience = 2 * time.Minute
+
+// Server is a running Temporal server with its Web UI.
 type Server struct {
 	opts    Options
-	addr    string
-	running temporal.Server
-	stop    sync.Once
-	stopped chan error
+	config  config
+	process *process
 }
 
-// Start creates what is missing in the database, runs the server, and returns when the namespace and the search
+// Start runs the program, which creates what is missing in the database, and returns when the namespace and the search
 // attributes can be used. A taken port is a *port.TakenError.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	opts = opts.withDefaults()
-	at, err := claim(ctx, opts.Address)
+	cfg, err := configure(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	main, visibility, err := stores(opts)
+	p, err := spawn(opts, cfg)
 	if err != nil {
 		return nil, err
 	}
-	fatal := make(chan error, 1)
-	started := make(chan struct{})
-	log := logger{slog: opts.Log, fatal: func(err error) {
-		select {
-		case <-started:
-			opts.OnFatal(err)
-		case fatal <- err:
-		default:
-		}
-	}}
-	if err := setUp(ctx, opts, main, visibility, log); err != nil {
-		return nil, err
+	s := &Server{opts: opts, config: cfg, process: p}
+	if err := s.ready(ctx); err != nil {
+		return nil, errors.Join(err, s.process.kill())
 	}
-	cfg, err := configure(ctx, opts, at, main, visibility)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{opts: opts, addr: at[primitives.FrontendService], stopped: make(chan error, 1)}
-	if s.running, err = run(ctx, cfg, at, log, fatal, opts.Settings); err != nil {
-		return nil, err
-	}
-	if err := register(ctx, at.internal(primitives.FrontendService), opts); err != nil {
-		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
-	}
-	close(started)
+	go s.watch()
 	return s, nil
 }
 
-// run starts the four services. It happens in a goroutine of its own because the server ends the goroutine that meets a
-// fatal error.
-func run(
-	ctx context.Context, cfg *config.Config, at addresses, log logger, fatal <-chan error, overrides map[string]any,
-) (temporal.Server, error) {
-	type outcome struct {
-		server temporal.Server
-		err    error
+// ready waits until the program says that it has started and makes what jig needs.
+func (s *Server) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	r, err := s.process.next(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("start Temporal: %w", err)
+	case r.Taken != "":
+		return fmt.Errorf("start Temporal: %w", &port.TakenError{Addr: r.Taken})
+	case !r.Ready:
+		return fmt.Errorf("start Temporal: %s", r.Failed)
 	}
-	done := make(chan outcome, 1)
-	go func() {
-		server, err := temporal.NewServer(
-			temporal.WithConfig(cfg),
-			temporal.ForServices(temporal.DefaultServices),
-			temporal.WithStaticHosts(at.hosts()),
-			temporal.WithLogger(log),
-			temporal.WithDynamicConfigClient(settings(overrides)),
-			temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
-			temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
-		)
-		if err == nil {
-			err = server.Start()
+	return register(ctx, dialable(s.config.Frontend), s.opts)
+}
+
+// watch passes on why the server cannot go on, until its process has ended.
+func (s *Server) watch() {
+	ctx := context.Background() //nolint:forbidigo // it ends with the process
+	for {
+		r, err := s.process.next(ctx)
+		switch {
+		case err == nil && r.Failed != "":
+			s.opts.OnFatal(errors.New(r.Failed))
+		case err != nil && !s.process.asked.Load():
+			s.opts.OnFatal(err)
 		}
-		done <- outcome{server, err}
-	}()
-	select {
-	case out := <-done:
-		if out.err != nil {
-			return nil, fmt.Errorf("start Temporal: %w", out.err)
+		if err != nil {
+			return
 		}
-		return out.server, nil
-	case err := <-fatal:
-		return nil, fmt.Errorf("start Temporal: %w", err)
-	case <-ctx.Done():
-		return nil, fmt.Errorf("start Temporal: %w", ctx.Err())
 	}
 }
 
 // Address of the frontend, host:port.
-func (s *Server) Address() string { return s.addr }
+func (s *Server) Address() string { return s.config.Frontend }
 
 // Namespace that was registered.
 func (s *Server) Namespace() string { return s.opts.Namespace }
 
-// Stop ends the server. It waits until everything has ended or ctx is over; calling it again waits again.
+// UI is the URL of the Web UI, without a slash at its end; empty when it was left out.
+func (s *Server) UI() string {
+	if s.config.UI == "" {
+		return ""
+	}
+	return "http://" + s.config.UI
+}
+
+// Stop ends the server in an orderly way, or kills it when ctx ends first; that is an error. Calling it again waits again.
 func (s *Server) Stop(ctx context.Context) error {
-	s.stop.Do(func() {
-		go func() {
-			s.stopped <- s.running.Stop()
-			close(s.stopped)
-		}()
-	})
+	s.process.signal(syscall.SIGTERM)
 	select {
-	case err := <-s.stopped:
-		if err != nil {
-			return fmt.Errorf("stop Temporal: %w", err)
-		}
+	case <-s.process.exited:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stop Temporal: %w", ctx.Err())
+		return errors.Join(fmt.Errorf("stop Temporal: %w", ctx.Err()), s.process.kill())
 	}
 }

@@ -1,4 +1,4 @@
-package temporalserver
+package server
 
 import (
 	"time"

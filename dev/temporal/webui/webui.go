@@ -6,22 +6,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/temporalio/ui-server/v2/server"
 	"github.com/temporalio/ui-server/v2/server/config"
 	"github.com/temporalio/ui-server/v2/server/server_options"
-	"github.com/temporalio/ui-server/v2/server/version"
-
-	"github.com/jig-run/jig/dev/port"
 )
-
-// Version of the Web UI.
-const Version = version.UIVersion
 
 // Options say where the Web UI is and what it shows.
 type Options struct {
-	// Address to listen on, host:port; port 0 picks a free one. Required.
+	// Address to listen on, host:port; the port must be free. Required.
 	Address string
 	// TemporalAddress of the frontend, host:port. Required.
 	TemporalAddress string
@@ -36,21 +31,21 @@ type Server struct {
 	done    chan struct{}
 }
 
-// Start serves the Web UI and returns when it answers. A taken port is a *port.TakenError.
+// Start serves the Web UI and returns when it answers.
 func Start(ctx context.Context, opts Options) (*Server, error) {
-	addr, err := port.Claim(ctx, opts.Address)
+	host, service, err := net.SplitHostPort(opts.Address)
 	if err != nil {
-		return nil, fmt.Errorf("the Web UI: %w", err)
+		return nil, fmt.Errorf("the address %q of the Web UI: %w", opts.Address, err)
 	}
-	host, _, err := net.SplitHostPort(addr)
+	number, err := strconv.Atoi(service)
 	if err != nil {
-		return nil, fmt.Errorf("the address %q of the Web UI: %w", addr, err)
+		return nil, fmt.Errorf("the address %q of the Web UI: %w", opts.Address, err)
 	}
-	s := &Server{addr: addr, done: make(chan struct{})}
+	s := &Server{addr: opts.Address, done: make(chan struct{})}
 	s.running = server.NewServer(server_options.WithConfigProvider(&config.Config{
 		TemporalGRPCAddress: opts.TemporalAddress,
 		Host:                host,
-		Port:                port.Number(addr),
+		Port:                number,
 		EnableUI:            true,
 		DefaultNamespace:    opts.Namespace,
 		DisableNewsFetch:    true,
@@ -59,7 +54,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	}))
 	go func() {
 		defer close(s.done)
-		// It returns no errors: it ends the process when it cannot listen, which is why the port was claimed.
+		// It returns no errors: it ends the process when it cannot listen.
 		_ = s.running.Start() //nolint:errcheck // see above
 	}()
 	if err := s.ready(ctx); err != nil {
@@ -76,7 +71,7 @@ func (s *Server) ready(ctx context.Context) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/healthz", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/healthz", nil)
 		if err != nil {
 			return fmt.Errorf("the Web UI: %w", err)
 		}
@@ -89,14 +84,11 @@ func (s *Server) ready(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the Web UI at %s does not answer: %w (last: %w)", s.URL(), ctx.Err(), err)
+			return fmt.Errorf("the Web UI at %s does not answer: %w (last: %w)", s.addr, ctx.Err(), err)
 		case <-ticker.C:
 		}
 	}
 }
-
-// URL of the Web UI, without a slash at its end.
-func (s *Server) URL() string { return "http://" + s.addr }
 
 // Stop ends the Web UI, open connections included.
 func (s *Server) Stop(ctx context.Context) error {

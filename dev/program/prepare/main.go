@@ -1,0 +1,23 @@
+// Command prepare builds the Temporal server unless it is in the cache, as jig-dev does when it starts. The Makefile runs it
+// while it builds jig-dev.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/jig-run/jig/dev/program"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	_, err := program.Temporal(ctx, func(progress string) { fmt.Fprintln(os.Stderr, "…", progress) })
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}

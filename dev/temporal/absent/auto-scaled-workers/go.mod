@@ -1,0 +1,3 @@
+module go.temporal.io/auto-scaled-workers
+
+go 1.26.0

@@ -1,0 +1,211 @@
+package temporalserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// killPatience is how long a killed process may take to end.
+	killPatience = 10 * time.Second
+	// headLines is how many lines are kept for an error message.
+	headLines = 20
+)
+
+// process is one run of the program.
+type process struct {
+	cmd *exec.Cmd
+	// input is held open while the server is wanted: when it ends, the program exits.
+	input   io.Closer
+	reports chan report
+	// exited is closed after the process has ended and err is set.
+	exited chan struct{}
+	err    error
+	// asked is set before we end the process, so that its end is no surprise.
+	asked atomic.Bool
+	said  head
+}
+
+// spawn starts the program and gives it its configuration. The kernel ties the life of the process to the thread that
+// started it, so a goroutine keeps that thread until the process has ended.
+func spawn(opts Options, cfg config) (*process, error) {
+	document, err := json.Marshal(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("the configuration of Temporal: %w", err)
+	}
+	p := &process{
+		cmd:     exec.Command(opts.Program), //nolint:gosec,noctx // a program that we built; ended by Stop
+		reports: make(chan report, 8), exited: make(chan struct{}),
+	}
+	p.cmd.SysProcAttr = attributes()
+	p.cmd.Stdout = &lines{each: p.report}
+	p.cmd.Stderr = &lines{each: func(line []byte) { p.relay(opts.Log, line) }}
+	input, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start Temporal: %w", err)
+	}
+	p.input = input
+	begun := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		begun <- err
+		if err == nil {
+			p.err = p.cmd.Wait()
+		}
+		close(p.exited)
+	}()
+	if err := <-begun; err != nil {
+		return nil, fmt.Errorf("start Temporal: %w", err)
+	}
+	if _, err := input.Write(append(document, '\n')); err != nil {
+		return nil, fmt.Errorf("start Temporal: %w", errors.Join(err, p.kill(), p.ended()))
+	}
+	return p, nil
+}
+
+// signal asks the process to end. One that has ended already is fine.
+func (p *process) signal(sig syscall.Signal) {
+	p.asked.Store(true)
+	_ = p.cmd.Process.Signal(sig) //nolint:errcheck // see above
+}
+
+// kill ends the process and waits for that.
+func (p *process) kill() error {
+	p.signal(syscall.SIGKILL)
+	select {
+	case <-p.exited:
+		return nil
+	case <-time.After(killPatience):
+		return fmt.Errorf("the Temporal server (process %d) does not end", p.cmd.Process.Pid)
+	}
+}
+
+// next returns the next report. When the process has ended and there is none, the error says how it ended.
+func (p *process) next(ctx context.Context) (report, error) {
+	select {
+	case r := <-p.reports:
+		return r, nil
+	case <-p.exited:
+	case <-ctx.Done():
+		return report{}, ctx.Err() //nolint:wrapcheck // the caller says what it waited for
+	}
+	select { // all output has been read
+	case r := <-p.reports:
+		return r, nil
+	default:
+		return report{}, p.ended()
+	}
+}
+
+// ended explains the end of a process that should run. It must have ended.
+func (p *process) ended() error {
+	how := "exit status 0"
+	if p.err != nil {
+		how = p.err.Error()
+	}
+	return fmt.Errorf("the Temporal server ended (%s)%s", how, p.said.String())
+}
+
+// report passes on a line of standard output.
+func (p *process) report(line []byte) {
+	var r report
+	if json.Unmarshal(line, &r) != nil {
+		p.said.add(line)
+		return
+	}
+	select {
+	case p.reports <- r:
+	default: // nobody needs a ninth report that nobody read
+	}
+}
+
+// relay logs a line of standard error. What is no log record, for example the trace of a panic, is kept for the error message.
+func (p *process) relay(log *slog.Logger, line []byte) {
+	level, message, attrs, err := record(line)
+	if err != nil {
+		p.said.add(line)
+		return
+	}
+	//nolint:forbidigo,sloglint // there is no caller, and the message is Temporal's
+	log.LogAttrs(context.Background(), level, message, attrs...)
+}
+
+// record parses a line of slog.JSONHandler. Attributes come sorted by name.
+func record(line []byte) (level slog.Level, message string, attrs []slog.Attr, err error) {
+	var head struct {
+		Level   slog.Level `json:"level"`
+		Message string     `json:"msg"`
+	}
+	head.Level = slog.LevelError
+	var fields map[string]any
+	if err := errors.Join(json.Unmarshal(line, &head), json.Unmarshal(line, &fields)); err != nil {
+		return 0, "", nil, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if key != slog.TimeKey && key != slog.LevelKey && key != slog.MessageKey {
+			attrs = append(attrs, slog.Any(key, fields[key]))
+		}
+	}
+	return head.Level, head.Message, attrs, nil
+}
+
+// head keeps the first lines that were written: a panic says what it is about before it lists all goroutines.
+type head struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (h *head) add(line []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.lines) < headLines {
+		h.lines = append(h.lines, string(line))
+	}
+}
+
+// String is the lines with an introduction; empty when there are none.
+func (h *head) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.lines) == 0 {
+		return ""
+	}
+	return "; it wrote:\n" + strings.Join(h.lines, "\n")
+}
+
+// lines is a writer that calls each for every whole line, without its end.
+type lines struct {
+	each func(line []byte)
+	rest []byte
+}
+
+// Write never fails.
+func (l *lines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		if len(bytes.TrimSpace(line)) > 0 {
+			l.each(line)
+		}
+		l.rest = rest
+	}
+}

@@ -1,0 +1,119 @@
+package temporalserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/dev/port"
+	"github.com/jig-run/jig/dev/program"
+	"github.com/jig-run/jig/dev/temporalserver"
+)
+
+func built(t *testing.T) string {
+	t.Helper()
+	path, err := program.Temporal(t.Context(), func(progress string) { t.Log(progress) })
+	require.NoError(t, err)
+	return path
+}
+
+// silentDatabase accepts connections and never answers. It returns a URL, and a channel that yields for each connection.
+func silentDatabase(t *testing.T) (string, <-chan struct{}) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	accepted := make(chan struct{}, 8)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- struct{}{}
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+	}()
+	return fmt.Sprintf("postgres://temporal:secret@%s/postgres?sslmode=disable", listener.Addr()), accepted
+}
+
+// A parent that was killed closes its end of the pipe, on every system.
+func TestProgramExitsWhenItsInputEnds(t *testing.T) {
+	t.Parallel()
+	database, connected := silentDatabase(t)
+	document := map[string]any{"database_url": database, "log_level": "ERROR"}
+	for _, service := range []string{"frontend", "history", "matching", "worker"} {
+		addr, err := port.Claim(t.Context(), "127.0.0.1:0")
+		require.NoError(t, err)
+		document[service] = addr
+	}
+	raw, err := json.Marshal(document)
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), built(t))
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = stdin.Write(raw)
+	require.NoError(t, err)
+	<-connected // it is starting
+
+	require.NoError(t, stdin.Close())
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Wait(), &exit)
+	require.Equal(t, 3, exit.ExitCode(), "it exits by itself, and at once")
+}
+
+func TestStart_NamesATakenPort(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = taken.Close() })
+	for _, o := range []temporalserver.Options{
+		{Address: taken.Addr().String()},
+		{Address: "127.0.0.1:0", UIAddress: taken.Addr().String()},
+	} {
+		o.Program, o.DatabaseURL = "none", "postgres://temporal@127.0.0.1:1/postgres"
+		_, err := temporalserver.Start(t.Context(), o)
+		var e *port.TakenError
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, taken.Addr().String(), e.Addr)
+	}
+}
+
+func TestStart_ReportsWhatTheProgramReports(t *testing.T) {
+	t.Parallel()
+	_, err := temporalserver.Start(t.Context(), temporalserver.Options{
+		Program: built(t), Address: "127.0.0.1:0", DatabaseURL: "postgres://temporal:secret@127.0.0.1:1/postgres",
+	})
+	require.ErrorContains(t, err, "connect to the database for Temporal")
+	require.ErrorContains(t, err, "127.0.0.1:1")
+	require.NotContains(t, err.Error(), "secret")
+}
+
+// Somebody who gives up while the server starts does not wait for it.
+func TestStart_EndsTheProgramWhenItIsCancelled(t *testing.T) {
+	t.Parallel()
+	database, connected := silentDatabase(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-connected
+		cancel()
+	}()
+	_, err := temporalserver.Start(ctx, temporalserver.Options{Program: built(t), Address: "127.0.0.1:0", DatabaseURL: database})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestStart_ShowsHowAProgramCrashed(t *testing.T) {
+	t.Parallel()
+	_, err := temporalserver.Start(t.Context(), temporalserver.Options{
+		Program: filepath.Join("testdata", "crash.sh"), Address: "127.0.0.1:0",
+	})
+	require.ErrorContains(t, err, "exit status 2")
+	require.ErrorContains(t, err, "panic: out of cheese")
+}
