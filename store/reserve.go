@@ -23,7 +23,7 @@ type startedRow struct {
 //	           again while attempts are left; after the last one it becomes unknown if it writes, and fails if it does not
 //	waiting, unknown, final  does not begin
 //
-// A call that MarkRestored marked becomes unknown in place of beginning, unless its tool is idempotent.
+// A call that MarkRestored marked to be asked about becomes unknown in place of beginning.
 //
 // What would run must be what was admitted: another version or digest gives ReserveWaiting, and the caller admits the call anew. An
 // idempotent call that was executing is reserved then.
@@ -74,7 +74,7 @@ func (t *tx) reserve(ctx context.Context, r jig.Reserve, row *callRow, approval 
 		return reservation(jig.ReserveUnknown, row)
 	case status == jig.CallWaiting:
 		return reservation(jig.ReserveWaiting, row)
-	case row.InDoubt && !row.Idempotent:
+	case row.asksAfterRestore():
 		return t.reserveUnknown(ctx, row, restoredReason)
 	case status == jig.CallExecuting && r.Attempt != "" && r.Attempt == row.Attempt:
 		return reservation(jig.ReserveRun, row) // the same attempt asks again: its first answer was lost

@@ -2,13 +2,14 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jig-run/jig"
 )
 
 const (
-	// restoredFence is how far the fence of a call is raised after a restore from a backup: beyond all attempts that the call can
-	// have had since the backup, so that none of them can finalise it.
+	// restoredFence is how far the fence of a call is raised that a person must be asked about after a restore from a backup: beyond
+	// all attempts that the call can have had since the backup, so that none of them can finalise it.
 	restoredFence = 1000
 	// restoredPage is how many sessions are read at once.
 	restoredPage = 500
@@ -23,8 +24,8 @@ type Restored struct {
 	Call      string
 	Tool      string
 	Status    jig.CallStatus
-	// Asks says that a person must say whether the call happened before it can run. It is false for a tool that is idempotent: a
-	// repetition under the same key changes nothing more.
+	// Asks says that a person must say whether the call happened before it can run. It is false where a repetition under the same key
+	// changes nothing more: for an idempotent tool, and for a composition whose steps the backup has.
 	Asks bool
 }
 
@@ -33,7 +34,8 @@ type restoredRow struct{ TenantID, SessionID string }
 
 // MarkRestored marks the open calls of all tenants that may have run since the backup that the database was restored from, and returns
 // those that were not marked before. From then on a call whose tool is not idempotent does not begin: the next attempt finds it unknown
-// and asks a person. A call that writes and is idempotent may begin, with its effect in doubt. With dry nothing is changed.
+// and asks a person. So it is with a composition that writes and has not begun in the backup, because the backup knows none of its steps.
+// Any other call that writes and is idempotent may begin, with its effect in doubt. With dry nothing is changed.
 //
 // Each session is a transaction of its own. After an error the calls that are returned are marked; running it again marks the rest.
 func (db *DB) MarkRestored(ctx context.Context, dry bool) ([]Restored, error) {
@@ -66,27 +68,37 @@ func (db *DB) markRestored(ctx context.Context, tenant, session string, dry bool
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
+		open = slices.DeleteFunc(open, func(row callRow) bool { return !row.mayHaveRunSince() })
+		ids := make([]string, len(open))
+		for i := range open {
+			ids[i] = open[i].CallID
+		}
+		var compositions []string
+		column(t.queue("CompositionsNotBegun", tenant, session, ids), &compositions)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
 		marked = nil
-		var ids []string
+		var asked []string
 		l := &log{}
 		for i := range open {
 			row := &open[i]
-			if !row.mayHaveRunSince() {
-				continue
+			asks := !row.Idempotent || slices.Contains(compositions, row.CallID)
+			if asks {
+				asked = append(asked, row.CallID)
 			}
-			ids = append(ids, row.CallID)
 			marked = append(marked, Restored{
-				Tenant: tenant, SessionID: session, Call: row.CallID, Tool: row.Tool, Status: row.status(), Asks: !row.Idempotent,
+				Tenant: tenant, SessionID: session, Call: row.CallID, Tool: row.Tool, Status: row.status(), Asks: asks,
 			})
 			l.of(row, jig.EventToolInDoubt, details{"reason": restoredReason, "status": row.Status})
 			entry := subject{session: session, call: row}.entry(jig.AuditInDoubt, jig.Principal{}, nil)
 			entry.Reason, entry.Status = restoredReason, row.status()
 			l.audits = append(l.audits, entry)
 		}
-		if dry || len(ids) == 0 {
+		if dry || len(marked) == 0 {
 			return nil
 		}
-		t.queue("CallsMarkRestored", tenant, session, ids, restoredFence)
+		t.queue("CallsMarkRestored", tenant, session, ids, asked, restoredFence)
 		t.queue("ApprovalsNeverExpire", tenant, session, ids) // time must not end a call that may have taken effect
 		return t.finish(ctx, l, session)
 	})
@@ -100,4 +112,9 @@ func (r *callRow) mayHaveRunSince() bool {
 		return false
 	}
 	return !r.Idempotent || r.Write && r.status() != jig.CallUnknown
+}
+
+// asksAfterRestore reports whether a person must say whether a call happened before it can begin, because MarkRestored marked it.
+func (r *callRow) asksAfterRestore() bool {
+	return r.InDoubt && r.Fence >= restoredFence
 }

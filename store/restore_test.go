@@ -229,6 +229,45 @@ func TestRestoredCall_ThatIsIdempotentRunsInDoubt(t *testing.T) {
 	}
 }
 
+// The steps of a composition that ran since have the keys that they would have again, but the backup does not know them.
+func TestRestoredComposition_AsksBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	b := newBackup(t)
+	composition := func(c *jig.Call) {
+		writesUnderKey(c)
+		c.Tool, c.Version = "page.make", "c1"
+	}
+	require.NoError(t, b.PutDocument(t.Context(), "acme", "spec", "page.make", "c1", []byte("steps")))
+	for state, enter := range openStates {
+		if state == "unknown" {
+			continue // a person is asked about it in any case
+		}
+		w := b.world(t, "acme")
+		c := enter(w, t, composition)
+		require.Contains(t, b.mark(t), store.Restored{
+			Tenant: w.tenant, SessionID: w.session, Call: c.ID, Tool: c.Tool, Status: w.row(t, c).Status, Asks: true,
+		}, state)
+		require.Equal(t, jig.ReserveUnknown, w.goesOn(t, c).Outcome, state)
+		w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
+		r := w.reserve(t, c)
+		require.Equal(t, jig.ReserveRun, r.Outcome, state)
+		w.ends(t, c, r.Fence, nil)
+	}
+
+	w := b.world(t, "acme")
+	c := openStates["executing"](w, t, composition)
+	f, err := w.BeginFrame(t.Context(), w.composition(c, 1))
+	require.NoError(t, err)
+	step := w.step(f, "pay")
+	w.move(t, w.moving(f, step))
+	marked := b.mark(t)
+	require.Equal(t, []bool{false, true}, []bool{marked[0].Asks, marked[1].Asks}, "of one that has begun the step is asked about")
+	require.Equal(t, jig.ReserveUnknown, w.reserve(t, step).Outcome)
+	r := w.reserve(t, c)
+	require.Equal(t, jig.ReserveRun, r.Outcome)
+	require.Equal(t, 2, r.Fence)
+}
+
 func TestRestoredCall_ThatWaitsCannotBeChangedDeniedOrExpire(t *testing.T) {
 	t.Parallel()
 	b := newBackup(t)

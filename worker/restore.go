@@ -20,7 +20,7 @@ func markRestored(load func() (wire.Settings, error), stderr io.Writer) *cobra.C
 		Short: "After a restore from a backup: hold back the calls that may have run since",
 		Long: `Mark the open calls of all tenants that may have run after the backup was made that the database was restored from. Run it after the
 restore and before the first worker starts. A person must then say of each call that is not idempotent whether it happened (jig reconcile)
-before it can run; a call that writes and is idempotent may run again under its idempotency key.
+before it can run, and so of each composition that writes and had not begun. Other calls that write may run again under their idempotency keys.
 
 It needs JIG_DATABASE_URL and may run several times: calls that are marked stay as they are. Do not run it without a restore: what a
 worker is running at that moment would be asked about, too.`,

@@ -10,12 +10,24 @@ import (
 	"github.com/jig-run/jig/store"
 )
 
+const stepsOnce = `kind: composition
+name: probe.once
+description: Changes something outside, once.
+permission: write
+approval: always_ask
+input_schema: {type: object, required: [url, name]}
+steps:
+  - {id: effect, tool: test.effect, input: {url: "${input.url}", name: "${input.name}"}}
+`
+
 // After a restore from a backup, what may have run since does not run before a person said that it did not happen: neither a call that
-// an attempt had begun, nor one that is approved only now.
+// an attempt had begun, nor one, or a composition, that is approved only now.
 func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
 	t.Parallel()
 	h, r := newHouse(t), newReceiver(t)
-	h.install("tenant.yaml", h.tenantDocument(""), func(id string) { h.decided(id, jig.Decision{By: "operator", Answer: jig.AnswerApprove}) })
+	trusting := func(id string) { h.decided(id, jig.Decision{By: "operator", Answer: jig.AnswerApprove}) }
+	h.install("tenant.yaml", h.tenantDocument(""), trusting)
+	h.install("once.yaml", stepsOnce, trusting)
 	in := callInput("test.effect", map[string]any{"url": r.URL, "name": "begun", "before": 600_000})
 	in.Tenant = h.tenant
 	begun := newID(h.tenant)
@@ -27,22 +39,26 @@ func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
 	once := h.trigger("test.once", map[string]any{"url": r.URL, "name": "waited"})
 	require.Equal(t, jig.CallWaiting, once.Status, "%+v", once.Result)
 
+	steps := h.trigger("probe.once", map[string]any{"url": r.URL, "name": "steps"})
+	require.Equal(t, jig.CallWaiting, steps.Status, "%+v", steps.Result)
+
 	h.kill()
 	db, err := store.Open(t.Context(), h.stack.DatabaseURL(), store.Options{})
 	require.NoError(t, err)
 	marked, err := db.MarkRestored(t.Context(), false)
 	db.Close()
 	require.NoError(t, err)
-	require.Len(t, marked, 3)
+	require.Len(t, marked, 4)
 	h.begin()
 
-	require.Equal(t, jig.CallReserved, h.decided(once.SessionID, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Status)
-	require.Equal(t, jig.CallReserved, h.decided(waits.SessionID, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Status)
+	for _, id := range []string{once.SessionID, steps.SessionID, waits.SessionID} {
+		require.Equal(t, jig.CallReserved, h.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Status)
+	}
 	h.ends(waits.SessionID)
-	for _, id := range []string{begun, once.SessionID} {
+	for _, id := range []string{begun, once.SessionID, steps.SessionID} {
 		h.stands(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Kind == jig.PendingReconcile })
 	}
-	require.Zero(t, r.requests("begun")+r.requests("waited"), "nothing ran")
+	require.Zero(t, r.requests("begun")+r.requests("waited")+r.requests("steps"), "nothing ran")
 
 	word := func(id string, w jig.Reconciliation) {
 		w.Call, w.By = "1.1", "ana"
@@ -53,8 +69,10 @@ func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
 	}
 	word(begun, jig.Reconciliation{Outcome: jig.OutcomeHappened, Result: json.RawMessage(`{"status":204}`)})
 	word(once.SessionID, jig.Reconciliation{Outcome: jig.OutcomeNotHappened})
+	word(steps.SessionID, jig.Reconciliation{Outcome: jig.OutcomeNotHappened})
 	require.Zero(t, r.requests("begun"))
 	require.Equal(t, 1, r.requests("waited"), "under the approval that it had")
+	require.Equal(t, 1, r.requests("steps"))
 	require.Equal(t, 1, r.requests("keyed"))
 	h.requireAudited(h.tenant)
 }

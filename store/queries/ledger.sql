@@ -112,9 +112,16 @@ where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call
 update calls c set status = 'reserved', in_doubt = $4
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
+-- name: CompositionsNotBegun
+-- Which of the named calls are compositions that have not begun.
+select c.call_id from calls c
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
+    and exists (select from documents d where d.tenant_id in ($1, '_global') and d.kind = 'spec' and d.name = c.tool and d.version = c.version)
+    and not exists (select from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = c.call_id)
+
 -- name: CallsMarkRestored
--- Marks calls that may have run since a backup was made. $4 is how far the fence is raised, unless the tool is idempotent.
-update calls c set in_doubt = true, fence = c.fence + case when c.idempotent then 0 else $4::integer end
+-- Marks calls that may have run since a backup was made. $4 are those whose fence is raised, by $5.
+update calls c set in_doubt = true, fence = c.fence + case when c.call_id = any($4::text[]) then $5::integer else 0 end
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
 
 -- name: CallsFinish
