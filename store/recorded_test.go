@@ -73,7 +73,7 @@ func TestRecordedCalls(t *testing.T) {
 		require.Equal(t, jig.VerdictDeny, third.Call.Verdict)
 		require.Equal(t, jig.Session{
 			Tenant: w.tenant, ID: other.session, RootAgent: "cleaner", Agent: jig.Agent{Name: "cleaner"}, Principal: jig.Principal{ID: "bo", Groups: []string{"ops"}},
-			Task: "tidy", Input: []byte(`{"n":1}`), Pass: 1,
+			Task: "tidy", Input: []byte(`{"n":1}`), Pass: 1, Source: jig.SourceAPI,
 		}, third.Session)
 		require.Nil(t, third.Tool)
 	}

@@ -137,6 +137,14 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 	return s, r.err
 }
 
+// check refuses settings without which no worker starts.
+func (s Settings) check() error {
+	if s.DatabaseURL == "" {
+		return missing(EnvDatabaseURL, "the database as the application's role")
+	}
+	return s.dirs().Check()
+}
+
 // dirs are the working directories of the tenants.
 func (s Settings) dirs() workdir.Dirs {
 	return workdir.Dirs{Base: s.Workdir, Default: s.DefaultWorkdir}

@@ -95,6 +95,7 @@ func TestStartSaysWhatIsMissing(t *testing.T) {
 	require.ErrorContains(t, wire.Migrate(t.Context(), s), "JIG_DATABASE_OWNER_URL is not set")
 
 	s.DatabaseURL = "postgres://jig_app:hidden@127.0.0.1:1/jig?connect_timeout=2"
+	s.Workdir = t.TempDir()
 	_, err = wire.Start(t.Context(), s, slog.New(slog.DiscardHandler))
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "hidden", "the password")

@@ -13,7 +13,7 @@ import (
 func TestAWorkerNeedsAWorkingDirectoryOfItsOwn(t *testing.T) {
 	t.Parallel()
 	for workdir, code := range map[string]jig.Code{"": jig.CodeMissingParam, "/": jig.CodeInvalidInput} {
-		_, err := wire.Start(t.Context(), wire.Settings{Workdir: workdir}, slog.New(slog.DiscardHandler))
+		_, err := wire.Start(t.Context(), wire.Settings{DatabaseURL: "postgres://127.0.0.1:1/jig", Workdir: workdir}, slog.New(slog.DiscardHandler))
 		require.Equal(t, code, jig.CodeOf(err), "%q: %v", workdir, err)
 		require.ErrorContains(t, err, "JIG_WORKDIR")
 	}

@@ -55,7 +55,7 @@ func Start(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.T
 }
 
 func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err error) {
-	if err := s.dirs().Check(); err != nil {
+	if err := s.check(); err != nil {
 		return err
 	}
 	if w.store, err = openStore(ctx, s, w.logger); err != nil {
@@ -182,9 +182,6 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Too
 }
 
 func openStore(ctx context.Context, s Settings, logger *slog.Logger) (*store.DB, error) {
-	if s.DatabaseURL == "" {
-		return nil, missing(EnvDatabaseURL, "the database as the application's role")
-	}
 	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Installation: s.Installation, Logger: logger})
 }
 
