@@ -66,6 +66,12 @@ func mayStart(session jig.Session, tool jig.Tool, call jig.Call, named bool) *ji
 	return e.WithHint("add it to `agents` in the document of agent " + strings.TrimPrefix(session.Agent.Name, jig.DraftPrefix))
 }
 
+// startsSame reports whether an edited call starts the agent that it started before.
+func startsSame(call, edited jig.Call) bool {
+	var before, after AgentInput
+	return json.Unmarshal(call.Input, &before) == nil && json.Unmarshal(edited.Input, &after) == nil && before.Agent == after.Agent
+}
+
 func caller(session jig.Session) string {
 	if session.Agent.Name == jig.CallAgent {
 		return "this composition"

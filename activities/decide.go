@@ -178,6 +178,10 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session j
 		r.Refusal = "the changed input does not fit: " + failed.Error()
 		return nil
 	}
+	if failed := mayStart(session, tool, edited, startsSame(call, edited)); failed != nil {
+		r.Refusal = "the changed input does not fit: " + explain(failed)
+		return nil
+	}
 	if call.Frame == "" { // calls of compositions are told apart by their id
 		edited.Signature = signature(tool, edited.Input, session.Writes)
 	}

@@ -2,7 +2,9 @@ package activities_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,6 +152,38 @@ func TestAgentStartsOnlyWhatItsDocumentLists(t *testing.T) {
 	_, err = o.launches(t, activities.StartSession{Document: document("agents: [helper, nightly]")})
 	require.NoError(t, err)
 	require.Equal(t, jig.CallReserved, o.asks(t, 1, "agent.run", `{"agent":"nightly","task":"tidy up"}`).Status)
+}
+
+// An agent that may start no other one is not offered the tool for it.
+func TestOnlyAnAgentThatListsAgentsIsOfferedToStartThem(t *testing.T) {
+	t.Parallel()
+	for agents, offered := range map[string]bool{"agents: []": false, "agents: [helper]": true} {
+		o := newOffice(t)
+		_, err := o.launches(t, activities.StartSession{Document: document(agents)})
+		require.NoError(t, err)
+		request, err := o.Prompt(t.Context(), o.stored(t, o.session), 1)
+		require.NoError(t, err)
+		require.Equal(t, offered, slices.ContainsFunc(request.Tools, func(tool jig.Tool) bool { return tool.Name == "agent.run" }), agents)
+	}
+}
+
+// Whoever approves a call cannot make it start an agent that the caller's document does not list.
+func TestNoEditStartsAnAgentThatIsNotListed(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, "  - {name: agents, when: \"tool.name == 'agent.run'\", verdict: ask}\n")
+	o.register(t, document())
+	_, err := o.launches(t, activities.StartSession{Document: document("agents: [nightly, helper]")})
+	require.NoError(t, err)
+	c := o.asks(t, 1, "agent.run", `{"agent":"nightly","task":"tidy up"}`)
+	require.Equal(t, jig.CallWaiting, c.Status)
+	edit := func(input string) jig.Ruled {
+		return o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay", Input: json.RawMessage(input)})
+	}
+	refused := edit(`{"agent":"stranger","task":"tidy up"}`)
+	require.Equal(t, jig.DecisionRefused, refused.Outcome)
+	require.Contains(t, refused.Reason, "may not start agent stranger")
+	require.Equal(t, jig.CallReserved, edit(`{"agent":"helper","task":"tidy up twice"}`).Status)
 }
 
 // A rule can tell who sent an agent that it trusts otherwise: its parent, the root of the tree and how deep it is.

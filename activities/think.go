@@ -111,7 +111,8 @@ func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) 
 	return request, spent, nil
 }
 
-// menu returns the tools that the session may call, sorted by name: those pinned at its start that this worker still has.
+// menu returns the tools that the session may call, sorted by name: those pinned at its start that this worker still has. The tool
+// that starts agents is among them when the agent's document lists some.
 func (a *Activities) menu(ctx context.Context, session jig.Session) ([]jig.Tool, error) {
 	names := slices.Sorted(maps.Keys(session.Catalogue))
 	tools := make([]jig.Tool, 0, len(names))
@@ -119,6 +120,9 @@ func (a *Activities) menu(ctx context.Context, session jig.Session) ([]jig.Tool,
 		tool, ok, err := a.tool(ctx, session.Tenant, name, session.Catalogue[name])
 		if err != nil {
 			return nil, err
+		}
+		if childOf(tool) == ChildAgent && len(session.Agent.Agents) == 0 {
+			continue
 		}
 		if ok && allowed(tool, session) == nil && jig.CheckToolName(name) == nil {
 			tools = append(tools, tool)
