@@ -29,6 +29,13 @@ type Waiting struct {
 	Idle bool `json:"idle,omitempty"`
 	// Ending says that the session ends, because an approval expired that says so.
 	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
+	// Seq grows with each one that is sent for a call: Temporal may deliver them in another order. 0 in older histories.
+	Seq int64 `json:"seq,omitempty"`
+}
+
+// following is a sequence number above the last one, also above those of the runs before.
+func following(ctx workflow.Context, last int64) int64 {
+	return max(last+1, workflow.Now(ctx).UnixNano())
 }
 
 // pausedAgain is how soon an agent's call that a pause holds back is looked at again.
@@ -298,6 +305,7 @@ func (c *composition) report(ctx workflow.Context) {
 	now := Waiting{Call: c.in.Call, Calls: c.asking()}
 	now.Idle = len(now.Calls) > 0 && c.inFlight() == 0
 	now.Ending = c.ending
+	now.Seq = following(ctx, c.told.Seq)
 	workflow.SetCurrentDetails(ctx, c.details())
 	if now.Idle == c.told.Idle && now.Ending == c.told.Ending && slices.EqualFunc(now.Calls, c.told.Calls, sameAsk) {
 		return

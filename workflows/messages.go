@@ -49,7 +49,7 @@ const (
 	signalWake = "jig.wake"
 	// signalYield asks a composition to end as it stands, because another workflow is about to go on with it.
 	signalYield = "jig.yield"
-	// signalWaiting tells a session what one of its compositions waits for.
+	// signalWaiting tells a session what waits in a composition, or a session, that answers one of its calls.
 	signalWaiting = "jig.waiting"
 )
 
@@ -99,6 +99,16 @@ type PassInput struct {
 	Inbox []Envelope `json:"inbox,omitempty"`
 	// Shown is what the search attributes say.
 	Shown Shown `json:"shown,omitzero"`
+	// Parent is the session whose call this one answers, as its workflow's child; nil for any other session.
+	Parent *ParentCall `json:"parent,omitempty"`
+}
+
+// ParentCall is a call that a session answers.
+type ParentCall struct {
+	SessionID string `json:"session_id"`
+	Call      string `json:"call"`
+	// Told says that the parent may hold this session to wait for people.
+	Told bool `json:"told,omitempty"`
 }
 
 // Shown is what a session's search attributes say; Tools counts them.

@@ -18,6 +18,7 @@ func Pass(ctx workflow.Context, in PassInput) (*PassResult, error) {
 		board: newBoard(ctx, in.Tenant),
 		pass:  in.Pass, begun: in.Calling, agent: in.Agent, limits: in.Limits, deadline: in.Deadline,
 		tools: in.Tools, inbox: in.Inbox, copies: map[string]int{}, status: jig.StatusWorking, shown: shownAttributes(in),
+		parent: parentOf(ctx, in),
 	}
 	if err := s.listen(ctx); err != nil {
 		return nil, err
@@ -176,6 +177,7 @@ func (s *session) handOver(in PassInput, next step) PassInput {
 	return PassInput{
 		Tenant: in.Tenant, Pass: s.pass, Calling: next == samePass, Agent: s.agent, Limits: s.limits, Deadline: s.deadline,
 		Tools: s.tools, Inbox: s.inbox, Shown: Shown{Status: s.shown.status, Pending: s.shown.pending, Pass: s.shown.pass, Tools: s.shown.tools},
+		Parent: s.parent.handOver(),
 	}
 }
 

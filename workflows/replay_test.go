@@ -21,7 +21,7 @@ var paths = []string{
 	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200",
 	"call", "call-answered", "call-cancel", "call-cancel-unshown", "many-calls", "unknown", "parallel",
 	"composition", "composition-approval", "composition-denial", "composition-undo", "composition-cancel", "composition-wait",
-	"composition-loop", "composition-nested",
+	"composition-loop", "composition-nested", "agents", "agents-child", "agents-untold", "agents-untold-child",
 	"extraction", "extraction-approval",
 	"twenty", "question", "grant", "votes", "paused", "ending-fail", "ending-cancel", "ending-composed", "composition-vote",
 }

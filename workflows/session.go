@@ -46,8 +46,12 @@ type session struct {
 	copies map[string]int
 	// shown is what the search attributes say.
 	shown attributes
-	// frames are what the compositions under way wait for people with.
+	// frames are what the compositions and sessions that answer calls under way wait for people with.
 	frames []Waiting
+	// reported is the sequence number of the latest word about each of these calls.
+	reported map[string]int64
+	// parent is told what this session waits for; nil when no call of another session waits for this one.
+	parent *parent
 	// heardAt is the length of the history when the latest update was heard.
 	heardAt int
 	// stopPass ends the pass under way.
@@ -105,9 +109,9 @@ func (s *session) receive(ctx workflow.Context) {
 	}
 }
 
-// frameWaits notes what a composition waits for. Word from one whose call is over came too late.
+// frameWaits notes what a composition, or a session that answers a call, waits for. Word from one whose call is over came too late.
 func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
-	if !s.underWay(waiting.Call) {
+	if !s.underWay(waiting.Call) || s.outdated(ctx, waiting) {
 		return
 	}
 	s.frames = slices.DeleteFunc(s.frames, func(f Waiting) bool { return f.Call == waiting.Call || !s.underWay(f.Call) })
@@ -117,6 +121,19 @@ func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 	s.finishEarly(waiting.Ending)
 	s.asks++ // one that waits for people makes room for other calls
 	s.show(ctx)
+}
+
+// outdated reports whether later word about a call came first, and otherwise remembers this one.
+func (s *session) outdated(ctx workflow.Context, waiting Waiting) bool {
+	if waiting.Seq != 0 && waiting.Seq <= s.reported[waiting.Call] &&
+		workflow.GetVersion(ctx, changeTellParent, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		return true
+	}
+	if s.reported == nil {
+		s.reported = map[string]int64{}
+	}
+	s.reported[waiting.Call] = waiting.Seq
+	return false
 }
 
 // finishEarly ends the session because an approval expired that says so.
@@ -240,7 +257,7 @@ func (s *session) settleMail(ctx workflow.Context) {
 // drain takes the signals that arrived meanwhile, known and unknown names. Nothing may block between it and the end of the run.
 func (s *session) drain(ctx workflow.Context) {
 	var stale converter.RawValue
-	for workflow.GetSignalChannel(ctx, signalWaiting).ReceiveAsync(&stale) { // what a composition waited for is of this run alone
+	for workflow.GetSignalChannel(ctx, signalWaiting).ReceiveAsync(&stale) { // what was waited for is of this run alone
 	}
 	for workflow.GetSignalChannel(ctx, SignalSettled).ReceiveAsync(&stale) { // the next run reads how its calls stand
 	}

@@ -31,7 +31,7 @@ func (s *session) state() jig.Status {
 	return s.status
 }
 
-// idle reports whether nothing runs: what is in flight are compositions that wait for people.
+// idle reports whether nothing runs: what is in flight are compositions and sessions that wait for people.
 func (s *session) idle() bool {
 	for _, c := range s.calls {
 		if c.running && !s.frameIdle(c.ref.ID) {
@@ -41,7 +41,7 @@ func (s *session) idle() bool {
 	return true
 }
 
-// idleFrames counts the calls under way that are compositions which wait for people: they take none of the room for calls.
+// idleFrames counts the calls under way whose compositions or sessions wait for people: they take none of the room for calls.
 func (s *session) idleFrames() int {
 	n := 0
 	for _, c := range s.calls {
@@ -52,8 +52,8 @@ func (s *session) idleFrames() int {
 	return n
 }
 
-// frameIdle reports whether a composition, with those of its steps, waits for people: something in it does, and where
-// something does nothing else runs.
+// frameIdle reports whether what answers a call under way, with those of its steps, waits for people: something in it does, and
+// where something does nothing else runs.
 func (s *session) frameIdle(root string) bool {
 	idle := false
 	for _, waiting := range s.frames {
@@ -68,7 +68,7 @@ func (s *session) frameIdle(root string) bool {
 	return idle
 }
 
-// waiting are the calls that wait for a person, those of compositions under way too.
+// waiting are the calls that wait for a person, those of compositions and sessions under way too.
 func (s *session) waiting() []activities.CallRef {
 	list := s.asking()
 	for _, frame := range s.frames {
@@ -83,6 +83,7 @@ func (s *session) waiting() []activities.CallRef {
 func (s *session) show(ctx workflow.Context) {
 	now := attributes{status: s.state(), pending: len(s.waiting()), pass: s.pass, tools: len(s.tools)}
 	workflow.SetCurrentDetails(ctx, s.details())
+	s.parent.tell(ctx, s.waiting(), now.status == jig.StatusInputRequired)
 	if now.status == s.shown.status && now.pending == s.shown.pending && now.tools == s.shown.tools {
 		return // the number of the pass comes along with the next of these
 	}
@@ -178,7 +179,12 @@ func describe(b *strings.Builder, sessionID string, waiting []activities.CallRef
 
 func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 	ask := ref.Ask
-	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\nSummary: %s\n\n", ref.ID, ref.Tool, awaited(ask.Kind), verbatim(ask.Summary))
+	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\n", ref.ID, ref.Tool, awaited(ask.Kind))
+	if ask.Via != "" {
+		sessionID = ask.SessionID
+		fmt.Fprintf(b, "In session `%s`, which answers call %s.\n\n", sessionID, ask.Via)
+	}
+	fmt.Fprintf(b, "Summary: %s\n\n", verbatim(ask.Summary))
 	fmt.Fprintf(b, "```json\n%s\n```\n", pretty(ask.Input))
 	if ask.Truncated {
 		fmt.Fprintf(b, "(cut down at …; the whole: `jig approvals show %s %s`)\n", sessionID, ref.ID)

@@ -86,6 +86,7 @@ func TestHistories(t *testing.T) {
 		"composition-wait":   composed(waitingSpec, func(d *desk, _ *receiver, id string) { d.pay(id) }),
 		"composition-loop":   composed(loopSpec("test.echo", 130), func(*desk, *receiver, string) {}),
 		"composition-nested": nested,
+		"agents":             delegated,
 		"extraction":         extracted(sevenTasks, map[string]any{"path": "github.com/jig-run/jig"}, func(*desk, string) {}),
 		"extraction-approval": func(d *desk, r *receiver) string {
 			return extracted(graphTasks, map[string]any{"url": r.URL, "name": "n"}, func(d *desk, id string) {
@@ -207,9 +208,23 @@ func nested(d *desk, r *receiver) string {
 	return id
 }
 
-// recordFrames keeps the histories of a session's compositions.
+// delegated is an agent that starts another one, whose call waits for a person.
+func delegated(d *desk, r *receiver) string {
+	child := "child-" + strings.ToLower(d.queue[len(d.queue)-6:])
+	d.register(map[string]string{"child.md": named(agent(`["test.*"]`, gatedRules), child)})
+	id := d.run(delegating(child), map[string]any{"url": r.URL, "name": "w"})
+	below := jig.ChildSessionID(id, "1.1")
+	d.waiting(below)
+	d.signal(below, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	return id
+}
+
+// recordFrames keeps the histories of a session's compositions, and of the session that answers its first call.
 func (d *desk) recordFrames(name, id string) {
 	d.t.Helper()
+	if child := jig.ChildSessionID(id, "1.1"); name == "agents" {
+		d.record(name+"-child", child)
+	}
 	for _, call := range []string{"1.1", "1.1/inner"} {
 		frame := workflows.FrameWorkflowID(id, call)
 		if _, err := shared.temporal.DescribeWorkflowExecution(d.t.Context(), frame, ""); err == nil {

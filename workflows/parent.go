@@ -1,0 +1,70 @@
+package workflows
+
+import (
+	"cmp"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig/activities"
+)
+
+// parent tells the session whose call this one answers what waits for people here, so that it shows there.
+type parent struct {
+	sessionID, call string
+	// told is what it was told last, sent whether Temporal has delivered that.
+	told Waiting
+	sent workflow.Future
+	// earlier says that a run before this one told it that something waits.
+	earlier bool
+}
+
+// parentOf is the session that waits for this run; nil for a session that was not started as the child of another one's workflow.
+func parentOf(ctx workflow.Context, in PassInput) *parent {
+	switch {
+	case workflow.GetInfo(ctx).ParentWorkflowExecution == nil:
+		return nil
+	case in.Parent != nil:
+		return &parent{sessionID: in.Parent.SessionID, call: in.Parent.Call, earlier: in.Parent.Told}
+	case in.Start != nil && in.Start.ParentID != "":
+		return &parent{sessionID: in.Start.ParentID, call: in.Start.ParentCall}
+	}
+	return nil
+}
+
+// tell sends what waits, in this session and below it, when that has changed. The calls keep the ids that they have in their
+// sessions; Via names the parent's call.
+func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, idle bool) {
+	if p == nil {
+		return
+	}
+	now := Waiting{Call: p.call, Idle: idle, Calls: make([]activities.CallRef, len(waiting))}
+	for i, ref := range waiting {
+		if ref.Ask != nil {
+			ask := *ref.Ask
+			ask.Via, ask.SessionID = p.call, cmp.Or(ask.SessionID, workflow.GetInfo(ctx).WorkflowExecution.ID)
+			ref.Ask = &ask
+		}
+		now.Calls[i] = ref
+	}
+	if !p.earlier && now.Idle == p.told.Idle && slices.EqualFunc(now.Calls, p.told.Calls, sameAsk) {
+		return
+	}
+	if workflow.GetVersion(ctx, changeTellParent, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return
+	}
+	now.Seq = following(ctx, p.told.Seq)
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	p.sent = workflow.SignalExternalWorkflow(free, p.sessionID, "", signalWaiting, now)
+	p.told, p.earlier = now, false
+}
+
+// handOver is what the next run knows of the parent. A signal that was not delivered when a run ends may be lost, so it does not
+// count as sent.
+func (p *parent) handOver() *ParentCall {
+	if p == nil {
+		return nil
+	}
+	told := p.earlier || len(p.told.Calls) > 0 || p.sent != nil && !p.sent.IsReady()
+	return &ParentCall{SessionID: p.sessionID, Call: p.call, Told: told}
+}
