@@ -92,6 +92,8 @@ func TestApprovalsPage(t *testing.T) {
 			if s.then != nil {
 				s.then(id)
 			}
+		case "json":
+			require.True(t, json.Valid([]byte(f.body)), f.body)
 		default:
 			require.Fail(t, "a block of this language is not run", f.language)
 		}
@@ -112,6 +114,9 @@ func (m *manual) file(f fence) {
 		body = strings.NewReplacer(pageKey, m.key, pagePublic, m.public).Replace(body)
 	}
 	m.put(name, body)
+	if f.language == "markdown" {
+		m.install(name, body, m.trusting)
+	}
 }
 
 // run runs commands as they stand, with the id of what they are about.
@@ -151,7 +156,7 @@ func (m *manual) written(path string) func() string {
 // three is a session of the page's agent.
 func (m *manual) three() string {
 	started, err := m.Start(m.t.Context(), client.StartOptions{
-		Tenant: m.tenant, Document: m.content("three.md"), DocumentName: "three.md", Principal: jig.Principal{ID: "tester"},
+		Tenant: m.tenant, Agent: "three", Principal: jig.Principal{ID: "tester"},
 	})
 	require.NoError(m.t, err)
 	m.until(started.SessionID, func(v jig.SessionView) bool { return len(v.Pending) == 3 || v.Status.Final() })
@@ -215,7 +220,7 @@ func (m *manual) holds(path, content string) func(id string) {
 	return func(id string) {
 		m.t.Helper()
 		m.ends(jig.CallSucceeded)(id)
-		require.Equal(m.t, content, m.content(path))
+		require.Equal(m.t, content, m.wrote(path))
 	}
 }
 

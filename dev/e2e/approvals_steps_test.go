@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"path/filepath"
 	"regexp"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +22,7 @@ func (m *manual) waitingSteps() []step {
 	hello := m.written("reports/hello.md")
 	return []step{
 		{comes, nil, 3, func(string) {
-			require.NoFileExists(m.t, filepath.Join(m.dir, "reports/hello.md"))
+			require.NoFileExists(m.t, m.workdir("reports/hello.md"))
 		}},
 		{shown, hello, 0, nil},
 		{shown, hello, 0, m.says("input_required", "file.write")},

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -36,6 +37,8 @@ func TestBundlesPage(t *testing.T) {
 	r := &reader{manual: manual{office: office{tenant: tenant, desk: open(
 		t, "PATH="+stock+":/usr/local/bin:/usr/bin:/bin", "HOME="+t.TempDir(), "JIG_TENANT="+tenant, "NO_COLOR=1", "JIG_PERMISSIONS=*",
 	)}}}
+	r.dir = r.workdir() // the page works in the folder that the tools see
+	require.NoError(t, os.MkdirAll(r.dir, 0o755))
 	r.before = r.rulings()
 	steps, ran := r.steps(), 0
 	for _, f := range fences(t, bundlesPage) {

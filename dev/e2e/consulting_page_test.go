@@ -83,7 +83,7 @@ func (c *consultant) steps() []consultingStep {
 		{"publishExecutiveSummary", nil, 3, func() { c.session = c.first(`(ses_\w+)`); c.waits(c.session) }},
 		{"jig approve", nil, 0, func() {
 			c.ends(jig.CallSucceeded)(c.session)
-			require.Contains(c.t, c.content(filepath.Join("summaries", "harbour.md")), "## Claims")
+			require.Contains(c.t, c.wrote("summaries", "harbour.md"), "## Claims")
 		}},
 		{"recordPilot", func() { c.entity = c.engagement }, 0, nil},
 		{"mode=refresh", func() { c.entity = c.summary }, 0, func() {

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -152,7 +151,7 @@ func TestConsultingRejectsAFabricatedSource(t *testing.T) {
 	refused := p.result("consulting.publishExecutiveSummary", map[string]any{"id": made.EntityID})
 	require.Equal(t, "citations_not_passed", refused.Error.Reason)
 	require.Contains(t, refused.Error.Message, "ent_made_up")
-	require.NoDirExists(t, filepath.Join(p.dir, "summaries"))
+	require.NoDirExists(t, p.workdir("summaries"))
 
 	// All of it anew has another text written.
 	says(`{"text": "All is well.", "source_entity_ids": ["` + harbour + `"]}`)
@@ -168,7 +167,7 @@ func TestConsultingRejectsAFabricatedSource(t *testing.T) {
 	refused = p.result("consulting.publishExecutiveSummary", map[string]any{"id": made.EntityID})
 	require.Equal(t, "citations_not_passed", refused.Error.Reason)
 	require.Contains(t, refused.Error.Message, other.EntityID)
-	require.NoDirExists(t, filepath.Join(p.dir, "summaries"))
+	require.NoDirExists(t, p.workdir("summaries"))
 }
 
 // What a model could not do is done by itself once it can.

@@ -206,7 +206,7 @@ func (p practice) publishes(id string, now brief) {
 		return p.decided(asked.SessionID, jig.Decision{Call: pending[0].Call, By: by, Answer: jig.AnswerApprove})
 	}
 	require.NotEqual(p.t, jig.DecisionAccepted, answer("tester").Outcome, "who asks for it does not allow it")
-	file := filepath.Join(p.dir, "summaries", "harbour.md")
+	file := p.workdir("summaries", "harbour.md")
 	answer("ana")
 	require.Len(p.t, p.waiting(asked.SessionID).Pending, 1, "one is not enough")
 	require.NoFileExists(p.t, file)

@@ -144,7 +144,8 @@ func (r *dagRun) requireEffects(want []dagEnd) {
 	effect := func(i, attempt int) dagEffect {
 		return dagEffect{
 			task: fmt.Sprintf("%s %d", r.tasks[i].id, want[i].given),
-			key:  jig.IdempotencyKey(installation, r.tenant, r.session, callOf(r.tasks[i].id, attempt)),
+			key:  jig.IdempotencyKey(installation, r.tenant, r.session, callOf(r.tasks[i].id, 1)),
+			call: callOf(r.tasks[i].id, attempt),
 		}
 	}
 	above, total := r.ancestors(), 0

@@ -195,8 +195,8 @@ func (g dag) ancestors() [][]bool {
 	return all
 }
 
-// dagEffect is an effect that reached the outside: the first request of its key.
-type dagEffect struct{ task, key string }
+// dagEffect is an effect that reached the outside: the first request of an attempt. All attempts of a task have one key.
+type dagEffect struct{ task, key, call string }
 
 // outside is what the calls of tasks change. It keeps the effects in their order, by the path of the entity's URL.
 type outside struct {
@@ -208,7 +208,7 @@ type outside struct {
 	hold map[string]chan struct{}
 	// arrived is told of each effect, when it is not nil.
 	arrived func(path, task string)
-	// repeats counts the requests whose key was known.
+	// repeats counts the requests whose attempt was known.
 	repeats int
 }
 
@@ -236,24 +236,24 @@ func (o *outside) serve(w http.ResponseWriter, request *http.Request) {
 			return
 		}
 	}
-	w.WriteHeader(o.take(request.URL.Path, string(body), request.Header.Get("Idempotency-Key")))
+	w.WriteHeader(o.take(request.URL.Path, string(body), request.Header.Get("Idempotency-Key"), request.Header.Get("Jig-Call")))
 }
 
-// take has the effect of a request, unless its key is known, and gives the answer that the graph has for it.
-func (o *outside) take(path, name, key string) int {
+// take has the effect of a request, unless its attempt is known, and gives the answer that the graph has for it.
+func (o *outside) take(path, name, key, call string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	id, _, _ := strings.Cut(name, " ")
 	calls := []string{}
 	for _, e := range o.effects[path] {
 		if earlier, _, _ := strings.Cut(e.task, " "); earlier == id {
-			calls = append(calls, e.key)
+			calls = append(calls, e.call)
 		}
 	}
-	nth := slices.Index(calls, key)
+	nth := slices.Index(calls, call)
 	if nth < 0 {
 		nth = len(calls)
-		o.effects[path] = append(o.effects[path], dagEffect{task: name, key: key})
+		o.effects[path] = append(o.effects[path], dagEffect{task: name, key: key, call: call})
 		if o.arrived != nil {
 			o.arrived(path, id)
 		}

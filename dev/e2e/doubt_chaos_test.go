@@ -90,7 +90,7 @@ func TestChaosDoubt(t *testing.T) {
 	began := time.Now()
 	slots := make(chan struct{}, 40)
 	for i := range runs {
-		one := doubtRun{session: jig.NewSessionID(), name: fmt.Sprintf("d%d", i), input: map[string]any{"url": r.URL, "name": fmt.Sprintf("d%d", i)}}
+		one := doubtRun{session: newID(o.tenant), name: fmt.Sprintf("d%d", i), input: map[string]any{"url": r.URL, "name": fmt.Sprintf("d%d", i)}}
 		for _, step := range []string{"a", "b", "c"} {
 			one.input[step] = someWays(random)
 		}

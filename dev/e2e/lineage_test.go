@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,7 +32,14 @@ func TestApprovalInAChainOfAgents(t *testing.T) {
 	tag := strings.ToLower(d.queue[len(d.queue)-6:])
 	middle, last := "middle-"+tag, "last-"+tag
 	d.register(map[string]string{"middle.md": named(delegating(last), middle), "last.md": named(agent(`["test.*"]`, gatedRules), last)})
-	id := d.run(delegating(middle), map[string]any{"url": r.URL, "name": "w"})
+	d.put("first.md", delegating(middle))
+	began := d.jig("run", "first.md", "--input", "url="+r.URL, "--input", "name=w", "--no-wait", "--output", "json")
+	require.Equal(t, 3, began.code, began.err)
+	var started struct {
+		SessionID string `json:"session_id"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(began.out), &started), began.out)
+	id := started.SessionID
 	var view jig.SessionView
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		var err error
@@ -46,10 +54,9 @@ func TestApprovalInAChainOfAgents(t *testing.T) {
 	listed, err := d.Approvals(t.Context(), jig.DefaultTenant, id)
 	require.NoError(t, err)
 	require.Len(t, listed, 1)
-	started := d.events(id, jig.EventToolStarted)
-	require.Len(t, started, 1)
-	require.Contains(t, string(started[0].Data), view.Calls[0].Child)
-	require.Equal(t, 3, d.jig("run", "probe", "--id", id, "--no-wait").code)
+	begun := d.events(id, jig.EventToolStarted)
+	require.Len(t, begun, 1)
+	require.Contains(t, string(begun[0].Data), view.Calls[0].Child)
 
 	d.signal(waits.SessionID, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	require.Equal(t, "written", d.finish(id).Answer)

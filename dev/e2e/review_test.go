@@ -75,8 +75,8 @@ func (s study) module(path, version string, newer ...string) {
 func (s study) requires(lines ...string) {
 	s.t.Helper()
 	body := "module example.com/app\n\ngo 1.26\n\nrequire (\n\t" + strings.Join(lines, "\n\t") + "\n)\n\nreplace example.com/here => ./here\n"
-	require.NoError(s.t, os.MkdirAll(filepath.Join(s.dir, "app"), 0o755))
-	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "app", "go.mod"), []byte(body), 0o600))
+	require.NoError(s.t, os.MkdirAll(s.workdir("app"), 0o755))
+	require.NoError(s.t, os.WriteFile(s.workdir("app", "go.mod"), []byte(body), 0o600))
 }
 
 // begin starts a review.
@@ -199,7 +199,7 @@ func TestReviewIsMadeByTasks(t *testing.T) {
 	s.signal(asked.SessionID, workflows.SignalDeny, map[string]string{"call": pending[0].Call, "by": "ana", "reason": "not yet"})
 	denied := s.done(asked.SessionID)
 	require.Equal(t, jig.CodeDenied, denied.Error.Code)
-	file := filepath.Join(s.dir, "out", "review.md")
+	file := s.workdir("out", "review.md")
 	require.NoFileExists(t, file)
 
 	asked = s.publish(made.EntityID)
@@ -309,7 +309,7 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 	refused := s.done(s.publish(made.EntityID).SessionID)
 	require.Equal(t, "citations_not_passed", refused.Error.Reason)
 	require.Contains(t, refused.Error.Message, `/0/source_entity_ids/0 "ent_made_up" is not connected to the entity; /1/source_entity_ids the claim has no source`)
-	require.NoFileExists(t, filepath.Join(s.dir, "out", "review.md"))
+	require.NoFileExists(t, s.workdir("out", "review.md"))
 
 	// The first review is connected with the second one, by the module that both have; it is no module for that.
 	mu.Lock()

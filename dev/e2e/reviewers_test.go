@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -31,6 +33,19 @@ func joinOffice(t *testing.T) office {
 	t.Helper()
 	d := join(t)
 	return office{desk: d, tenant: "office-" + d.name[:8]}
+}
+
+// workdir is the path of a file in the tenant's working directory.
+func (o office) workdir(path ...string) string {
+	return filepath.Join(append([]string{o.dir, ".jig", "work", o.tenant}, path...)...)
+}
+
+// wrote is the content of a file that a tool wrote into the tenant's working directory.
+func (o office) wrote(path ...string) string {
+	o.t.Helper()
+	content, err := os.ReadFile(o.workdir(path...))
+	require.NoError(o.t, err)
+	return string(content)
 }
 
 // trigger makes a call of the tenant and returns where it stands.

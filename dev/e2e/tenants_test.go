@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -107,7 +106,7 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 		stands(func(v jig.SessionView) bool { return v.Status == jig.StatusCompleted })
 	}
 	for _, o := range []office{a, b} {
-		content, err := os.ReadFile(filepath.Join(a.dir, ".jig", "work", o.tenant, "same.txt"))
+		content, err := os.ReadFile(o.workdir("same.txt"))
 		require.NoError(t, err)
 		require.Equal(t, o.tenant, string(content))
 	}

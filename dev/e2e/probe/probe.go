@@ -159,6 +159,7 @@ func effect(ctx context.Context, inv jig.Invocation, in effectIn) (effectOut, er
 		return effectOut{}, jig.Errorf(jig.CodeInvalidInput, "the receiver: %w", err)
 	}
 	request.Header.Set("Idempotency-Key", inv.IdempotencyKey)
+	request.Header.Set("Jig-Call", inv.CallID)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return effectOut{}, jig.Errorf(jig.CodeUnavailable, "the receiver: %w", err)
