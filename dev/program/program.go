@@ -125,7 +125,7 @@ func lock(ctx context.Context, path string, say func(string)) (release func(), e
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { _ = file.Close() }, nil //nolint:errcheck // closing gives the lock free; nothing was written
+			return func() { _ = file.Close() }, nil // nothing was written
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock the Temporal server's cache: %w", errors.Join(err, file.Close()))
@@ -151,7 +151,7 @@ func prune(cache, keep string) {
 		path := filepath.Join(cache, folder.Name())
 		info, err := os.Stat(filepath.Join(path, name))
 		if errors.Is(err, fs.ErrNotExist) || err == nil && time.Since(info.ModTime()) > unusedFor {
-			_ = os.RemoveAll(path) //nolint:errcheck // see above
+			_ = os.RemoveAll(path)
 		}
 	}
 }

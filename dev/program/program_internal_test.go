@@ -34,19 +34,20 @@ func TestFind_BuildsOnceForEqualSources(t *testing.T) {
 	source, cache := module(t), t.TempDir()
 	paths := make([]string, 4)
 	infos := make([]os.FileInfo, len(paths))
+	errs := make([]error, len(paths))
 	var finding sync.WaitGroup
 	for i := range paths {
 		finding.Go(func() {
 			var err error
-			paths[i], err = find(t.Context(), source, cache, discard)
-			if err == nil {
-				infos[i], _ = os.Stat(paths[i])
+			if paths[i], err = find(t.Context(), source, cache, discard); err == nil {
+				infos[i], err = os.Stat(paths[i])
 			}
+			errs[i] = err
 		})
 	}
 	finding.Wait()
 	for i := range paths {
-		require.NotNil(t, infos[i])
+		require.NoError(t, errs[i])
 		require.Equal(t, paths[0], paths[i])
 		require.True(t, os.SameFile(infos[0], infos[i]), "it was built again")
 	}

@@ -42,7 +42,8 @@ type process struct {
 
 // spawn starts the program and gives it its configuration. The kernel ties the life of the process to the thread that
 // started it, so a goroutine keeps that thread until the process has ended.
-func spawn(opts Options, cfg config) (*process, error) {
+func spawn(ctx context.Context, opts Options, cfg config) (*process, error) {
+	running := context.WithoutCancel(ctx)
 	document, err := json.Marshal(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of Temporal: %w", err)
@@ -53,7 +54,7 @@ func spawn(opts Options, cfg config) (*process, error) {
 	}
 	p.cmd.SysProcAttr = attributes()
 	p.cmd.Stdout = &lines{each: p.report}
-	p.cmd.Stderr = &lines{each: func(line []byte) { p.relay(opts.Log, line) }}
+	p.cmd.Stderr = &lines{each: func(line []byte) { p.relay(running, opts.Log, line) }}
 	input, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start Temporal: %w", err)
@@ -136,14 +137,13 @@ func (p *process) report(line []byte) {
 }
 
 // relay logs a line of standard error. What is no log record, for example the trace of a panic, is kept for the error message.
-func (p *process) relay(log *slog.Logger, line []byte) {
+func (p *process) relay(ctx context.Context, log *slog.Logger, line []byte) {
 	level, message, attrs, err := record(line)
 	if err != nil {
 		p.said.add(line)
 		return
 	}
-	//nolint:forbidigo,sloglint // there is no caller, and the message is Temporal's
-	log.LogAttrs(context.Background(), level, message, attrs...)
+	log.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // the message is Temporal's
 }
 
 // record parses a line of slog.JSONHandler. Attributes come sorted by name.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,17 +44,23 @@ func silentDatabase(t *testing.T) (string, <-chan struct{}) {
 	return fmt.Sprintf("postgres://temporal:secret@%s/postgres?sslmode=disable", listener.Addr()), accepted
 }
 
+// document configures the program with free ports.
+func document(t *testing.T, database string) map[string]any {
+	t.Helper()
+	d := map[string]any{"database_url": database, "log_level": "ERROR"}
+	for _, service := range []string{"frontend", "history", "matching", "worker"} {
+		addr, err := port.Claim(t.Context(), "127.0.0.1:0")
+		require.NoError(t, err)
+		d[service] = addr
+	}
+	return d
+}
+
 // A parent that was killed closes its end of the pipe, on every system.
 func TestProgramExitsWhenItsInputEnds(t *testing.T) {
 	t.Parallel()
 	database, connected := silentDatabase(t)
-	document := map[string]any{"database_url": database, "log_level": "ERROR"}
-	for _, service := range []string{"frontend", "history", "matching", "worker"} {
-		addr, err := port.Claim(t.Context(), "127.0.0.1:0")
-		require.NoError(t, err)
-		document[service] = addr
-	}
-	raw, err := json.Marshal(document)
+	raw, err := json.Marshal(document(t, database))
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), built(t))
 	stdin, err := cmd.StdinPipe()
@@ -66,7 +73,32 @@ func TestProgramExitsWhenItsInputEnds(t *testing.T) {
 	require.NoError(t, stdin.Close())
 	var exit *exec.ExitError
 	require.ErrorAs(t, cmd.Wait(), &exit)
-	require.Equal(t, 3, exit.ExitCode(), "it exits by itself, and at once")
+	require.Equal(t, 3, exit.ExitCode(), "it exits by itself")
+}
+
+// A port can be taken between the moment it was picked and the start of the program.
+func TestProgramNamesATakenPort(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = taken.Close() })
+	database, _ := silentDatabase(t)
+	for _, service := range []string{"frontend", "ui"} {
+		d := document(t, database)
+		d[service] = taken.Addr().String()
+		raw, err := json.Marshal(d)
+		require.NoError(t, err)
+		cmd := exec.CommandContext(t.Context(), built(t))
+		stdin, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		var stdout strings.Builder
+		cmd.Stdout = &stdout
+		require.NoError(t, cmd.Start())
+		_, err = stdin.Write(raw)
+		require.NoError(t, err)
+		require.Error(t, cmd.Wait())
+		require.JSONEq(t, `{"taken": "`+taken.Addr().String()+`"}`, stdout.String(), service)
+	}
 }
 
 func TestStart_NamesATakenPort(t *testing.T) {

@@ -19,7 +19,7 @@ func TestRelay_KeepsLevelMessageAndAttributes(t *testing.T) {
 		return a
 	}}))
 	p := &process{}
-	w := &lines{each: func(line []byte) { p.relay(log, line) }}
+	w := &lines{each: func(line []byte) { p.relay(t.Context(), log, line) }}
 	for _, part := range []string{
 		`{"time":"2026-01-02T03:04:05Z","level":"WARN","msg":"slow","shard":3,"a":"b"}` + "\n" + `{"level":"IN`,
 		`FO","msg":"not wanted"}` + "\n\n" + "panic: no JSON\n", "no end",

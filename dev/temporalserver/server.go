@@ -28,7 +28,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := spawn(opts, cfg)
+	p, err := spawn(ctx, opts, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, errors.Join(err, s.process.kill())
 	}
-	go s.watch()
+	go s.watch(context.WithoutCancel(ctx))
 	return s, nil
 }
 
@@ -57,8 +57,7 @@ func (s *Server) ready(ctx context.Context) error {
 }
 
 // watch passes on why the server cannot go on, until its process has ended.
-func (s *Server) watch() {
-	ctx := context.Background() //nolint:forbidigo // it ends with the process
+func (s *Server) watch(ctx context.Context) {
 	for {
 		r, err := s.process.next(ctx)
 		switch {
