@@ -88,6 +88,12 @@ func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, 
 	if errors.Is(err, errWaiting) || err == nil && f.noWait && !f.yes {
 		return a.printWaitingCall(waiting)
 	}
+	if err == nil { // it may wait again, e.g. for somebody to say whether it happened
+		err = fo.follow(ctx, 0)
+	}
+	if errors.Is(err, errWaiting) {
+		return a.printWaitingCall(waiting)
+	}
 	if err == nil {
 		result, err = e.WaitCall(ctx, a.flags.tenant, result.SessionID)
 	}

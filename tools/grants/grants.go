@@ -54,23 +54,34 @@ func Tools(o Options) []tools.Tool {
 }
 
 func (o Options) create(ctx context.Context, inv jig.Invocation, in jig.GrantRequest) (Created, error) {
-	if in.Tool == "" {
-		return Created{}, jig.Errorf(jig.CodeInvalidInput, "no tool is named").WithField("/tool").WithHint("name the tool whose calls it approves")
-	}
-	by, claimed, err := o.Approved(ctx, inv.Tenant, inv.SessionID, inv.CallID)
+	g, err := o.grant(ctx, inv, in)
 	if err != nil {
-		return Created{}, err
+		e := *jig.AsError(err)
+		e.NotExecuted = true
+		return Created{}, &e
 	}
-	if len(by) == 0 {
-		return Created{}, jig.Errorf(jig.CodeNotPermitted, "nobody approved this call, so nobody gives the grant")
-	}
-	g, err := o.New(ctx, inv.Tenant, in, time.Now())
-	if err != nil {
-		return Created{}, err
-	}
-	g.Tenant, g.ID, g.By, g.Claimed, g.SessionID, g.Call = inv.Tenant, o.ID(inv.SessionID, inv.CallID), by, claimed, inv.SessionID, inv.CallID
 	if err := o.Put(ctx, g); err != nil {
 		return Created{}, err
 	}
 	return Created{ID: g.ID, Tool: g.Tool, Agent: g.Agent, When: g.When, MaxUses: g.MaxUses, ExpiresAt: g.ExpiresAt.UTC(), By: g.By}, nil
+}
+
+// grant returns the grant that is to be stored.
+func (o Options) grant(ctx context.Context, inv jig.Invocation, in jig.GrantRequest) (jig.Grant, error) {
+	if in.Tool == "" {
+		return jig.Grant{}, jig.Errorf(jig.CodeInvalidInput, "no tool is named").WithField("/tool").WithHint("name the tool whose calls it approves")
+	}
+	by, claimed, err := o.Approved(ctx, inv.Tenant, inv.SessionID, inv.CallID)
+	if err != nil {
+		return jig.Grant{}, err
+	}
+	if len(by) == 0 {
+		return jig.Grant{}, jig.Errorf(jig.CodeNotPermitted, "nobody approved this call, so nobody gives the grant")
+	}
+	g, err := o.New(ctx, inv.Tenant, in, time.Now())
+	if err != nil {
+		return jig.Grant{}, err
+	}
+	g.Tenant, g.ID, g.By, g.Claimed, g.SessionID, g.Call = inv.Tenant, o.ID(inv.SessionID, inv.CallID), by, claimed, inv.SessionID, inv.CallID
+	return g, nil
 }
