@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/worker/wire"
 )
 
-// markRestored is the command that is run once after the database was restored from a backup.
+// markRestored returns the command that an operator runs once after restoring the database from a backup.
 func markRestored(load func() (wire.Settings, error), stderr io.Writer) *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
@@ -43,20 +43,20 @@ worker is running at that moment would be asked about, too.`,
 			if _, printed := io.WriteString(cmd.OutOrStdout(), report); err == nil {
 				err = printed
 			}
-			return err //nolint:wrapcheck // standard output is closed
+			return err //nolint:wrapcheck // fails only when standard output is closed
 		},
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "list the calls that would be marked, and change nothing")
 	return c
 }
 
-// What becomes of a marked call.
+// What happens to a marked call.
 const (
 	asks     = "asks a person"
 	underKey = "may run again under its key"
 )
 
-// listOfRestored is a table of calls.
+// listOfRestored formats the calls as a table.
 func listOfRestored(list []store.Restored) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -72,7 +72,7 @@ func listOfRestored(list []store.Restored) string {
 	return b.String()
 }
 
-// countOfRestored says how many calls of which tenants were marked; the list is sorted by tenant.
+// countOfRestored reports how many calls of each tenant were marked. The list must be sorted by tenant.
 func countOfRestored(list []store.Restored, dry bool) string {
 	did := "marked"
 	if dry {

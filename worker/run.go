@@ -13,16 +13,16 @@ import (
 	"github.com/jig-run/jig/worker/wire"
 )
 
-// Exit codes, as everywhere in jig: 2 says that a setting is wrong, or that what it names does not answer.
+// Exit codes, the same in every jig program. 2 means that a setting is wrong or that a server named by a setting does not answer.
 const (
 	exitDone     = 0
 	exitFailed   = 1
 	exitSettings = 2
 )
 
-// run is the whole program.
+// run runs the whole program and returns its exit code.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	root := command(environ, stderr) //nolint:contextcheck // the commands get theirs from cobra
+	root := command(environ, stderr) //nolint:contextcheck // cobra passes a context to each command
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -87,7 +87,7 @@ that a worker needs. It may run several times, and several at once.`,
 				return err
 			}
 			_, err = fmt.Fprintln(stderr, "the schema is up to date")
-			return err //nolint:wrapcheck // standard error is closed
+			return err //nolint:wrapcheck // fails only when standard error is closed
 		},
 	})
 	root.AddCommand(markRestored(load, stderr))

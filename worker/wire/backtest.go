@@ -8,8 +8,9 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Backtest rules over recorded calls with the tenant's policies in force, and with a document in the place of the one of its
-// name, or beside them. When a policy in force cannot be read, there is nothing to compare with: CONFLICT.
+// Backtest evaluates recorded calls twice: with the tenant's current policies, and with those policies plus the given document, which
+// replaces the policy of the same name if there is one. It returns CONFLICT if a current policy cannot be read, because then there is
+// nothing to compare with.
 func (p *policies) Backtest(ctx context.Context, tenant, document string, calls []jig.RecordedCall) ([]jig.BacktestResult, error) {
 	doc, problems := spec.Load("the document", []byte(document))
 	if err := problems.OrNil(); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/jig-run/jig/tools/entities/extraction"
 )
 
-// bundleNames gives the bundles that tenants have. A change holds everywhere after policyAge.
+// bundleNames caches the names of each tenant's bundles. A change takes effect on every worker within policyAge.
 type bundleNames struct {
 	store interface {
 		BundleNames(ctx context.Context, tenant string) ([]string, error)
@@ -26,11 +26,11 @@ type bundleNames struct {
 
 	mu    sync.Mutex
 	known map[string]tenantBundles
-	// changes counts what was forgotten, so that nothing read before a change is kept after it.
+	// changes counts the calls of forget, so that names read before a change are not cached after it.
 	changes int
 }
 
-// tenantBundles are a tenant's bundles as they were read.
+// tenantBundles are a tenant's bundle names and the time they were read.
 type tenantBundles struct {
 	read  time.Time
 	names []string
@@ -40,7 +40,7 @@ func newBundleNames(db *store.DB) *bundleNames {
 	return &bundleNames{store: db, known: map[string]tenantBundles{}}
 }
 
-// BundleNames lists the bundles that a tenant has, read at most policyAge ago. The list is shared: whoever gets it changes nothing.
+// BundleNames lists a tenant's bundles, read at most policyAge ago. The list is shared; callers must not modify it.
 func (b *bundleNames) BundleNames(ctx context.Context, tenant string) ([]string, error) {
 	b.mu.Lock()
 	known, ok := b.known[tenant]
@@ -62,7 +62,7 @@ func (b *bundleNames) BundleNames(ctx context.Context, tenant string) ([]string,
 	return names, nil
 }
 
-// forget makes what a tenant has be read anew.
+// forget discards what is cached for a tenant, so that it is read again.
 func (b *bundleNames) forget(tenant string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,37 +70,37 @@ func (b *bundleNames) forget(tenant string) {
 	b.changes++
 }
 
-// bundleStore keeps bundles. On the worker that changed what a tenant has, it holds at once.
+// bundleStore stores bundles. It clears the cache of bundle names, so a change takes effect at once on the worker that made it.
 type bundleStore struct {
 	*store.DB
 	names *bundleNames
 }
 
-// InstallBundle makes a bundle a tenant's.
+// InstallBundle installs a bundle for a tenant.
 func (s bundleStore) InstallBundle(ctx context.Context, by jig.Invocation, b jig.BundleInstall) (jig.BundleInstalled, error) {
 	defer s.names.forget(by.Tenant)
 	return s.DB.InstallBundle(ctx, by, b)
 }
 
-// RemoveBundle takes a bundle out of use.
+// RemoveBundle takes a tenant's bundle out of use.
 func (s bundleStore) RemoveBundle(ctx context.Context, by jig.Invocation, name string) (jig.Bundle, error) {
 	defer s.names.forget(by.Tenant)
 	return s.DB.RemoveBundle(ctx, by, name)
 }
 
-// Suggest is the hint for a tool that is not there.
+// Suggest returns the hint for an unknown tool name.
 func (b *bundleNames) Suggest(name string, names []string) string {
 	return nearest.Hint(name, names, "see the catalogue for the tools there are")
 }
 
-// seen are the tools in code that a tenant with some bundles sees.
+// seen returns the Go tools that are visible to a tenant with the given bundles installed.
 func seen(all []jig.Tool, tenant string, installed []string) []jig.Tool {
 	return slices.DeleteFunc(slices.Clone(all), func(t jig.Tool) bool {
 		return len(t.Tenants) > 0 && !slices.Contains(t.Tenants, tenant) || t.Bundle != "" && !slices.Contains(installed, t.Bundle)
 	})
 }
 
-// bundleOptions are the settings of the tools that install bundles.
+// bundleOptions returns the options of the tools that install bundles.
 func bundleOptions(kept documents, registry **tools.Registry) bundletools.Options {
 	return bundletools.Options{
 		Store: bundleStore{DB: kept.db, names: kept.bundles}, Known: kept.knownWith(registry), KindOf: storedKind, Check: checkDocument,
@@ -108,8 +108,8 @@ func bundleOptions(kept documents, registry **tools.Registry) bundletools.Option
 	}
 }
 
-// typeOf finds the entity type that a tenant's entities were last checked against: the current one, else, while the type is out
-// of use, that of the entity which changed last.
+// typeOf returns a function that finds the entity type that a tenant's entities were last checked against: the current version if there is
+// one, otherwise the version of the most recently updated entity of that type.
 func typeOf(db *store.DB) func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error) {
 	types := extraction.NewTypes(db)
 	return func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error) {
@@ -138,11 +138,11 @@ func typeOf(db *store.DB) func(ctx context.Context, tenant, name string) (jig.En
 	}
 }
 
-// shipper is who installs the bundles that ship with the product.
+// shipper is the principal that installs the bundles shipped with jig.
 const shipper = "worker"
 
-// installBundles installs the shipped bundles for the default tenant, each hash once: what somebody removed stays removed, and what
-// somebody registered under the name of one of their documents stays what it is. Another worker may do so at the same time.
+// installBundles installs the shipped bundles for the default tenant, once per hash: a bundle that somebody removed stays removed, and a
+// document that somebody registered under the name of a shipped one is kept. Other workers may run it at the same time.
 func installBundles(ctx context.Context, db *store.DB, o bundletools.Options, logger *slog.Logger) error {
 	shipped, err := bundles.Bundles()
 	if err != nil {
@@ -164,7 +164,7 @@ func installShipped(ctx context.Context, db *store.DB, o bundletools.Options, by
 		return err
 	}
 	done, err := o.Install(ctx, by, b, nil, false)
-	switch jig.CodeOf(err) { //nolint:exhaustive // what else fails keeps the worker from starting
+	switch jig.CodeOf(err) { //nolint:exhaustive // any other error keeps the worker from starting
 	case jig.CodeConflict, jig.CodeInvalidInput:
 		by.Logger.WarnContext(ctx, "a shipped bundle is not installed: something else has its place", name,
 			slog.String("tenant", by.Tenant), slog.String("why", err.Error()))

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// counted counts how often it is asked which bundles a tenant has.
+// counted counts how often the bundle names of a tenant are read.
 type counted struct {
 	names map[string][]string
 	asked int
@@ -46,7 +46,7 @@ func TestBundleNamesAreReadOnceASecond(t *testing.T) {
 	require.Empty(t, names)
 }
 
-// slow is read while what it says changes.
+// slow calls during while it is being read, so that a test can change the names meanwhile.
 type slow struct {
 	counted
 	during func()
@@ -58,7 +58,7 @@ func (s *slow) BundleNames(ctx context.Context, tenant string) ([]string, error)
 	return names, err
 }
 
-// What was read before a change is not kept after it.
+// Names that were read before a change are not cached after it.
 func TestBundleNamesThatChangeWhileTheyAreRead(t *testing.T) {
 	t.Parallel()
 	s := &slow{counted: counted{names: map[string][]string{}}}
@@ -83,7 +83,8 @@ func TestSeenTools(t *testing.T) {
 	require.Len(t, all, 3)
 }
 
-// A shipped bundle is installed once: what a person removed stays removed, and what somebody has in its place stays what it is.
+// A shipped bundle is installed only once: a bundle that a person removed stays removed, and a document that somebody registered in its
+// place is kept.
 func TestShippedBundlesAreInstalledOnce(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
@@ -122,8 +123,8 @@ func TestShippedBundlesAreInstalledOnce(t *testing.T) {
 	require.Equal(t, "mine", string(body))
 }
 
-// That a bundle was installed once is known with the installation itself: a worker that dies behind it, or an operator who was
-// faster, leaves nothing that makes a removed one come back.
+// The installation itself records that a bundle was installed once. A removed bundle does not come back, even if a worker dies right after
+// installing it or an operator installs it first.
 func TestShippedBundleIsKnownWithItsInstallation(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)

@@ -1,3 +1,3 @@
-// Package wire puts a worker together: store, tools, models, policy, activities and workflows, over the settings of the
-// environment. Command worker runs it, and the development server in its own process; nobody else imports it.
+// Package wire assembles a worker from its store, tools, models, policy, activities and workflows, using the settings in the environment.
+// Only command worker and the development server import it; the development server runs the worker in its own process.
 package wire

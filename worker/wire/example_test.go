@@ -12,10 +12,10 @@ import (
 	"github.com/jig-run/jig/worker/wire"
 )
 
-// Payments stands for the service that a tool calls. What follows is the code of the README, as it stands there.
+// Payments stands for the service that a tool calls. The code below is the code in the README, unchanged.
 type Payments struct{}
 
-// Refund pays back.
+// Refund refunds a payment.
 func (*Payments) Refund(context.Context, string, string, int, string) (string, error) {
 	return "pay_1", nil
 }
@@ -65,7 +65,7 @@ func run(ctx context.Context) error {
 	return wire.Run(ctx, settings, settings.Logger(os.Stderr), refundTool(connect()))
 }
 
-// A worker with a tool of its own.
+// A worker with one tool of its own.
 func ExampleRun() {
 	main()
 }

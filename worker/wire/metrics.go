@@ -17,20 +17,21 @@ import (
 	"github.com/jig-run/jig/store"
 )
 
-// How approvals are measured.
+// Parameters of the approval metrics.
 const (
-	// metricsAge is how long a scrape may serve what an earlier one read.
+	// metricsAge is how long scrapes may reuse the numbers that an earlier scrape read.
 	metricsAge = 10 * time.Second
-	// metricsLag is how old a decision is when it is counted: a transaction that is older has ended, so none is missed.
+	// metricsLag is the minimum age of a decision before it is counted. By then every transaction that could have written an older decision
+	// has ended, so none is missed.
 	metricsLag = 40 * time.Second
-	// metricsStretch is what the times to a decision, and the share that expired, are taken over.
+	// metricsStretch is the period that decision times and the expired ratio cover.
 	metricsStretch = 24 * time.Hour
-	// metricsTimeout bounds the reading for one scrape.
+	// metricsTimeout bounds the reads of one scrape.
 	metricsTimeout = 5 * time.Second
 )
 
-// serveMetrics serves Prometheus metrics at /metrics of an address until stop is called; none when the address is empty.
-// Every worker tells of the same approvals: take the largest of a metric over workers, not the sum.
+// serveMetrics serves Prometheus metrics at /metrics on address until stop is called. An empty address serves nothing. Every worker reports
+// the same approvals, so take the maximum of these metrics over all workers, not the sum.
 func serveMetrics(ctx context.Context, address string, db *store.DB, rules *policies, logger *slog.Logger) (stop func(), err error) {
 	if address == "" {
 		return func() {}, nil
@@ -41,7 +42,7 @@ func serveMetrics(ctx context.Context, address string, db *store.DB, rules *poli
 			WithHint("use a free host:port, e.g. 127.0.0.1:9464, or none to serve no metrics")
 	}
 	registry := prometheus.NewRegistry()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it ends with stop, like the worker that it is of
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // stop ends it, like the worker itself
 	registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		newApprovalMetrics(ctx, db, metricsAge, metricsLag), rules.failures, newUnreadablePolicies(ctx, rules),
@@ -66,9 +67,9 @@ func serveMetrics(ctx context.Context, address string, db *store.DB, rules *poli
 	}, nil
 }
 
-// scrapeLog hears of what a scrape could not read.
+// scrapeLog logs the errors of scrapes that could not read all metrics.
 type scrapeLog struct {
-	ctx    context.Context //nolint:containedctx // the library's interface has none
+	ctx    context.Context //nolint:containedctx // promhttp.Logger passes no context
 	logger *slog.Logger
 }
 
@@ -76,7 +77,7 @@ func (l scrapeLog) Println(v ...any) {
 	l.logger.WarnContext(l.ctx, "a scrape could not read all metrics", slog.Any("error", v))
 }
 
-// measured is where approvals are counted.
+// measured is the part of the store that counts approvals.
 type measured interface {
 	OpenApprovals(ctx context.Context) ([]jig.OpenCount, error)
 	Outcomes(ctx context.Context, since, until time.Time) ([]jig.OutcomeCount, error)
@@ -84,9 +85,9 @@ type measured interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// approvalMetrics reads the store when it is scraped. Decisions are counted from its making on.
+// approvalMetrics is a Prometheus collector that reads the store when it is scraped. It counts the decisions made since it was created.
 type approvalMetrics struct {
-	ctx      context.Context //nolint:containedctx // a collector is given none
+	ctx      context.Context //nolint:containedctx // Collect gets no context
 	db       measured
 	age, lag time.Duration
 
@@ -94,8 +95,8 @@ type approvalMetrics struct {
 
 	mu      sync.Mutex
 	read    time.Time // by this process's clock
-	at      time.Time // by the database's
-	counted time.Time // decisions up to then are in total
+	at      time.Time // by the database's clock
+	counted time.Time // total includes the decisions up to this time
 	waiting []jig.OpenCount
 	total   map[outcomeKey]int64
 	pace    jig.Pace
@@ -120,14 +121,15 @@ func newApprovalMetrics(ctx context.Context, db measured, age, lag time.Duration
 	}
 }
 
-// Describe tells what Collect gives.
+// Describe implements prometheus.Collector.
 func (m *approvalMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{m.open, m.oldest, m.decided, m.seconds, m.expired} {
 		ch <- d
 	}
 }
 
-// Collect gives the metrics. When the store cannot be read there are none, and the scrape says so: old numbers would mislead.
+// Collect implements prometheus.Collector. If the store cannot be read, it reports an error and no metrics, because old numbers would
+// mislead.
 func (m *approvalMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +154,7 @@ func (m *approvalMetrics) Collect(ch chan<- prometheus.Metric) {
 	gauge(m.expired, m.pace.ExpiredShare)
 }
 
-// refresh reads the store unless that was done a short time ago. What fails leaves everything as it was, to be read again.
+// refresh reads the store unless it was read less than m.age ago. On an error it changes nothing, so the next scrape tries again.
 func (m *approvalMetrics) refresh() error {
 	if !m.read.IsZero() && time.Since(m.read) < m.age {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// counter is a store whose numbers a test sets.
+// counter is a fake store whose numbers a test sets.
 type counter struct {
 	at       time.Time
 	reads    int
@@ -109,7 +109,7 @@ func TestMetricsAreReadOnceInAWhile(t *testing.T) {
 	require.Equal(t, 2, c.reads)
 }
 
-// The endpoint as a worker serves it, over the store.
+// Tests the endpoint as a worker serves it, with a real store.
 func TestServeMetrics(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.New(t), storetest.Tenant(t)

@@ -7,13 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxFailingRules bounds the rules that failures are counted by; those beyond are counted together.
+// maxFailingRules bounds the number of rules with a counter of their own. The failures of all further rules share one counter.
 const maxFailingRules = 1_000
 
-// otherRules is the label of the rules that are counted together.
+// otherRules is the label of the shared counter.
 const otherRules = "(other)"
 
-// ruleFailures counts the rules that could not be evaluated, since the worker's start.
+// ruleFailures counts, per rule, how often the rule could not be evaluated since the worker started.
 type ruleFailures struct {
 	*prometheus.CounterVec
 
@@ -43,9 +43,10 @@ func (f *ruleFailures) count(tenant, policy, rule string) {
 	f.WithLabelValues(labels[:]...).Inc()
 }
 
-// unreadablePolicies tells of the policies that this worker cannot read, of the tenants whose calls it has ruled on.
+// unreadablePolicies is a Prometheus collector that reports how many policies this worker cannot read, for the tenants whose policies it
+// has loaded.
 type unreadablePolicies struct {
-	ctx      context.Context //nolint:containedctx // a collector is given none
+	ctx      context.Context //nolint:containedctx // Collect gets no context
 	policies *policies
 	desc     *prometheus.Desc
 }
@@ -58,7 +59,7 @@ func newUnreadablePolicies(ctx context.Context, p *policies) *unreadablePolicies
 // Describe implements prometheus.Collector.
 func (u *unreadablePolicies) Describe(ch chan<- *prometheus.Desc) { ch <- u.desc }
 
-// Collect implements prometheus.Collector. What was unreadable is looked at again: it may have been replaced since.
+// Collect implements prometheus.Collector. It reads unreadable policies again first, because they may have been replaced since.
 func (u *unreadablePolicies) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(u.ctx, metricsTimeout)
 	defer cancel()

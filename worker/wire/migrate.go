@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig/store"
 )
 
-// Migrate brings the schema up to date as the owner and gives the application's role its rights.
+// Migrate brings the schema up to date as the schema's owner and grants the application's role its rights.
 func Migrate(ctx context.Context, s Settings) error {
 	if s.DatabaseOwnerURL == "" {
 		return missing(EnvDatabaseOwnerURL, "the database as the owner of the schema")

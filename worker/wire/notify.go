@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/store"
 )
 
-// newDispatcher makes what sends the notices in a store to the webhooks that settings name.
+// newDispatcher returns the dispatcher that sends stored notices to the webhooks in the tenants' settings.
 func newDispatcher(
 	db *store.DB, settings func(ctx context.Context, tenant string) (jig.TenantSettings, error), s Settings, logger *slog.Logger,
 ) *notify.Dispatcher {
@@ -27,15 +27,16 @@ func newDispatcher(
 	}
 }
 
-// Limits of a webhook's connections.
+// Limits of a webhook connection.
 const (
 	webhookDialTimeout = 10 * time.Second
 	webhookIdleTimeout = 30 * time.Second
 	webhookHeaderBytes = 16 << 10
 )
 
-// webhookTransport reaches public addresses alone, whatever a name resolves to: who may write a tenant's document must not
-// reach the network of the worker. It takes no proxy from the environment, which would reach what the guard forbids.
+// webhookTransport returns a transport that connects only to public addresses, and to loopback if allowed, whatever a host name resolves
+// to: people who may write a tenant's document must not reach the worker's own network. It ignores proxies in the environment, because a
+// proxy could reach addresses that the guard forbids.
 func webhookTransport(allowLoopback bool) *http.Transport {
 	options := []ssrf.Option{ssrf.WithAnyPort()}
 	if allowLoopback {
@@ -52,10 +53,10 @@ func webhookTransport(allowLoopback bool) *http.Transport {
 	}
 }
 
-// outbox gives a dispatcher the store's notices.
+// outbox gives the dispatcher access to the notices in the store.
 type outbox struct{ *store.DB }
 
-// TakeDeliveries takes deliveries that are due.
+// TakeDeliveries takes deliveries that are due. Those in underWay are already being sent.
 func (o outbox) TakeDeliveries(
 	ctx context.Context, limit, perTenant int, underWay []notify.Delivery, lease time.Duration,
 ) ([]notify.Delivery, error) {
@@ -71,7 +72,7 @@ func (o outbox) TakeDeliveries(
 	return taken, err
 }
 
-// SettleDelivery writes down what became of a delivery.
+// SettleDelivery records the result of a delivery attempt.
 func (o outbox) SettleDelivery(ctx context.Context, d notify.Delivery, a notify.Attempt) error {
 	return o.DB.SettleDelivery(ctx, store.Delivery(d), store.Attempt{
 		Status: store.DeliveryStatus(a.Status), Held: a.Held, Error: a.Error, Wait: a.Wait, Rest: a.Rest, Settings: a.Settings,

@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// A notice in the database reaches a webhook on this machine when that is allowed, and never when it is not.
+// A stored notice reaches a webhook on this machine if loopback is allowed, and never if it is not.
 func TestDispatcherSendsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -62,7 +62,7 @@ func TestDispatcherSendsWhatIsStored(t *testing.T) {
 	}
 }
 
-// keepNotice stores a notice as the application role.
+// keepNotice stores a notice, using the application's role.
 func keepNotice(t *testing.T, url, tenant, session string) {
 	t.Helper()
 	body, err := json.Marshal(jig.Notice{ID: "ntc_1", Tenant: tenant, Kind: jig.NoticeRequested, Approval: jig.Pending{SessionID: session, Call: "1.1"}})

@@ -12,16 +12,17 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// settledTenants are the tenants' settings with what the operator of this worker adds.
+// settledTenants returns the tenants' settings with the additions of this worker's operator.
 type settledTenants struct {
 	tenants *tenants
-	// operator is a key that every tenant accepts: without it nobody could approve a tenant's first document.
+	// operator is a key that every tenant accepts. Without it nobody could approve a tenant's first document. It may be nil.
 	operator *jig.Key
-	// everybody are the permissions of whoever a session acts for, in tenants without a document.
+	// everybody lists the permissions of every principal in tenants without a document.
 	everybody []string
 }
 
-// Settings are the tenant's, the operator's key among its keys, and where there are none what everybody may.
+// Settings returns the tenant's settings. It adds the operator's key to the tenant's keys and, for tenants without a document, the
+// permissions of everybody.
 func (s *settledTenants) Settings(ctx context.Context, tenant string) (jig.TenantSettings, error) {
 	settings, err := s.tenants.Settings(ctx, tenant)
 	if err == nil && s.operator != nil {
@@ -34,7 +35,7 @@ func (s *settledTenants) Settings(ctx context.Context, tenant string) (jig.Tenan
 	return settings, err
 }
 
-// newGrant makes grants for the tool that gives them: of any tool that the tenant sees.
+// newGrant returns the function that creates grants for the tool that gives them. A grant may be for any tool that the tenant can see.
 func newGrant(settled activities.Tenants, kept documents, registry **tools.Registry) func(context.Context, string, jig.GrantRequest, time.Time) (jig.Grant, error) {
 	return func(ctx context.Context, tenant string, request jig.GrantRequest, now time.Time) (jig.Grant, error) {
 		settings, err := settled.Settings(ctx, tenant)

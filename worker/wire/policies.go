@@ -11,13 +11,15 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// policyAge is how long a worker goes on with the policies that it has read: a change holds everywhere after this.
+// policyAge is how long a worker uses what it has read of a tenant's documents before it checks for changes. A change takes effect on every
+// worker within this time.
 const policyAge = time.Second
 
-// maxKnownTenants bounds the tenants of which a worker remembers what it has read.
+// maxKnownTenants bounds the number of tenants in each of a worker's caches.
 const maxKnownTenants = 10_000
 
-// remember keeps what was read of a tenant, and forgets all others when they become too many: whoever starts a session names its tenant.
+// remember caches a value for a tenant and clears the whole cache first if it is full. The bound is needed because callers choose the
+// tenant of the sessions they start.
 func remember[T any](known map[string]T, tenant string, of T) {
 	if _, there := known[tenant]; !there && len(known) >= maxKnownTenants {
 		clear(known)
@@ -25,7 +27,7 @@ func remember[T any](known map[string]T, tenant string, of T) {
 	known[tenant] = of
 }
 
-// policies rules by the policy documents that a tenant has now.
+// policies decides about calls by the current policy documents of the call's tenant.
 type policies struct {
 	documents policyDocuments
 	settings  func(ctx context.Context, tenant string) (jig.TenantSettings, error)
@@ -35,13 +37,13 @@ type policies struct {
 	known map[string]tenantPolicies
 }
 
-// policyDocuments is where policies are kept.
+// policyDocuments is the part of the store that reads documents.
 type policyDocuments interface {
 	CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.DocumentVersion, error)
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
 }
 
-// tenantPolicies are a tenant's policies as they were read.
+// tenantPolicies are a tenant's compiled policies, their versions, and the time they were checked.
 type tenantPolicies struct {
 	read     time.Time
 	versions []jig.DocumentVersion
@@ -52,7 +54,7 @@ func newPolicies(documents policyDocuments, settings func(ctx context.Context, t
 	return &policies{documents: documents, settings: settings, failures: newRuleFailures(), known: map[string]tenantPolicies{}}
 }
 
-// Rule gives the verdict on a call, or holds it back; see policy.Tenant.
+// Rule returns the verdict on a call, or holds it back; see [policy.Tenant].
 func (p *policies) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
 	of, err := p.of(ctx, session.Tenant)
 	if err != nil {
@@ -72,7 +74,7 @@ func (p *policies) Rule(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 	return x.Ruling, err
 }
 
-// Policies lists a tenant's policies by name, those that cannot be read among them.
+// Policies lists a tenant's policies by name, including those that cannot be read.
 func (p *policies) Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
 	of, err := p.of(ctx, tenant)
 	if err != nil {
@@ -81,7 +83,7 @@ func (p *policies) Policies(ctx context.Context, tenant string) ([]jig.PolicySta
 	return of.policies.States(), nil
 }
 
-// unreadable are the tenants with policies that could not be read when they were last looked at.
+// unreadable lists the cached tenants that have unreadable policies.
 func (p *policies) unreadable() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +96,7 @@ func (p *policies) unreadable() []string {
 	return tenants
 }
 
-// of gives a tenant's policies, read at most policyAge ago.
+// of returns a tenant's policies, checked for changes at most policyAge ago.
 func (p *policies) of(ctx context.Context, tenant string) (tenantPolicies, error) {
 	p.mu.Lock()
 	known, ok := p.known[tenant]
@@ -145,8 +147,8 @@ func compilePolicy(name, version string, body []byte) (*policy.Rules, error) {
 	return policy.Compile(read, version)
 }
 
-// checkDocument says what keeps a document from being registered for a tenant: one of another tenant, and a policy that does
-// not do what its own cases expect.
+// checkDocument reports why a document cannot be registered for a tenant: it is the document of another tenant, or a policy that fails one
+// of its own test cases.
 func checkDocument(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error {
 	if err := checkTenant(tenant, doc); err != nil || doc.Policy == nil {
 		return err

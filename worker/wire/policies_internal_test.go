@@ -18,7 +18,7 @@ import (
 	"github.com/jig-run/jig/tools/grants"
 )
 
-// papers are policy documents by name.
+// papers maps names to policy documents.
 type papers map[string]string
 
 func (p papers) CurrentDocuments(context.Context, string, string) ([]jig.DocumentVersion, error) {
@@ -33,7 +33,7 @@ func (p papers) DocumentAt(_ context.Context, _, _, name, _ string) ([]byte, err
 	return []byte(p[name]), nil
 }
 
-// rulesOf rules by documents, in a tenant with settings.
+// rulesOf returns policies that read p, in a tenant with the given settings.
 func rulesOf(p policyDocuments, settings jig.TenantSettings, err error) *policies {
 	return newPolicies(p, func(context.Context, string) (jig.TenantSettings, error) { return settings, err })
 }
@@ -66,7 +66,7 @@ func TestPolicyRules(t *testing.T) {
 	require.Equal(t, jig.VerdictDeny, ruled(t, papers{"closed": denyAll}, read).Verdict)
 }
 
-// Tenants are whatever sessions name: a worker does not remember all that were ever named.
+// Callers choose the tenant of a session, so a worker must not remember every tenant that was ever named.
 func TestWhatIsKnownOfTenantsIsBounded(t *testing.T) {
 	t.Parallel()
 	p := rulesOf(papers{}, jig.TenantSettings{}, nil)
@@ -85,7 +85,7 @@ func TestWhatIsKnownOfTenantsIsBounded(t *testing.T) {
 	require.Equal(t, kept, len(p.known), "what is there is replaced") //nolint:testifylint // a failure would print thousands
 }
 
-// The policies name the tools that set a tenant up; each of those that are shipped is among them, and asks whatever rules say.
+// Package policy lists the operator tools. Every shipped one is on the list and asks for approval whatever the rules say.
 func TestOperatorToolsAreThoseThatAreShipped(t *testing.T) {
 	t.Parallel()
 	for _, tool := range append(append(catalog.Tools(catalog.Options{}), bundles.Tools(bundles.Options{})...), grants.Tools(grants.Options{})...) {
@@ -102,7 +102,7 @@ func TestOperatorToolsAreThoseThatAreShipped(t *testing.T) {
 	}
 }
 
-// The owners are those of the tenant's settings at that moment; they are read for operator tools alone.
+// The owners come from the tenant's current settings, which are read only for operator tools.
 func TestOwnersDecideAboutOperatorTools(t *testing.T) {
 	t.Parallel()
 	put, write := jig.Tool{Name: catalog.PutTool, Approval: jig.ApprovalAlwaysAsk}, jig.Tool{Name: "a.write"}
@@ -115,8 +115,8 @@ func TestOwnersDecideAboutOperatorTools(t *testing.T) {
 	require.Equal(t, jig.VerdictAsk, gone.rule(t, write).Verdict)
 }
 
-// A policy that this worker cannot read holds calls back until another version of it is there, and is listed and measured
-// meanwhile.
+// A policy that this worker cannot read holds calls back until a readable version is registered. Until then it is listed and counted in the
+// metrics.
 func TestUnreadablePolicyHoldsCallsBackUntilItCanBeRead(t *testing.T) {
 	t.Parallel()
 	read := jig.Tool{Name: "a.read", Permission: jig.PermissionRead}
@@ -143,7 +143,7 @@ func TestUnreadablePolicyHoldsCallsBackUntilItCanBeRead(t *testing.T) {
 	require.Equal(t, jig.VerdictDeny, p.rule(t, read).Verdict)
 }
 
-// Rules that fail are counted by policy and rule, and the series are bounded.
+// Failing rules are counted by policy and rule, and the number of series is bounded.
 func TestFailingRulesAreCounted(t *testing.T) {
 	t.Parallel()
 	p := rulesOf(papers{"shop": `kind: policy

@@ -20,7 +20,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// progress says how the extractions of entities stand.
+// progress reports the state of entities' extractions.
 type progress struct {
 	db    *store.DB
 	types *extraction.Types
@@ -31,11 +31,11 @@ func newProgress(db *store.DB) progress {
 	return progress{db: db, types: extraction.NewTypes(db), now: time.Now}
 }
 
-// startWithin is how long after an entity was made the session may begin that its call announced: longer than a thin tool's ten attempts
-// take. What has not begun by then does not begin: the call failed before it could start it.
+// startWithin is how long after an entity was created its announced session may start. It is longer than the ten attempts of a thin tool
+// take, so a session that has not started by then counts as lost: the call failed before it could start it.
 const startWithin = 15 * time.Minute
 
-// EntityStatus says how the latest extraction of an entity stands; NOT_FOUND when there is no such entity.
+// EntityStatus reports the state of an entity's latest extraction. It returns NOT_FOUND if the tenant has no such entity.
 func (p progress) EntityStatus(ctx context.Context, tenant, id string) (jig.EntityStatus, error) {
 	e, ended, err := p.db.EntityProgress(ctx, tenant, id)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p progress) EntityStatus(ctx context.Context, tenant, id string) (jig.Enti
 	return out, err
 }
 
-// lost reports whether the session that is to fill an entity never began.
+// lost reports whether the session that was announced for an entity never started.
 func (p progress) lost(ctx context.Context, e jig.Entity) (bool, error) {
 	if e.SessionID == "" || p.now().Sub(e.CreatedAt) < startWithin {
 		return false, nil
@@ -70,7 +70,8 @@ func (p progress) lost(ctx context.Context, e jig.Entity) (bool, error) {
 	return false, err
 }
 
-// standing is the entity type that the latest extraction runs, with its state; the current one without a state when it has not begun.
+// standing returns the entity type and the state of the entity's latest extraction. Before that extraction has started it returns the
+// current entity type and no state.
 func (p progress) standing(ctx context.Context, e jig.Entity) (jig.EntityType, json.RawMessage, error) {
 	if e.SessionID != "" {
 		frame, err := p.db.Frame(ctx, e.Tenant, e.SessionID, e.Call)
@@ -115,7 +116,8 @@ func (p progress) status(ctx context.Context, tenant string, s jig.EntityStatus,
 	return jig.ExtractionCompleted, nil
 }
 
-// call is where the extraction's call stands. One of a session that is about to begin is not there yet.
+// call returns the status of the extraction's call. A call that is not in the ledger yet counts as reserved, or as failed if its session
+// has already ended.
 func (p progress) call(ctx context.Context, tenant string, s jig.EntityStatus) (jig.CallStatus, error) {
 	call, err := p.db.Call(ctx, tenant, s.SessionID, s.Call)
 	if jig.CodeOf(err) != jig.CodeNotFound {
@@ -131,12 +133,12 @@ func (p progress) call(ctx context.Context, tenant string, s jig.EntityStatus) (
 	return jig.CallReserved, err
 }
 
-// filled are the fields of an entity that a task filled.
+// filled lists the fields of an entity that a task filled, sorted.
 func filled(e jig.Entity) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(e.Provenance))...)
 }
 
-// taskTools are the tools over work under way.
+// taskTools returns the tools that work on running sessions and calls.
 func taskTools(db *store.DB, temporal sdk.Client, s Settings) []tools.Tool {
 	return tasks.Tools(tasks.Options{
 		Readable: entityOptions(db).Readable, Status: newProgress(db).EntityStatus, Session: db.Session, Call: db.Call, Doubtful: db.DoubtfulCalls, Said: db.HasMessage,
@@ -144,19 +146,19 @@ func taskTools(db *store.DB, temporal sdk.Client, s Settings) []tools.Tool {
 	})
 }
 
-// sessions are brought on their way again.
+// sessions sends messages to sessions and starts new ones for calls.
 type sessions struct {
 	db     *store.DB
 	client *client.Client
 }
 
-// Message says something to an agent's session.
+// Message sends a message to an agent's session.
 func (s sessions) Message(ctx context.Context, tenant, session string, m tasks.Message) error {
 	return s.client.Say(ctx, tenant, session, workflows.Message{Text: m.Text, By: m.By, ID: m.ID})
 }
 
-// StartCall begins a session for a single call. A document that came along with the first call, and that nobody registered, comes
-// along again.
+// StartCall starts a session for a single call. If the call runs a document that was sent along with the original call and is not
+// registered, the document is sent along with this call too.
 func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks.Start) (err error) {
 	if err := s.db.NameChild(ctx, tenant, c.Parent, c.ParentCall, session); err != nil {
 		return err
@@ -181,7 +183,7 @@ func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks
 	return s.client.StartChild(ctx, call, session)
 }
 
-// brought is the document that a call brought along; nil when what it called is code, or is registered.
+// brought returns the document that was sent along with a call. It returns nil if the call's tool is written in Go or registered.
 func (s sessions) brought(ctx context.Context, tenant string, c tasks.Start) ([]byte, error) {
 	_, err := s.db.Document(ctx, tenant, activities.DocumentSpec, c.Tool)
 	if jig.CodeOf(err) != jig.CodeNotFound {

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// A session that was announced and is not there is about to begin at first; later it is none.
+// An announced session that does not exist counts as about to start, and later as lost.
 func TestAnExtractionThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)

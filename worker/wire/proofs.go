@@ -10,28 +10,28 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// proofs checks tokens against exactly what they come with.
+// proofs verifies the token of a request against exactly what the request says.
 type proofs struct{}
 
-// Decision checks the token of a decision.
+// Decision verifies the token of a decision.
 func (proofs) Decision(keys []jig.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, jig.Evidence, error) {
 	want, err := token.ForDecision(tenant, session, d, digest)
 	return verify(d.Token, keys, want, err, now)
 }
 
-// Reply checks the token of an answer.
+// Reply verifies the token of an answer.
 func (proofs) Reply(keys []jig.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, jig.Evidence, error) {
 	want, err := token.ForReply(tenant, session, r, digest)
 	return verify(r.Token, keys, want, err, now)
 }
 
-// Reconciliation checks the token of a word on an unknown outcome.
+// Reconciliation verifies the token of a reconciliation.
 func (proofs) Reconciliation(keys []jig.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, jig.Evidence, error) {
 	want, err := token.ForReconciliation(tenant, session, r, digest)
 	return verify(r.Token, keys, want, err, now)
 }
 
-// Subject checks the token of what concerns no call.
+// Subject verifies the token of an action that concerns no call.
 func (proofs) Subject(keys []jig.Key, text, tenant, action, subject, reason string, now time.Time) (string, jig.Evidence, error) {
 	want, err := token.ForSubject(tenant, action, subject, reason)
 	return verify(text, keys, want, err, now)
@@ -44,10 +44,10 @@ func verify(text string, keys []jig.Key, want jig.Claim, err error, now time.Tim
 	return token.Verify(text, keys, want, now)
 }
 
-// maxCompiledGrants bounds the grants that are kept compiled.
+// maxCompiledGrants bounds the cache of compiled grants.
 const maxCompiledGrants = 10_000
 
-// grantRules makes and matches standing approvals; conditions are compiled once.
+// grantRules creates and matches grants. It compiles each condition once.
 type grantRules struct {
 	mu       sync.Mutex
 	compiled map[string]*policy.GrantRule
@@ -55,12 +55,12 @@ type grantRules struct {
 
 func newGrantRules() *grantRules { return &grantRules{compiled: map[string]*policy.GrantRule{}} }
 
-// New checks what is asked for against the tenant's ceiling.
+// New checks a grant request against the tenant's ceiling and returns the grant.
 func (*grantRules) New(request jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
 	return policy.NewGrant(request, ceiling, tool, now)
 }
 
-// Covers reports whether a grant is for a call.
+// Covers reports whether a grant covers a call.
 func (g *grantRules) Covers(ctx context.Context, grant jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error) {
 	rule, err := g.rule(grant)
 	if err != nil {
@@ -69,7 +69,7 @@ func (g *grantRules) Covers(ctx context.Context, grant jig.Grant, tool jig.Tool,
 	return rule.Covers(ctx, tool, call, session, now)
 }
 
-// rule is a grant ready to be matched, as it stands now: what was counted since it was compiled counts.
+// rule returns the compiled rule of a grant with the grant's current state, so that uses counted since it was compiled are included.
 func (g *grantRules) rule(grant jig.Grant) (*policy.GrantRule, error) {
 	key := grant.Tenant + "\x00" + grant.ID + "\x00" + grant.When
 	g.mu.Lock()

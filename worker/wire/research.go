@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig/tools/entities"
 )
 
-// withModel lets tools over entities ask a model. Its claims are held to what claims of extractions are held to.
+// withModel lets the entity tools ask a model. The model's claims must pass the same checks as the claims of extractions.
 func withModel(o entities.Options, model entities.Model, byDefault string) entities.Options {
 	o.Model, o.DefaultModel, o.CheckClaims = model, byDefault, checkClaims
 	return o

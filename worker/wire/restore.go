@@ -7,8 +7,8 @@ import (
 	"github.com/jig-run/jig/store"
 )
 
-// MarkRestored marks the open calls that may have run since the backup that the database was restored from, or only lists them when
-// dry. It needs the database alone.
+// MarkRestored marks the open calls that may have run since the backup that the database was restored from. With dry it only lists them. It
+// needs only the database.
 func MarkRestored(ctx context.Context, s Settings, logger *slog.Logger, dry bool) ([]store.Restored, error) {
 	db, err := openStore(ctx, s, logger)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/tools/workdir"
 )
 
-// Names of the settings in the environment; those of Temporal are in package client.
+// Environment variables of the settings. Those for Temporal are in package client.
 const (
 	EnvDatabaseURL      = "JIG_DATABASE_URL"
 	EnvDatabaseOwnerURL = "JIG_DATABASE_OWNER_URL"
@@ -43,56 +43,56 @@ const (
 	EnvOpenAIURL        = "OPENAI_BASE_URL"
 )
 
-// Settings are what a worker is started with.
+// Settings configure a worker.
 type Settings struct {
-	// Temporal says where Temporal is and which queue to poll.
+	// Temporal says how to reach Temporal and which task queue to poll.
 	Temporal client.Settings
-	// DatabaseURL connects as the application's role. Needed to run a worker.
+	// DatabaseURL connects as the application's role. Required to run a worker.
 	DatabaseURL string
-	// DatabaseOwnerURL connects as the owner of the schema. Needed to migrate.
+	// DatabaseOwnerURL connects as the schema's owner. Required to migrate.
 	DatabaseOwnerURL string
-	// DatabaseMaxConns bounds the database connections; 0 leaves it to the store (4 per CPU, at least 8).
+	// DatabaseMaxConns bounds the number of database connections; 0 means the store's default (4 per CPU, at least 8).
 	DatabaseMaxConns int
-	// Installation replaces the installation id that the database was given when it was migrated first. A copy of a database
-	// that runs beside the original, such as a staging system, needs one of its own.
+	// Installation replaces the installation id that the database got when it was first migrated. A copy of a database that runs beside the
+	// original, such as a staging system, needs an id of its own.
 	Installation string
-	// Workdir holds a folder for each tenant, which is what the file tools see; needed, and not "/".
+	// Workdir holds one folder per tenant, in which the tenant's file tools work. Required, and not "/".
 	Workdir string
-	// DefaultWorkdir is the folder of the tenant "default" in place of the one in Workdir; none outside jig-dev.
+	// DefaultWorkdir is the folder of the tenant "default", instead of the one in Workdir. Only jig-dev sets it.
 	DefaultWorkdir string
-	// AllowLoopback lets the http tools reach this machine; default false.
+	// AllowLoopback lets the http tools connect to this machine; default false.
 	AllowLoopback bool
-	// AllowHosts are hosts of the inside network that the http tools reach, as host or host:port; none by default.
+	// AllowHosts lists internal hosts that the http tools may connect to, as host or host:port; default none.
 	AllowHosts []string
 	// LogLevel is debug, info, warn or error; default info.
 	LogLevel slog.Level
 	// LogJSON writes the log as JSON lines; default text.
 	LogJSON bool
-	// StopTimeout is how long running tools may take to finish when the worker stops; default 20 s.
+	// StopTimeout is how long running tools get to finish when the worker stops; default 20 s.
 	StopTimeout time.Duration
-	// WorkflowCache is how many sessions are kept in memory between their tasks; default 1,500.
+	// WorkflowCache is how many sessions stay in memory between their workflow tasks; default 1,500.
 	WorkflowCache int
-	// Signals says what decisions must prove where a tenant's document does not: trusted, signed or off; default signed.
+	// Signals says what decisions must prove in tenants whose document does not say it: trusted, signed or off; default signed.
 	Signals jig.SignalMode
-	// OperatorKey is a key that every tenant accepts, so that the first tenant document can be approved; none when it is nil.
+	// OperatorKey is a key that every tenant accepts, so that a tenant's first document can be approved; nil means no such key.
 	OperatorKey *jig.Key
-	// Permissions are what everybody may whom a session acts for, in tenants without a document of their own; none by default.
+	// Permissions are the permissions of every principal in tenants without a document; default none.
 	Permissions []string
-	// MetricsAddress is where metrics are served, host:port; nowhere when empty.
+	// MetricsAddress is the host:port that serves metrics; empty serves none.
 	MetricsAddress string
-	// EntityURL is the link that thin tools give where their document gives none, with {tenant}, {entity_id} and {session_id} in it;
-	// default /entities/{entity_id}.
+	// EntityURL is the link that a thin tool returns if its document has none. It may contain {tenant}, {entity_id} and {session_id}; default
+	// /entities/{entity_id}.
 	EntityURL string
-	// Model answers prompts that name none, e.g. anthropic/claude-sonnet-4-5; none when empty.
+	// Model answers prompts that name no model, e.g. anthropic/claude-sonnet-4-5; empty means that prompts must name one.
 	Model string
-	// Anthropic and OpenAI are the model providers; without a key (or a base URL, for OpenAI) they are not served.
+	// Anthropic and OpenAI configure the model providers. A provider without a key (for OpenAI: without a key or a base URL) is not available.
 	Anthropic, OpenAI Provider
 }
 
-// Provider is how to reach a model provider.
+// Provider says how to reach a model provider.
 type Provider struct {
 	APIKey string
-	// BaseURL replaces the provider's own address: a gateway, or a local server of the same protocol.
+	// BaseURL replaces the provider's own address, for example by a gateway or a local server with the same API.
 	BaseURL string
 }
 
@@ -102,7 +102,8 @@ const (
 	defaultWorkflowCache = 1500
 )
 
-// LoadSettings reads the settings from an environment (as os.Environ returns it), then from the file of `make dev`.
+// LoadSettings reads each setting from environ (in the form of [os.Environ]) or, if it is not set there, from dev, the variables of the
+// file that `make dev` writes. It returns the first error it finds.
 func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 	temporal, err := client.LoadSettings(client.SettingsRequest{Environ: environ, DevEnv: dev})
 	if err != nil {
@@ -131,13 +132,13 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 		Anthropic:        Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
 		OpenAI:           Provider{APIKey: r.text(EnvOpenAIKey, ""), BaseURL: r.text(EnvOpenAIURL, "")},
 	}
-	if s.DefaultWorkdir = r.text(EnvDefaultWorkdir, ""); r.env[EnvWorkdir] != "" { // the folder of jig-dev goes with its own
+	if s.DefaultWorkdir = r.text(EnvDefaultWorkdir, ""); r.env[EnvWorkdir] != "" { // JIG_WORKDIR_DEFAULT from the dev file counts only together with the dev file's JIG_WORKDIR
 		s.DefaultWorkdir = r.env[EnvDefaultWorkdir]
 	}
 	return s, r.err
 }
 
-// check refuses settings without which no worker starts.
+// check returns an error if a setting is missing that every worker needs.
 func (s Settings) check() error {
 	if s.DatabaseURL == "" {
 		return missing(EnvDatabaseURL, "the database as the application's role")
@@ -145,12 +146,12 @@ func (s Settings) check() error {
 	return s.dirs().Check()
 }
 
-// dirs are the working directories of the tenants.
+// dirs returns the tenants' working directories.
 func (s Settings) dirs() workdir.Dirs {
 	return workdir.Dirs{Base: s.Workdir, Default: s.DefaultWorkdir}
 }
 
-// Describe lists the settings for a help text.
+// Describe lists the settings for the help text.
 func Describe() string {
 	rows := [][2]string{
 		{client.EnvAddress, "host:port of Temporal; default: Temporal's own environment and profile, then " + client.DefaultAddress},
@@ -185,7 +186,7 @@ func Describe() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// Logger returns the logger that the settings ask for.
+// Logger returns a logger that writes to w with the configured level and format.
 func (s Settings) Logger(w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: s.LogLevel}
 	if s.LogJSON {
@@ -194,7 +195,7 @@ func (s Settings) Logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// reader reads settings and keeps the first thing that is wrong.
+// reader reads settings and keeps the first error.
 type reader struct {
 	env, dev map[string]string
 	err      error
@@ -220,7 +221,7 @@ func (r *reader) list(name string) []string {
 }
 
 func (r *reader) refuse(name, want string) {
-	if r.err == nil { // the value may be a secret by mistake: it is not repeated
+	if r.err == nil { // the value is not repeated, because it may be a secret
 		r.err = jig.Errorf(jig.CodeInvalidInput, "%s is not %s", name, want).WithField(name)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/worker/wire"
 )
 
-// environ is an environment that knows of no file of Temporal's.
+// environ returns an environment in which Temporal finds no configuration file.
 func environ(t *testing.T, more ...string) []string {
 	t.Helper()
 	return append([]string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml")}, more...)
@@ -101,7 +101,7 @@ func TestStartSaysWhatIsMissing(t *testing.T) {
 	require.NotContains(t, err.Error(), "hidden", "the password")
 }
 
-// What the help of the worker lists, the page of operations does, too.
+// docs/operations.md lists every setting that the worker's help lists.
 func TestEverySettingIsOnThePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))

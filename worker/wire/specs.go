@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// storedKind is the kind under which a document is kept: execution specs share one, because they are called alike.
+// storedKind returns the kind under which a document is stored. All execution specs share one kind, because they are called by name.
 func storedKind(kind spec.Kind) string {
 	switch kind {
 	case spec.KindComposition, spec.KindPrompt, spec.KindTask, spec.KindThinTool:
@@ -21,7 +21,7 @@ func storedKind(kind spec.Kind) string {
 	return string(kind)
 }
 
-// documents reads the specs and skills that are kept in the store.
+// documents reads specs and skills from the store.
 type documents struct {
 	db      *store.DB
 	bundles *bundleNames
@@ -40,13 +40,14 @@ func (d documents) Skill(ctx context.Context, tenant, name string) (spec.Skill, 
 	return *doc.Skill, nil
 }
 
-// known is what a tenant has, for documents to be checked against. The registry is that of the worker, filled by then.
+// known returns a function that lists what a tenant has, to check documents against. registry points to the worker's registry, which may be
+// set later but before the first call.
 func (d documents) known(registry **tools.Registry) func(ctx context.Context, tenant string) (spec.Catalogue, error) {
 	with := d.knownWith(registry)
 	return func(ctx context.Context, tenant string) (spec.Catalogue, error) { return with(ctx, tenant, "") }
 }
 
-// knownWith is what a tenant has once it has a bundle, too.
+// knownWith is like known, but includes the tools of one more bundle.
 func (d documents) knownWith(registry **tools.Registry) func(ctx context.Context, tenant, bundle string) (spec.Catalogue, error) {
 	return func(ctx context.Context, tenant, bundle string) (spec.Catalogue, error) {
 		c := spec.Catalogue{Whitelists: map[string][]string{}, Specs: []spec.Execution{}}
@@ -90,8 +91,8 @@ func (d documents) knownWith(registry **tools.Registry) func(ctx context.Context
 	}
 }
 
-// types are a tenant's entity types. One that cannot be read any more (an older version of the language) is left out, so that a
-// new version of it can be registered.
+// types lists a tenant's entity types. It leaves out a type that can no longer be read (written in an older version of the language), so
+// that a new version of it can be registered.
 func (d documents) types(ctx context.Context, tenant string) ([]jig.EntityType, error) {
 	versions, err := d.db.CurrentDocuments(ctx, tenant, activities.DocumentEntityType)
 	list := make([]jig.EntityType, 0, len(versions))

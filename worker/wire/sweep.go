@@ -20,10 +20,10 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// sweepEvery is how soon a session is closed whose workflow was ended from outside.
+// sweepEvery is how often the sweeper looks for sessions whose workflow was ended from outside, so that they can be closed.
 const sweepEvery = time.Minute
 
-// scheduleSweep makes sure that the sweeper runs: one for all workers of a task queue.
+// scheduleSweep makes sure that the sweeper's schedule exists: one for all workers of a task queue.
 func scheduleSweep(ctx context.Context, t sdk.Client, queue string) error {
 	id := "jig-sweep-" + queue
 	_, err := t.ScheduleClient().Create(ctx, sdk.ScheduleOptions{
@@ -41,10 +41,10 @@ func scheduleSweep(ctx context.Context, t sdk.Client, queue string) error {
 	return fmt.Errorf("schedule the sweeper: %w", err)
 }
 
-// runs looks at workflows, and reaches them.
+// runs inspects workflows and signals them.
 type runs struct{ temporal sdk.Client }
 
-// Settled tells a workflow that a call was settled; one that has ended need not know.
+// Settled signals a workflow that a call was settled. A workflow that has ended does not need the signal.
 func (r runs) Settled(ctx context.Context, workflowID string, call activities.Settlement) error {
 	err := r.temporal.SignalWorkflow(ctx, workflowID, "", workflows.SignalSettled, call)
 	var missing *serviceerror.NotFound
@@ -54,7 +54,7 @@ func (r runs) Settled(ctx context.Context, workflowID string, call activities.Se
 	return jig.Errorf(jig.CodeUnavailable, "signal workflow %s: %w", workflowID, err)
 }
 
-// Open reports whether the workflow of a tenant's session is running.
+// Open reports whether the workflow of a tenant's session is running. The workflow of another tenant's session counts as not running.
 func (r runs) Open(ctx context.Context, tenant, session string) (bool, error) {
 	described, err := r.temporal.DescribeWorkflowExecution(ctx, session, "")
 	var missing *serviceerror.NotFound
@@ -82,11 +82,11 @@ func (r runs) Open(ctx context.Context, tenant, session string) (bool, error) {
 	return slices.Contains(open, info.GetStatus()), nil
 }
 
-// Ended returns those of the ids of which a run has ended, as far as the visibility store knows.
+// Ended returns those of the workflow ids that have an ended run, as far as the visibility store knows.
 func (r runs) Ended(ctx context.Context, workflowIDs []string) ([]string, error) {
 	quoted := make([]string, len(workflowIDs))
 	for i, id := range workflowIDs {
-		quoted[i] = "'" + id + "'" // an id has no quotes, see jig.CheckSessionID
+		quoted[i] = "'" + id + "'" // ids contain no quotes, see jig.CheckSessionID
 	}
 	query := "WorkflowId IN (" + strings.Join(quoted, ", ") + ") AND ExecutionStatus IN ('Completed', 'Failed', 'Canceled', 'Terminated', 'TimedOut')"
 	var ended []string

@@ -13,19 +13,20 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Shortest secrets, in bytes: those of keys are as long as what HMAC-SHA-256 gives, those of webhooks as their standard wants.
+// Minimum lengths of secrets, in bytes. A key's secret is as long as the output of HMAC-SHA-256; a webhook's has the minimum of the
+// Standard Webhooks specification.
 const (
 	minKeySecret     = 32
 	minWebhookSecret = 24
 )
 
-// webhookPrefix begins a webhook's secret in base64, as receivers of Standard Webhooks write it.
+// webhookPrefix marks a webhook secret in base64, as in the Standard Webhooks specification.
 const webhookPrefix = "whsec_"
 
-// tenants gives what the documents of kind tenant say. A change holds everywhere after policyAge.
+// tenants caches the settings in documents of kind tenant. A change takes effect on every worker within policyAge.
 type tenants struct {
 	documents policyDocuments
-	// defaults are what holds for a tenant whose document does not say what decisions must prove.
+	// defaults applies to tenants whose document does not say what decisions must prove.
 	defaults jig.SignalMode
 	environ  func(name string) string
 	logger   *slog.Logger
@@ -34,26 +35,27 @@ type tenants struct {
 	known map[string]tenantSettings
 }
 
-// tenantSettings are a tenant's settings as they were read.
+// tenantSettings are a tenant's cached settings.
 type tenantSettings struct {
 	read     time.Time
 	version  string
 	settings jig.TenantSettings
-	// left are the keys and webhooks that this worker has no secret for.
+	// left lists the keys and webhooks that cannot be used fully, because this worker has no usable key or secret for them.
 	left []leftOut
-	// broken says why the document cannot be read; then nothing is decided.
+	// broken says why the document cannot be read. Nothing can be decided in the tenant while it is set.
 	broken error
 }
 
-// leftOut is a part of a document that has no effect on this worker.
+// leftOut is a part of a document that this worker cannot use.
 type leftOut struct{ what, name, variable, why string }
 
 func newTenants(documents policyDocuments, defaults jig.SignalMode, environ func(name string) string, logger *slog.Logger) *tenants {
 	return &tenants{documents: documents, defaults: defaults, environ: environ, logger: logger, known: map[string]tenantSettings{}}
 }
 
-// Settings gives a tenant's settings, read at most policyAge ago. They are shared: whoever gets them changes nothing. A document
-// that cannot be read (a newer version wrote it) is UNAVAILABLE: nobody guesses what a decision has to prove.
+// Settings returns a tenant's settings, checked for changes at most policyAge ago. They are shared; callers must not modify them. If the
+// tenant's document cannot be read, for example because a newer version of jig wrote it, it returns UNAVAILABLE: nobody should guess what a
+// decision has to prove.
 func (t *tenants) Settings(ctx context.Context, tenant string) (jig.TenantSettings, error) {
 	t.mu.Lock()
 	known, ok := t.known[tenant]
@@ -79,7 +81,7 @@ func (t *tenants) Settings(ctx context.Context, tenant string) (jig.TenantSettin
 	return known.settings, known.broken
 }
 
-// keep remembers what was read, and tells once of each version what of it has no effect.
+// keep caches a tenant's settings and logs, once per version, which parts of the document have no effect.
 func (t *tenants) keep(ctx context.Context, tenant string, of tenantSettings) {
 	t.mu.Lock()
 	before, ok := t.known[tenant]
@@ -94,7 +96,7 @@ func (t *tenants) keep(ctx context.Context, tenant string, of tenantSettings) {
 	}
 }
 
-// load reads a version of a tenant's document; of none, the defaults.
+// load reads a version of a tenant's document. An empty version stands for no document and gives the defaults.
 func (t *tenants) load(ctx context.Context, tenant, version string) (tenantSettings, error) {
 	of := tenantSettings{version: version}
 	var doc spec.Tenant
@@ -114,7 +116,7 @@ func (t *tenants) load(ctx context.Context, tenant, version string) (tenantSetti
 	return of, nil
 }
 
-// settings makes settings of a document.
+// settings converts a document to settings and lists the parts that this worker cannot use.
 func (t *tenants) settings(tenant string, doc spec.Tenant) (s jig.TenantSettings, left []leftOut) {
 	s = jig.TenantSettings{
 		Signals: t.defaults,
@@ -143,7 +145,7 @@ func (t *tenants) settings(tenant string, doc spec.Tenant) (s jig.TenantSettings
 	}
 	for _, hook := range doc.Webhooks {
 		secret, why := t.secret(tenant, hook.SecretEnv, minWebhookSecret)
-		if why != "" { // it stays without its secret: another worker may have it
+		if why != "" { // the webhook stays, without its secret: another worker may have it
 			left = append(left, leftOut{"webhook", hook.URL, hook.SecretEnv, why})
 		}
 		s.Webhooks = append(s.Webhooks, jig.Webhook{URL: hook.URL, Secret: secret, Events: hook.Events})
@@ -151,7 +153,7 @@ func (t *tenants) settings(tenant string, doc spec.Tenant) (s jig.TenantSettings
 	return s, left
 }
 
-// material is what a key verifies with, or why there is none.
+// material returns the bytes that a key verifies signatures with, or why there are none.
 func (t *tenants) material(tenant string, key spec.TenantKey) (material []byte, why string) {
 	if key.Algorithm == jig.AlgorithmHMAC {
 		return t.secret(tenant, key.SecretEnv, minKeySecret)
@@ -163,7 +165,7 @@ func (t *tenants) material(tenant string, key spec.TenantKey) (material []byte, 
 	return material, ""
 }
 
-// secret takes a secret from the environment, or says why it is not to be used; the value is never repeated.
+// secret reads a secret from the environment, or says why it cannot be used. The reason never contains the value.
 func (t *tenants) secret(tenant, name string, least int) (secret []byte, why string) {
 	if !strings.HasPrefix(name, spec.SecretPrefixOf(tenant)) {
 		return nil, "the variable is not this tenant's"
@@ -185,7 +187,7 @@ func (t *tenants) secret(tenant, name string, least int) (secret []byte, why str
 	return secret, ""
 }
 
-// checkTenant refuses the document of another tenant: nobody would ever read it.
+// checkTenant refuses a tenant document of another tenant, because nobody would ever read it.
 func checkTenant(tenant string, doc spec.Document) error {
 	if doc.Tenant == nil || doc.Tenant.Name == tenant {
 		return nil

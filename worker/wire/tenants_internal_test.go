@@ -33,7 +33,7 @@ webhooks:
   - {url: "https://c.example.com", secret_env: JIG_SECRET_ACME__ODD}
 `
 
-// cabinet holds documents of kind tenant by tenant, and counts how often it is opened.
+// cabinet holds tenant documents by tenant and counts how often one is read.
 type cabinet struct {
 	bodies   map[string]string
 	versions map[string]string
@@ -98,7 +98,7 @@ func TestTenantSettings(t *testing.T) {
 	require.Equal(t, jig.TenantSettings{Signals: jig.SignalsSigned, Grants: jig.GrantCeiling{}.WithDefaults()}, got)
 }
 
-// What is left out is told once of each version, without the secrets.
+// Parts that are left out are logged once per version, without the secrets.
 func TestWhatIsLeftOutOfATenant(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -132,7 +132,7 @@ func TestWhatIsLeftOutOfATenant(t *testing.T) {
 	require.Equal(t, 8, strings.Count(log.String(), "level=WARN"))
 }
 
-// Nothing is decided by guess.
+// Nothing is decided while the settings cannot be read.
 func TestUnreadableTenantIsUnavailable(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -168,7 +168,7 @@ func TestCheckDocument(t *testing.T) {
 	require.ErrorContains(t, check("acme", strings.Replace(tested, "quorum: 2}]\ncases", "quorum: 3}]\ncases", 1)), `"two" does not hold`)
 }
 
-// The operator's key is one that every tenant accepts, and its principal counts as an owner.
+// Every tenant accepts the operator's key, and its principal counts as an owner.
 func TestOperatorCountsAsAnOwner(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -180,7 +180,7 @@ func TestOperatorCountsAsAnOwner(t *testing.T) {
 	require.Equal(t, "op", got.Keys[len(got.Keys)-1].ID)
 }
 
-// A tenant that has a document says for itself what its people may.
+// In a tenant with a document, only the document grants permissions.
 func TestEverybodyMaySomethingOnlyWithoutADocument(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -193,7 +193,7 @@ func TestEverybodyMaySomethingOnlyWithoutADocument(t *testing.T) {
 	}
 }
 
-// A document that was stored by other means names another tenant's secret: it has no effect.
+// A document that was stored by other means and names another tenant's secret does not get that secret.
 func TestATenantGetsNoOtherTenantsSecret(t *testing.T) {
 	t.Parallel()
 	of := reading(&cabinet{}, &bytes.Buffer{})

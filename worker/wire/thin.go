@@ -25,13 +25,13 @@ func newThin(db *store.DB, temporal sdk.Client, s Settings) *thin.Engine {
 	})
 }
 
-// contracts reads execution specs of all kinds as the tools they are, and runs compositions.
+// contracts reads execution specs of all kinds as tool contracts, and runs compositions.
 type contracts struct {
 	*compose.Engine
 	thin *thin.Engine
 }
 
-// Contract reads an execution spec as the tool it is.
+// Contract returns the tool contract of an execution spec.
 func (c contracts) Contract(document string, body []byte) (jig.Tool, error) {
 	if tool, ok, err := c.thin.Contract(document, body); ok || err != nil {
 		return tool, err
@@ -39,7 +39,7 @@ func (c contracts) Contract(document string, body []byte) (jig.Tool, error) {
 	return c.Engine.Contract(document, body)
 }
 
-// records are the entities that thin tools work from and create: what the tools over entities may see of them.
+// records gives thin tools access to the entities they read and create, within what the calling session may see.
 type records struct {
 	db       *store.DB
 	entities entities.Options
@@ -59,7 +59,7 @@ func (r records) InWorkspace(ctx context.Context, tenant, workspace, id string) 
 	return len(in) == 1, err
 }
 
-// Connected lists those of the types that are asked for and may be read.
+// Connected lists the connected entities of the requested types that the caller may read.
 func (r records) Connected(ctx context.Context, inv jig.Invocation, id string, which jig.ThinConnected) ([]jig.Entity, error) {
 	types, err := r.entities.ReadableTypes(ctx, inv)
 	if err != nil {
@@ -68,13 +68,14 @@ func (r records) Connected(ctx context.Context, inv jig.Invocation, id string, w
 	if len(which.Types) > 0 {
 		types = slices.DeleteFunc(types, func(name string) bool { return !slices.Contains(which.Types, name) })
 	}
-	if len(types) == 0 { // none at all, which the store would take for all
+	if len(types) == 0 { // the store takes an empty list for all types
 		return nil, nil
 	}
 	return r.db.ConnectedEntities(ctx, inv.Tenant, id, which.Depth, types, "", jig.MaxConnected)
 }
 
-// maxTrespasses bounds the rows that one call leaves in the audit: writing them must not take so long that the time tells whose ids are.
+// maxTrespasses bounds the audit rows that one call can cause. Writing more would take so long that the response time could reveal which
+// ids exist in other tenants.
 const maxTrespasses = 20
 
 func (r records) Trespassed(ctx context.Context, inv jig.Invocation, ids []string) error {
@@ -85,11 +86,11 @@ func (r records) Trespassed(ctx context.Context, inv jig.Invocation, ids []strin
 	return r.db.RecordViolation(ctx, inv, foreign[:min(len(foreign), maxTrespasses)])
 }
 
-// maxDeleted bounds how many entities of one key may have been deleted.
+// maxDeleted bounds how often the entity of one key may be deleted and created again.
 const maxDeleted = 1 << 20
 
-// keyAfter is the key that stands for a shared one after so many entities of it were deleted. No tool's name begins with a digit: it is
-// the key of no other.
+// keyAfter returns the key to use instead of a shared key after that many of its entities were deleted. It cannot collide with another
+// tool's key, because no tool name begins with a digit.
 func keyAfter(key string, deleted int) string {
 	if deleted == 0 {
 		return key
@@ -97,10 +98,10 @@ func keyAfter(key string, deleted int) string {
 	return strconv.Itoa(deleted+1) + "~" + key
 }
 
-// last is the last number for which there is something, numbers being without gaps from 0; -1 when there is nothing. It takes few
-// looks, however many there are.
+// last returns the largest n for which there returns true, or -1 if there is none. It assumes that there is true from 0 up to that n
+// without gaps, and calls it O(log n) times.
 func last(there func(n int) (bool, error)) (int, error) {
-	low, high := -1, 0 // what is known to be there, and what not, once it was looked at
+	low, high := -1, 0 // there(low) is true, there(high) is false once it was checked
 	for high < maxDeleted {
 		ok, err := there(high)
 		if err != nil {
@@ -126,7 +127,7 @@ func last(there func(n int) (bool, error)) (int, error) {
 	return low, nil
 }
 
-// latest returns the latest entity of a key, deleted or not, and how many were deleted before it; -1 when there was none.
+// latest returns the latest entity of a key, deleted or not, and how many were created before it. deleted is -1 if the key has no entity.
 func (r records) latest(ctx context.Context, tenant, key string) (e jig.Entity, deleted int, err error) {
 	deleted, err = last(func(n int) (bool, error) {
 		found, ok, err := r.db.EntityByKey(ctx, tenant, keyAfter(key, n))
@@ -138,7 +139,7 @@ func (r records) latest(ctx context.Context, tenant, key string) (e jig.Entity, 
 	return e, deleted, err
 }
 
-// Made returns the entity under a key: the latest one, when those before it were deleted.
+// Made returns the latest entity of a key, which may be deleted.
 func (r records) Made(ctx context.Context, tenant, key string) (made jig.Entity, found bool, err error) {
 	made, deleted, err := r.latest(ctx, tenant, key)
 	return made, deleted >= 0, err
@@ -149,7 +150,7 @@ func (r records) there(ctx context.Context, e jig.Entity) (bool, error) {
 	return len(found) == 1, err
 }
 
-// Create makes an entity, or returns the one of its key.
+// Create creates an entity, or returns the existing one of its key.
 func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation) (e jig.Entity, created bool, missing []string, err error) {
 	n, missing, err := r.entities.New(ctx, inv, entities.Draft{
 		Type: c.Type, Title: c.Title, Content: c.Content, Relations: c.Relations, At: "creates.fields", RelationsAt: "creates.relations",
@@ -176,7 +177,7 @@ func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation
 		WithHint("use another key")
 }
 
-// create stores an entity; when another request was faster with the key, its entity is returned.
+// create stores an entity. If a concurrent request has already used the key, it returns that request's entity.
 func (r records) create(ctx context.Context, n jig.NewEntity) (jig.Entity, bool, error) {
 	e, created, err := r.db.CreateEntity(ctx, n)
 	if jig.CodeOf(err) != jig.CodeConflict {
@@ -195,10 +196,10 @@ type extractions struct {
 	client *client.Client
 }
 
-// maxInline is how many bytes of input travel with a start; more is kept aside first.
+// maxInline bounds the input, in bytes, that a start carries itself. A larger input is stored as an artifact first.
 const maxInline = 32 << 10
 
-// Start begins a session for a call of entities.extract, below the call that asks for it.
+// Start starts a session for a call of entities.extract, as a child of the calling session.
 func (x extractions) Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) (err error) {
 	if err := x.db.NameChild(ctx, inv.Tenant, inv.SessionID, inv.CallID, session); err != nil {
 		return err
@@ -215,7 +216,7 @@ func (x extractions) Start(ctx context.Context, inv jig.Invocation, session stri
 	return x.client.StartChild(ctx, call, session)
 }
 
-// Begun reports whether a session is there.
+// Begun reports whether a session exists.
 func (x extractions) Begun(ctx context.Context, tenant, session string) (bool, error) {
 	_, err := x.db.Session(ctx, tenant, session)
 	if jig.CodeOf(err) == jig.CodeNotFound {

@@ -30,7 +30,7 @@ func TestLast(t *testing.T) {
 	require.Equal(t, jig.CodeUnavailable, jig.CodeOf(err))
 }
 
-// What was deleted does not hold its key, and how often that happened is not felt.
+// A deleted entity does not block its key, and earlier deletions do not slow down later requests.
 func TestKeyAfterDeletions(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)

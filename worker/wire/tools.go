@@ -21,7 +21,7 @@ import (
 	"github.com/jig-run/jig/tools/web"
 )
 
-// builtins are the tools that ship with the product.
+// builtins returns most of the tools that ship with jig; taskTools has the others.
 func builtins(s Settings, kept documents, models *model.Router, settled activities.Tenants, registry **tools.Registry) []tools.Tool {
 	db := kept.db
 	return slices.Concat(
@@ -49,7 +49,7 @@ func toolNames(registry *tools.Registry) []string {
 	return names
 }
 
-// newSchemas checks inputs that no tool owns: those of agents.
+// newSchemas returns the checker of inputs that belong to no tool, such as the inputs of agents.
 func newSchemas() schema.Checker {
 	return schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 }

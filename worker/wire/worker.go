@@ -24,27 +24,27 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Worker is a worker that runs.
+// Worker is a running worker.
 type Worker struct {
 	store    *store.DB
 	temporal sdk.Client
 	worker   worker.Worker
 	logger   *slog.Logger
 	broken   chan error
-	// others stop what runs beside the worker.
+	// others stop what runs beside Temporal's worker.
 	others []func()
 	stop   sync.Once
 }
 
-// BrokenError is what a worker that ran could not go on after.
+// BrokenError is the error that made a running worker unable to continue.
 type BrokenError struct{ Cause error }
 
 func (e *BrokenError) Error() string { return "the worker cannot go on: " + e.Cause.Error() }
 
 func (e *BrokenError) Unwrap() error { return e.Cause }
 
-// Start starts a worker over its settings and returns when it polls. It has the built-in tools and those that are given. An
-// error is a *jig.Error for the person who set it up.
+// Start starts a worker with the built-in tools and the given ones, and returns once it polls for work. Its errors are written for the
+// person who configured the worker; most are a [*jig.Error].
 func Start(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Tool) (*Worker, error) {
 	w := &Worker{logger: logger, broken: make(chan error, 1)}
 	if err := w.start(ctx, s, more); err != nil {
@@ -124,7 +124,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	return nil
 }
 
-// beside runs something next to the worker until it is stopped.
+// beside runs a function in the background until the worker stops.
 func (w *Worker) beside(ctx context.Context, run func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -135,18 +135,18 @@ func (w *Worker) beside(ctx context.Context, run func(ctx context.Context)) {
 	w.others = append(w.others, func() { cancel(); <-done })
 }
 
-// fail is told of the error that Temporal's worker cannot go on after.
+// fail receives the error that Temporal's worker cannot continue after.
 func (w *Worker) fail(err error) {
 	select {
 	case w.broken <- err:
-	default: // one is enough
+	default: // only the first error matters
 	}
 }
 
-// Broken gives the error that the worker cannot go on after.
+// Broken returns a channel that receives the error that the worker cannot continue after.
 func (w *Worker) Broken() <-chan error { return w.broken }
 
-// Stop takes no new work, gives what runs its time to finish, and closes the connections. It may be called again.
+// Stop stops taking new work, gives running work time to finish, and closes the connections. It may be called again.
 func (w *Worker) Stop() {
 	w.stop.Do(func() {
 		if w.worker != nil {
@@ -164,8 +164,8 @@ func (w *Worker) Stop() {
 	})
 }
 
-// Run runs a worker with the built-in tools and those that are given until ctx ends. An error from before it polled is a
-// *jig.Error, one from after it a *BrokenError.
+// Run runs a worker with the built-in tools and the given ones until ctx ends. An error before the worker polls comes from [Start]; an
+// error after that is a [*BrokenError].
 func Run(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Tool) error {
 	w, err := Start(ctx, s, logger, more...)
 	if err != nil {
@@ -185,7 +185,7 @@ func openStore(ctx context.Context, s Settings, logger *slog.Logger) (*store.DB,
 	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Installation: s.Installation, Logger: logger})
 }
 
-// dial connects to Temporal, and says where the address came from when nothing answers there.
+// dial connects to Temporal. If nothing answers, its error says where the address came from.
 func dial(ctx context.Context, s Settings, logger *slog.Logger) (sdk.Client, error) {
 	options := s.Temporal.Temporal
 	options.Logger = sdklog.NewStructuredLogger(logger)
@@ -199,7 +199,7 @@ func dial(ctx context.Context, s Settings, logger *slog.Logger) (sdk.Client, err
 	return t, nil
 }
 
-// notStarted is for a namespace or a task queue that cannot be polled.
+// notStarted returns the error for a namespace or task queue that cannot be polled.
 func notStarted(err error) error {
 	return jig.Errorf(jig.CodeUnavailable, "the worker cannot poll: %w", err).
 		WithHint("is the namespace there? `temporal operator namespace list` says")
