@@ -10,13 +10,14 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// alarm is the timer of the approval that time acts on first.
+// alarm is the timer for the approval that is due first.
 type alarm struct {
 	at     time.Time
 	cancel workflow.CancelFunc
 }
 
-// due is when time acts on what a call waits for: a reminder, an escalation, its expiry; zero when it never does.
+// due returns the next time at which something happens to the pending call without a person: a reminder, an escalation or its
+// expiry. It is zero if there is none.
 func (c *call) due() time.Time {
 	if c.ref.State != jig.CallWaiting || c.ref.Ask == nil {
 		return time.Time{}
@@ -27,7 +28,8 @@ func (c *call) due() time.Time {
 	return c.ref.Ask.ExpiresAt
 }
 
-// timeActs reports whether time acts on an approval right now, or is about to: a run that ended before would not learn what came of it.
+// timeActs reports whether a reminder, an escalation or an expiry is being processed or is due now. A run that ended at this point
+// would miss its outcome.
 func (b *board) timeActs(ctx workflow.Context) bool {
 	now := workflow.Now(ctx)
 	return b.lapsing || slices.ContainsFunc(b.calls, func(c *call) bool {
@@ -36,7 +38,8 @@ func (b *board) timeActs(ctx workflow.Context) bool {
 	})
 }
 
-// arm sets the alarm for what is due first. A timer that is too early does no harm: it looks and is set again.
+// arm sets the alarm for the call that is due first. An alarm that rings too early does no harm: it finds nothing to do and is set
+// again.
 func (b *board) arm(ctx workflow.Context, t *alarm) {
 	var first time.Time
 	for _, c := range b.calls {
@@ -55,7 +58,7 @@ func (b *board) arm(ctx workflow.Context, t *alarm) {
 	workflow.GoNamed(timed, "expiry", func(ctx workflow.Context) {
 		wait := first.Sub(workflow.Now(ctx))
 		if wait <= 0 {
-			wait = time.Second // the database's clock is a little behind: look again soon
+			wait = time.Second // the database's clock is a little behind: check again soon
 		}
 		if workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "the first approval expires"}).Get(ctx, nil) != nil {
 			return
@@ -66,7 +69,7 @@ func (b *board) arm(ctx workflow.Context, t *alarm) {
 	})
 }
 
-// expire closes the approvals whose time has come.
+// expire lets the store process the calls that are due: it reminds, escalates or expires them.
 func (b *board) expire(ctx workflow.Context) {
 	var due []string
 	for _, c := range b.calls {

@@ -10,13 +10,13 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// call is a call in hand.
+// call is one call that the run works on.
 type call struct {
 	ref activities.CallRef
-	// running says that an attempt is under way in this run.
+	// running reports whether an attempt is running in this run.
 	running bool
 	summary string
-	// idle counts the latest attempts that left the call as it was.
+	// idle counts the most recent attempts that left the call as it was.
 	idle int
 }
 
@@ -24,26 +24,27 @@ func (c *call) waiting() bool {
 	return c.ref.State == jig.CallWaiting || c.ref.State == jig.CallUnknown
 }
 
-// ready reports whether the call may run and does not.
+// ready reports whether the call may run but is not running.
 func (c *call) ready() bool {
 	return !c.running && (c.ref.State == jig.CallReserved || c.ref.State == jig.CallExecuting)
 }
 
-// board is the calls that a run has in hand: which may start, which run, which wait.
+// board holds the calls that a run works on: which may start, which are running, which wait.
 type board struct {
 	ref   activities.SessionRef
 	calls []*call
-	// failure is what no retry can mend.
+	// failure is an error that no retry can fix.
 	failure *jig.Error
-	// changes counts what has happened to calls, from inside and outside.
+	// changes counts everything that has happened to calls, from inside and outside.
 	changes int
-	// asks counts the approvals in hand that became others.
+	// asks counts how often something that waits for a person changed: an approval was replaced, or a composition or session sent a
+	// new report.
 	asks int
-	// ending says that the session ends, because an approval expired that says so.
+	// ending is set when an approval expired whose terms end the session.
 	ending jig.ExpiryOutcome
-	// lapsing is set while what time does to approvals is stored.
+	// lapsing is set while Expire is running: while reminders, escalations and expiries are being stored.
 	lapsing bool
-	// hold, when set, gives a call the context that it runs in.
+	// hold, if set, returns the context that a call runs in.
 	hold func(ctx workflow.Context, id string) workflow.Context
 }
 
@@ -51,7 +52,7 @@ func newBoard(ctx workflow.Context, tenant string) board {
 	return board{ref: activities.SessionRef{Tenant: tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}}
 }
 
-// asking are the calls in hand that wait for a person.
+// asking returns the calls that wait for a person.
 func (b *board) asking() []activities.CallRef {
 	var list []activities.CallRef
 	for _, c := range b.calls {
@@ -71,8 +72,9 @@ func (b *board) find(id string) *call {
 	return nil
 }
 
-// startReady starts as many calls as may run at once (limit), in the order asked, and returns how many. A call waits for the
-// earlier ones with its concurrency key. Quick tools run beside the workflow, all that are ready together.
+// startReady starts ready calls in the order in which they were requested, as long as fewer than limit are running, and returns how
+// many it started. A call waits for earlier calls with the same concurrency key. Quick tools that are ready together run in one
+// local activity.
 func (b *board) startReady(ctx workflow.Context, limit int) int {
 	started, busy := 0, b.inFlight()
 	var quick []*call
@@ -116,7 +118,7 @@ func (b *board) blocked(i int) bool {
 	return false
 }
 
-// run brings one call to a worker, or to a workflow of its own, and notes where it stands afterwards.
+// run executes one call, as an activity or as a child workflow, and records its state afterwards.
 func (b *board) run(ctx workflow.Context, c *call) {
 	switch c.ref.Child {
 	case activities.ChildComposition, activities.ChildExtraction:
@@ -133,7 +135,7 @@ func (b *board) run(ctx workflow.Context, c *call) {
 	b.ended(ctx, c, ran, err)
 }
 
-// runQuick runs calls beside the workflow, in one local activity.
+// runQuick runs calls in one local activity.
 func (b *board) runQuick(ctx workflow.Context, calls []*call) {
 	var a *activities.Activities
 	in := activities.RunLocalInput{SessionRef: b.ref}
@@ -147,7 +149,7 @@ func (b *board) runQuick(ctx workflow.Context, calls []*call) {
 		if err == nil {
 			ran = list[i]
 		}
-		if idle(ran, err) { // the others do not wait for it
+		if idle(ran, err) { // the other calls do not wait for this one
 			workflow.GoNamed(ctx, "call "+c.ref.ID, func(ctx workflow.Context) { b.ended(ctx, c, ran, nil) })
 			continue
 		}
@@ -155,7 +157,7 @@ func (b *board) runQuick(ctx workflow.Context, calls []*call) {
 	}
 }
 
-// note notes what decisions did to the calls in hand.
+// note records what decisions did to the calls.
 func (b *board) note(decisions []jig.Ruled) {
 	b.changes++
 	for _, ruled := range decisions {
@@ -164,7 +166,7 @@ func (b *board) note(decisions []jig.Ruled) {
 			continue
 		}
 		if ruled.Status == jig.CallWaiting || ruled.Status == jig.CallUnknown {
-			continue // no decision makes a call wait: this may be word from before another decision that was heard already
+			continue // no decision makes a call wait, so this may be older than a decision that was already applied
 		}
 		c.ref.State = ruled.Status
 		if !c.waiting() {
@@ -173,18 +175,18 @@ func (b *board) note(decisions []jig.Ruled) {
 	}
 }
 
-// replace takes a call's new reference, and notes when it waits for something else than before.
+// replace takes over the new reference of a call, and counts it when the call now waits for something else.
 func (b *board) replace(c *call, ref activities.CallRef) {
 	if ref.State == jig.CallWaiting || ref.State == jig.CallUnknown {
 		if !c.waiting() {
-			return // it was decided since
+			return // it was decided in the meantime
 		}
 		b.asks++
 	}
 	c.ref = ref
 }
 
-// ran notes where a call stands after an attempt.
+// ran records the state of a call after an attempt.
 func (b *board) ran(ctx workflow.Context, c *call, ran activities.Ran, err error) {
 	c.running = false
 	b.changes++
@@ -193,26 +195,26 @@ func (b *board) ran(ctx workflow.Context, c *call, ran activities.Ran, err error
 	}
 	switch {
 	case err == nil && ran.Paused:
-		c.ref.State, c.ref.Local = ran.State, false // as an activity, it is looked at again without a trace in the history
+		c.ref.State, c.ref.Local = ran.State, false // as an activity, it is tried again without growing the history
 	case err == nil:
 		c.ref.State, c.ref.Ask, c.summary = ran.State, ran.Ask, ran.Summary
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:
 		c.ref.State = jig.CallCanceled
 	default:
-		// Only what no retry can mend comes here. The store still has the call open; ending the session closes it.
+		// Only errors that no retry can fix get here. The call is still open in the store; ending the session closes it.
 		b.failure = activities.ErrorFrom(err)
 		c.ref.State, c.summary = jig.CallFailed, b.failure.Message
 	}
 }
 
-// abandon waits for the calls in flight to notice that the session was cancelled.
+// abandon waits until the running calls have noticed that the session was canceled.
 func (b *board) abandon(ctx workflow.Context) error {
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	_ = workflow.Await(free, func() bool { return b.inFlight() == 0 }) //nolint:errcheck // a disconnected wait cannot be cancelled
+	_ = workflow.Await(free, func() bool { return b.inFlight() == 0 }) //nolint:errcheck // a disconnected wait cannot be canceled
 	return ctx.Err()
 }
 
-// progress changes whenever a call does.
+// progress returns a value that changes whenever a call does. Its first element is the number of running calls.
 func (b *board) progress() [5]int {
 	var p [5]int
 	p[3], p[4] = len(b.calls), b.asks

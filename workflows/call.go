@@ -7,8 +7,8 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// Call is one tool call from a person or a program, without a model: the same admission, approval, ledger and events as a
-// model's call, in a session of its own whose id is the workflow's. It ends when the call has its result.
+// Call runs one tool call from a person or a program, without a model. It has the same admission, approval, ledger and events as a
+// model's call, in a session of its own whose id is the workflow id. It ends when the call has its result.
 func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 	s := &session{
 		board: newBoard(ctx, in.Tenant),
@@ -22,12 +22,12 @@ func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 		if err := workflow.Await(ctx, func() bool {
 			return s.opened && len(s.calls) > 0 && s.idle() && !s.anyReady() || s.status.Final()
 		}); err != nil {
-			return nil, err //nolint:wrapcheck // a cancelled workflow answers with Temporal's own error
+			return nil, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error
 		}
 		return s.told(ctx)
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // registering fails for a programming error alone
+		return nil, err //nolint:wrapcheck // registering fails only on a programming error
 	}
 	if err := s.openCall(ctx, in); err != nil {
 		return nil, s.unopened(err)
@@ -68,7 +68,7 @@ func (s *session) openCall(ctx workflow.Context, in CallInput) error {
 			Parent: in.Parent, ParentCall: in.ParentCall, Source: in.Source,
 		}).Get(ctx, &opened)
 		if err != nil {
-			return err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types
+			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 		s.agent, s.limits, s.settlesWithCall = opened.Agent, opened.Limits, opened.SettlesWithCall
 	}
@@ -85,7 +85,7 @@ func (s *session) anyReady() bool {
 	return false
 }
 
-// closeCall settles the session and answers whoever still asks.
+// closeCall settles the session and answers the updates that are still waiting.
 func (s *session) closeCall(ctx workflow.Context) (*CallResult, error) {
 	var a *activities.Activities
 	var settled activities.CallSettled
@@ -95,7 +95,7 @@ func (s *session) closeCall(ctx workflow.Context) (*CallResult, error) {
 	s.settled, s.status = settled.Settled, settled.Status
 	if settled.Call != nil {
 		s.closed = s.resultOf(*settled.Call)
-	} else { // in a history that is older, or a worker that is
+	} else { // a history or a worker from before SettleCall returned the call
 		var err error
 		if s.closed, err = s.callResult(ctx); err != nil {
 			return nil, err
@@ -107,7 +107,7 @@ func (s *session) closeCall(ctx workflow.Context) (*CallResult, error) {
 	return s.closed, nil
 }
 
-// answerLate answers what arrived while the session was being ended. Nothing may block between it and the end of the run.
+// answerLate answers what arrived while the session was ending. Nothing may block between answerLate and the end of the run.
 func (s *session) answerLate(ctx workflow.Context) {
 	for {
 		s.settleMail(ctx)
@@ -119,11 +119,11 @@ func (s *session) answerLate(ctx workflow.Context) {
 	}
 }
 
-// told is where the call stands. One that is over is told of as it is settled, which is under way then.
+// told returns the state of the call. If the call has finished, told waits until its result is settled.
 func (s *session) told(ctx workflow.Context) (*CallResult, error) {
 	if s.settlesWithCall && s.failure == nil && s.done() {
 		if err := workflow.Await(ctx, func() bool { return s.closed != nil || s.status.Final() }); err != nil {
-			return nil, err //nolint:wrapcheck // a cancelled workflow answers with Temporal's own error
+			return nil, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error
 		}
 		if s.closed != nil {
 			return s.closed, nil
@@ -132,7 +132,7 @@ func (s *session) told(ctx workflow.Context) (*CallResult, error) {
 	return s.callResult(ctx)
 }
 
-// callResult reads where the call stands.
+// callResult reads the state of the call from the store.
 func (s *session) callResult(ctx workflow.Context) (*CallResult, error) {
 	var a *activities.Activities
 	var state activities.CallState

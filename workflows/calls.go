@@ -12,14 +12,15 @@ import (
 const (
 	// callsPerRun is how many calls a run starts before it continues as new within the pass.
 	callsPerRun = 100
-	// eventsPerRun is the length of history beyond which a run starts no further call, so that it soon continues as new.
+	// eventsPerRun is the history length, in events, beyond which a run starts no more calls, so that it soon continues as new.
 	eventsPerRun = 600
-	// eventsAtMost is the same for a run that cannot continue as new, because a composition in it waits for people.
+	// eventsAtMost is the same limit for a run that cannot continue as new, because it has a composition or a child session that
+	// waits for people.
 	eventsAtMost = 4 * eventsPerRun
 )
 
-// runCalls takes the pass's calls in hand until each has its result, or until the run has grown enough: then it returns
-// more = true once nothing is in flight. Each call is decided and run by itself.
+// runCalls runs the calls of the pass until each has its result, or until the run has grown large enough. In the second case it
+// returns more = true once nothing is in flight. Each call is decided and run on its own.
 func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 	var a *activities.Activities
 	var admitted activities.Admitted
@@ -27,7 +28,7 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 		PassRef: s.passRef(), Limit: callsPerRun,
 	}).Get(ctx, &admitted)
 	if err != nil {
-		return false, err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types
+		return false, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 	}
 	s.take(admitted)
 
@@ -58,8 +59,8 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 	}
 }
 
-// full reports whether the run starts no further call. One in which nothing runs but compositions that wait for people goes on
-// for longer: what somebody approves beside them must not wait for them.
+// full reports whether the run starts no more calls. A run in which nothing is running except compositions and child sessions that
+// wait for people gets a higher limit, because calls that somebody approves next to them must not wait for them.
 func (s *session) full(ctx workflow.Context, started int) bool {
 	length := workflow.GetInfo(ctx).GetCurrentHistoryLength()
 	if s.inFlight() > 0 && s.idle() && length <= eventsAtMost {
@@ -68,12 +69,12 @@ func (s *session) full(ctx workflow.Context, started int) bool {
 	return started >= callsPerRun || length > eventsPerRun
 }
 
-// grown reports whether the run's history is so long that the next run is to go on.
+// grown reports whether the history of the run is so long that the next run should take over.
 func grown(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).GetCurrentHistoryLength() > eventsPerRun
 }
 
-// take puts the admitted calls in hand, in the order asked.
+// take adds the admitted calls in the order in which they were requested.
 func (s *session) take(admitted activities.Admitted) {
 	s.more = admitted.More
 	for _, ref := range admitted.Calls {
@@ -90,7 +91,7 @@ func (s *session) add(ref activities.CallRef) {
 	}
 }
 
-// apply notes what a decision did to the calls in hand; an approved call of a later window is taken in hand at once.
+// apply records what a decision did to the calls of the pass. An approved call that is not in memory yet is added at once.
 func (s *session) apply(heard activities.Heard) {
 	s.note(heard.Decisions)
 	for _, ref := range heard.Calls {

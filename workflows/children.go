@@ -12,18 +12,18 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// runAgent answers a call by a session of its own.
+// runAgent answers a call with a session of its own.
 func (b *board) runAgent(ctx workflow.Context, c *call) (activities.Ran, error) {
 	var a *activities.Activities
 	var child activities.Child
 	in := activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}
 	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.BeginChild, in).Get(ctx, &child); err != nil {
-		return activities.Ran{}, err //nolint:wrapcheck // the caller reads Temporal's own types
+		return activities.Ran{}, err //nolint:wrapcheck // the caller checks for Temporal's own types
 	}
 	if child.Ended != nil {
-		if child.Ended.Paused { // looked at again after a while, or in the next run
+		if child.Ended.Paused { // try again later, or in the next run
 			if err := workflow.Sleep(ctx, pausedAgain); err != nil {
-				return activities.Ran{}, err //nolint:wrapcheck // the caller reads Temporal's own types
+				return activities.Ran{}, err //nolint:wrapcheck // the caller checks for Temporal's own types
 			}
 		}
 		return *child.Ended, nil
@@ -43,7 +43,7 @@ func (b *board) runAgent(ctx workflow.Context, c *call) (activities.Ran, error) 
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	var ran activities.Ran
 	err := workflow.ExecuteLocalActivity(databaseOptions(free), a.EndChild, end).Get(free, &ran)
-	return ran, err //nolint:wrapcheck // the caller reads Temporal's own types
+	return ran, err //nolint:wrapcheck // the caller checks for Temporal's own types
 }
 
 func (b *board) childOptions(id string, c *call) workflow.ChildWorkflowOptions {
@@ -53,20 +53,20 @@ func (b *board) childOptions(id string, c *call) workflow.ChildWorkflowOptions {
 	}
 }
 
-// child runs a child workflow to its end. After a reset the child of the run before may still be there: a composition is
-// asked to make way, a session is waited for.
+// child runs a child workflow to its end. After a reset, the child of the run before may still exist. In that case child asks a
+// composition to yield, waits for a session to end, and then tries again.
 func (b *board) child(ctx workflow.Context, options workflow.ChildWorkflowOptions, name string, in, result any) error {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		err := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), name, in).Get(ctx, result)
 		var running *temporal.ChildWorkflowExecutionAlreadyStartedError
 		if !errors.As(err, &running) {
-			return err //nolint:wrapcheck // the caller reads Temporal's own types
+			return err //nolint:wrapcheck // the caller checks for Temporal's own types
 		}
 		if name != PassWorkflow {
 			workflow.SignalExternalWorkflow(ctx, options.WorkflowID, "", signalYield, nil)
 		}
 		if err := workflow.Sleep(ctx, pause); err != nil {
-			return err //nolint:wrapcheck // the caller reads Temporal's own types
+			return err //nolint:wrapcheck // the caller checks for Temporal's own types
 		}
 	}
 }

@@ -16,46 +16,47 @@ type CompositionInput struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
 	Call      string `json:"call"`
-	// Canceled says that an earlier run of it was cancelled: what was done is being undone.
+	// Canceled reports whether an earlier run was canceled, so that this one undoes what was done.
 	Canceled bool `json:"canceled,omitempty"`
 }
 
-// Waiting is what a composition tells its session whenever it changes: the calls that wait for a person.
+// Waiting is what a composition, or a session that answers a call, sends to its session whenever it changes: the calls that wait
+// for a person.
 type Waiting struct {
-	// Call is the call that the composition answers.
+	// Call is the call that the composition or session answers.
 	Call  string               `json:"call"`
 	Calls []activities.CallRef `json:"calls,omitempty"`
-	// Idle says that nothing of it runs: it waits for people alone.
+	// Idle reports whether nothing is running, so that only people can move it forward.
 	Idle bool `json:"idle,omitempty"`
-	// Ending says that the session ends, because an approval expired that says so.
+	// Ending is set when an approval expired whose terms end the session.
 	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
-	// Seq grows with each one that is sent for a call: Temporal may deliver them in another order. 0 in older histories.
+	// Seq grows with every report for a call, because Temporal may deliver signals out of order. It is 0 in older histories.
 	Seq int64 `json:"seq,omitempty"`
 }
 
-// following is a sequence number above the last one, also above those of the runs before.
+// following returns a sequence number that is greater than last and than those of earlier runs.
 func following(ctx workflow.Context, last int64) int64 {
 	return max(last+1, workflow.Now(ctx).UnixNano())
 }
 
-// pausedAgain is how soon an agent's call that a pause holds back is looked at again.
+// pausedAgain is how long a call of agent.run that a pause holds back waits before it is tried again.
 const pausedAgain = 30 * time.Second
 
-// stepsAtOnce bounds the calls of a composition that run at once; its loops have bounds of their own.
+// stepsAtOnce limits how many calls of a composition run at once. Loops have limits of their own.
 const stepsAtOnce = 100
 
-// FrameWorkflowID is the id of the workflow that answers a call of an execution spec.
+// FrameWorkflowID returns the id of the workflow that answers a call of an execution spec.
 func FrameWorkflowID(sessionID, call string) string { return jig.QualifiedCallID(sessionID, call) }
 
-// Composition answers one call of an execution spec. What it does next is worked out by an activity, from what the store
-// knows, so that neither data nor the language is part of a replay: the workflow runs the calls that it is given, keeps
-// the time, and asks again whenever something has happened.
+// Composition answers one call of an execution spec. An activity works out the next steps from what the store knows, so neither the
+// data nor the spec language is part of a replay. The workflow runs the calls that the activity returns, waits for its timers, and
+// asks again whenever something has happened.
 func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
 	return newFrame(CompositionWorkflow, in).toEnd(ctx)
 }
 
-// Extraction answers one call that fills an entity, or many, as Composition answers one of an execution spec: what tells them
-// apart is known to the activity alone. It answers the query status with a jig.Progress.
+// Extraction answers one call that fills one or many entities. It works like Composition; only the activity knows the difference.
+// It answers the query status with a jig.Progress.
 func Extraction(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
 	c := newFrame(ExtractionWorkflow, in)
 	err := workflow.SetQueryHandler(ctx, QueryStatus, func() (jig.Progress, error) {
@@ -65,7 +66,7 @@ func Extraction(ctx workflow.Context, in CompositionInput) (*activities.Ran, err
 		return *c.far, nil
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // registering fails for a programming error alone
+		return nil, err //nolint:wrapcheck // registering fails only on a programming error
 	}
 	return c.toEnd(ctx)
 }
@@ -80,7 +81,7 @@ func newFrame(name string, in CompositionInput) *composition {
 	return c
 }
 
-// toEnd runs a workflow to the end of its frame, or of the run.
+// toEnd runs the workflow until its frame or the run ends.
 func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 	workflow.GoNamed(ctx, "woken", c.listen)
 	workflow.GoNamed(ctx, "yield", c.listenYield)
@@ -111,36 +112,36 @@ func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 	}
 }
 
-// composition is what a run keeps in memory: the calls in hand, and nothing of what they say.
+// composition is the state that a run keeps in memory: the current calls, but none of their inputs or results.
 type composition struct {
 	board
-	name    string // of the workflow's type
+	name    string // the workflow type
 	in      CompositionInput
 	started int
-	// canceled is set once the run was cancelled: from then on it ends what is open and undoes what was done.
+	// canceled is set once the run was canceled. From then on it ends what is open and undoes what was done.
 	canceled bool
-	// yielding is set once another workflow is about to go on with the composition.
+	// yielding is set once another workflow is about to take over the composition.
 	yielding bool
-	// stops cancel the calls that run.
+	// stops holds the functions that cancel running calls, by call id.
 	stops map[string]workflow.CancelFunc
-	// told is what the session was told last.
+	// told is the latest report sent to the session.
 	told Waiting
-	// steps under way, and how far it has come, for people.
+	// steps are the running steps, and far is the overall progress; both are shown to people.
 	steps []string
 	far   *jig.Progress
 	alarm alarm
-	// timer wakes the composition at the next moment of a step.
+	// timer wakes the composition at the next time that a step needs.
 	timer wakeTimer
 }
 
-// wakeTimer is set for a moment, and due when it has come.
+// wakeTimer is a timer for a point in time. due is set once that time has come.
 type wakeTimer struct {
 	at     time.Time
 	cancel workflow.CancelFunc
 	due    bool
 }
 
-// set sets the timer for a moment, unless it is set for it already; a zero moment stops it.
+// set starts the timer for at, unless it is already set for that time and has not fired. A zero time stops the timer.
 func (t *wakeTimer) set(ctx workflow.Context, at time.Time) {
 	if at.Equal(t.at) && !t.due {
 		return
@@ -162,14 +163,14 @@ func (t *wakeTimer) set(ctx workflow.Context, at time.Time) {
 	})
 }
 
-// compose asks what is to be done now.
+// compose asks the activity what to do next, and takes over the calls that it returns.
 func (c *composition) compose(ctx workflow.Context) (activities.Composed, error) {
 	if ctx.Err() != nil && !c.canceled {
 		c.canceled = true
 		free, _ := workflow.NewDisconnectedContext(ctx)
-		_ = workflow.Await(free, func() bool { return c.inFlight() == 0 }) //nolint:errcheck // a disconnected wait cannot be cancelled
+		_ = workflow.Await(free, func() bool { return c.inFlight() == 0 }) //nolint:errcheck // a disconnected wait cannot be canceled
 	}
-	ctx, _ = workflow.NewDisconnectedContext(ctx) // the last word must be written also when the run is cancelled
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // the final state must be stored even when the run is canceled
 	var a *activities.Activities
 	var out activities.Composed
 	c.settle()
@@ -188,7 +189,7 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 		c.stop(id)
 	}
 	for _, id := range out.Stop {
-		if cancel, ok := c.stops[id]; ok && c.runs(id) { // a call that does not run is started: that shows what became of it
+		if cancel, ok := c.stops[id]; ok && c.runs(id) { // a call that is not running gets started, which shows how it ended
 			cancel()
 		}
 	}
@@ -199,7 +200,7 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 	return out, nil
 }
 
-// settle drops the calls that are over: what they gave is in the store.
+// settle drops the finished calls. Their results are in the store.
 func (c *composition) settle() {
 	c.calls = slices.DeleteFunc(c.calls, func(one *call) bool { return one.ref.State.Final() })
 }
@@ -212,7 +213,7 @@ func (c *composition) known() []string {
 	return ids
 }
 
-// stop ends a call that is of no use any more.
+// stop ends a call that is no longer needed.
 func (c *composition) stop(id string) {
 	if cancel, ok := c.stops[id]; ok {
 		cancel()
@@ -227,16 +228,16 @@ func (c *composition) runs(id string) bool {
 	return one != nil && one.running
 }
 
-// stoppable gives a call a context of its own, so that it can be stopped.
+// stoppable gives a call a cancelable context of its own.
 func (c *composition) stoppable(ctx workflow.Context, id string) workflow.Context {
 	ctx, c.stops[id] = workflow.WithCancel(ctx)
 	return ctx
 }
 
-// wait runs the calls in hand until something has happened (since seen) that may let the composition go on; again says that
-// the run has grown enough and the next one is to go on.
+// wait starts calls and waits until something happens that may let the composition continue. seen is the number of changes that the
+// caller has already handled. again reports that this run has grown large enough and the next one should continue.
 func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen int) (again bool, err error) {
-	if c.canceled { // what is done now undoes what was done: nobody cancels that
+	if c.canceled { // these calls undo what was done, so nothing may cancel them
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}
 	full := c.yielding || c.started >= callsPerRun || grown(ctx)
@@ -251,12 +252,12 @@ func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen i
 	c.timer.set(ctx, out.Wake)
 	err = workflow.Await(ctx, func() bool { return c.timer.due || c.changes != seen })
 	if err != nil && !c.canceled {
-		return false, nil // the run was cancelled: the next round sees to it
+		return false, nil // the run was canceled; the next round handles that
 	}
-	return false, err //nolint:wrapcheck // fails only when the workflow is cut off
+	return false, err //nolint:wrapcheck // fails only when the workflow is ended from outside
 }
 
-// listen takes what the session passes on: decisions on calls of this composition, and word that an event came.
+// listen receives what the session passes on: decisions on calls of this composition, and the information that an event came.
 func (c *composition) listen(ctx workflow.Context) {
 	for channel := workflow.GetSignalChannel(ctx, signalWake); ; {
 		var heard activities.Heard
@@ -273,8 +274,8 @@ func (c *composition) listen(ctx workflow.Context) {
 	}
 }
 
-// listenYield ends the composition as it stands, when it is asked to: with its calls in flight over, and those of its own
-// compositions. After a reset of the session, a new workflow goes on from what is stored.
+// listenYield handles a request to stop: the composition ends as soon as none of its calls is running, and nested compositions get
+// the same request. After a reset of the session, a new workflow continues from the stored state.
 func (c *composition) listenYield(ctx workflow.Context) {
 	workflow.GetSignalChannel(ctx, signalYield).Receive(ctx, nil)
 	c.yielding = true
@@ -286,7 +287,7 @@ func (c *composition) listenYield(ctx workflow.Context) {
 	}
 }
 
-// passOn lets the compositions of this one's steps hear of an event too.
+// passOn forwards an event to the compositions that answer the running calls.
 func (b *board) passOn(ctx workflow.Context, heard activities.Heard) {
 	for _, one := range b.calls {
 		if one.running && frames(one.ref.Child) != "" {
@@ -295,12 +296,12 @@ func (b *board) passOn(ctx workflow.Context, heard activities.Heard) {
 	}
 }
 
-// wake tells a composition that something concerns it. One that has ended does not hear it, and need not.
+// wake sends a composition what concerns it. If it has already ended, the signal fails, which does no harm.
 func wake(ctx workflow.Context, sessionID, call string, heard activities.Heard) {
 	workflow.SignalExternalWorkflow(ctx, FrameWorkflowID(sessionID, call), "", signalWake, heard)
 }
 
-// report tells the session what waits for a person, when that has changed.
+// report tells the session which calls wait for a person, if that has changed.
 func (c *composition) report(ctx workflow.Context) {
 	now := Waiting{Call: c.in.Call, Calls: c.asking()}
 	now.Idle = len(now.Calls) > 0 && c.inFlight() == 0
@@ -320,7 +321,8 @@ func sameAsk(x, y activities.CallRef) bool {
 		len(x.Ask.Votes) == len(y.Ask.Votes) && len(x.Ask.Delegations) == len(y.Ask.Delegations))
 }
 
-// frames is the type of the workflow that answers calls by a frame, of which the store knows where it stands; "" of others.
+// frames returns the workflow type for a call whose progress the store keeps in a frame (a composition or an extraction). For other
+// calls it returns "".
 func frames(child string) string {
 	switch child {
 	case activities.ChildComposition:
@@ -331,7 +333,7 @@ func frames(child string) string {
 	return ""
 }
 
-// runComposition answers a call of an execution spec, or one that fills an entity, by a child workflow.
+// runComposition answers a call of an execution spec, or a call that fills an entity, with a child workflow.
 func (b *board) runComposition(ctx workflow.Context, c *call) (activities.Ran, error) {
 	options := b.childOptions(FrameWorkflowID(b.ref.SessionID, c.ref.ID), c)
 	options.TypedSearchAttributes = temporal.NewSearchAttributes(
@@ -344,11 +346,11 @@ func (b *board) runComposition(ctx workflow.Context, c *call) (activities.Ran, e
 	if err == nil {
 		return ran, nil
 	}
-	// The child was ended from outside, or could not go on: its call is closed, so that this run can.
+	// The child was ended from outside or could not continue. Close its call so that this run can continue.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	var a *activities.Activities
 	err = workflow.ExecuteLocalActivity(databaseOptions(free), a.AbandonFrame, activities.ComposeInput{
 		SessionRef: b.ref, Call: c.ref.ID, Now: workflow.Now(ctx),
 	}).Get(free, &ran)
-	return ran, err //nolint:wrapcheck // ran tells cancellation from failure by Temporal's own types
+	return ran, err //nolint:wrapcheck // ran distinguishes cancellation from failure by Temporal's own types
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// AnswerCommands are the commands that the Web UI shows with what waits.
+// AnswerCommands returns the commands that the Web UI shows for what waits.
 func AnswerCommands(sessionID string, p jig.Pending) []string { return answerCommands(sessionID, p) }
 
-// Described is what the Web UI shows of what waits.
+// Described returns the text that the Web UI shows for what waits.
 func Described(sessionID string, p jig.Pending) string {
 	var b strings.Builder
 	describe(&b, sessionID, []activities.CallRef{{ID: p.Call, Tool: p.Tool, Ask: &p}})
 	return b.String()
 }
 
-// TimeoutRows are beginnings of rows that the table in docs/timeouts.md must have.
+// TimeoutRows returns the beginnings of rows that the table in docs/timeouts.md must have.
 func TimeoutRows() []string {
 	return []string{
 		fmt.Sprintf("| model | one answer of a model provider (`Think`) | %s | %s | %d |", modelTimeout, heartbeatTimeout, modelAttempts),

@@ -11,9 +11,9 @@ import (
 // TaskQueue is the default task queue of jig's workers.
 const TaskQueue = "jig"
 
-// Names that other programs use: they never change.
+// Names that other programs use. They never change.
 const (
-	// PassWorkflow is the workflow type of an agent session, CallWorkflow that of a single call.
+	// PassWorkflow is the workflow type of an agent session, and CallWorkflow that of a single call.
 	PassWorkflow = "Pass"
 	CallWorkflow = "Call"
 	// CompositionWorkflow is the type of the workflow that answers a call of an execution spec.
@@ -33,23 +33,23 @@ const (
 	UpdateDecide    = "decide"
 	UpdateReconcile = "reconcile"
 	UpdateAnswer    = "answer"
-	// UpdateWait of a Call answers as soon as the call has its result or waits for a person.
+	// UpdateWait, an update of a Call workflow, answers as soon as the call has its result or waits for a person.
 	UpdateWait = "wait"
 
 	QueryStatus = "status"
 )
 
-// SignalSettled is sent by activities to the workflow that holds a call to be unknown, when the call was settled late. Its payload is
-// an activities.Settlement; other programs have no use for it.
+// SignalSettled tells a workflow that a call which it considers unknown was settled late. Activities send it; other programs have
+// no use for it. Its payload is an activities.Settlement.
 const SignalSettled = "jig.settled"
 
-// Signals between a session and its compositions; other programs have no use for them.
+// Signals between a session and the compositions and sessions that answer its calls. Other programs have no use for them.
 const (
 	// signalWake tells a composition of a decision on one of its calls, or that an event came.
 	signalWake = "jig.wake"
-	// signalYield asks a composition to end as it stands, because another workflow is about to go on with it.
+	// signalYield asks a composition to end in its current state, because another workflow is about to continue it.
 	signalYield = "jig.yield"
-	// signalWaiting tells a session what waits in a composition, or a session, that answers one of its calls.
+	// signalWaiting tells a session what waits in a composition or a session that answers one of its calls.
 	signalWaiting = "jig.waiting"
 )
 
@@ -63,7 +63,7 @@ const (
 	AttrPending = "JigPending"
 )
 
-// Activity types that clients start by themselves, to read. Each takes one of the request types below.
+// Activity types that clients start directly, mostly to read. Each takes one of the request types below.
 const (
 	ReadStatus    = "jig.status"
 	ReadApprovals = "jig.approvals"
@@ -79,39 +79,40 @@ const (
 	WriteResume   = "jig.resume"
 )
 
-// PassInput is the input of a run of Pass. A client sets Tenant and Start (a new session) or Tenant alone (a message to
-// one that has ended); the rest is what a run hands to the next.
+// PassInput is the input of a run of Pass. A client sets Tenant and Start to begin a session, or Tenant alone to send a message to
+// a session that has ended. The other fields are passed from one run to the next.
 type PassInput struct {
 	Tenant string        `json:"tenant"`
 	Start  *StartSession `json:"start,omitempty"`
-	// Pass is the number of this run's first pass; 0 in a run that a client started.
+	// Pass is the number of the first pass of this run. It is 0 in a run that a client started.
 	Pass int `json:"pass,omitempty"`
-	// Calling says that the pass's calls were admitted by an earlier run and some of them are still open.
+	// Calling reports that an earlier run admitted the calls of this pass and that some of them are still open.
 	Calling bool `json:"calling,omitempty"`
-	// Agent and Limits of the session, so that a run needs no query for them.
+	// Agent and Limits belong to the session. They are passed on so that a run need not query them.
 	Agent  string     `json:"agent,omitempty"`
 	Limits jig.Limits `json:"limits,omitzero"`
-	// Deadline of the session; zero when there is none.
+	// Deadline is the deadline of the session, or zero if it has none.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Tools that the session has used, sorted: the search attribute JigTool.
+	// Tools lists the tools that the session has used, sorted. It is the value of the search attribute JigTool.
 	Tools []string `json:"tools,omitempty"`
-	// Inbox holds signals that arrived too late for the run before.
+	// Inbox holds signals that arrived too late for the previous run.
 	Inbox []Envelope `json:"inbox,omitempty"`
-	// Shown is what the search attributes say.
+	// Shown holds the current values of the search attributes.
 	Shown Shown `json:"shown,omitzero"`
-	// Parent is the session whose call this one answers, as its workflow's child; nil for any other session.
+	// Parent identifies the call that this session answers as the child of another session's workflow. It is nil for any other
+	// session.
 	Parent *ParentCall `json:"parent,omitempty"`
 }
 
-// ParentCall is a call that a session answers.
+// ParentCall identifies a call that is answered by a session.
 type ParentCall struct {
 	SessionID string `json:"session_id"`
 	Call      string `json:"call"`
-	// Told says that the parent may hold this session to wait for people.
+	// Told reports that the parent may believe that this session waits for people.
 	Told bool `json:"told,omitempty"`
 }
 
-// Shown is what a session's search attributes say; Tools counts them.
+// Shown holds the values of a session's search attributes. Tools is a count.
 type Shown struct {
 	Status  jig.Status `json:"status,omitempty"`
 	Pending int        `json:"pending,omitempty"`
@@ -119,18 +120,18 @@ type Shown struct {
 	Tools   int        `json:"tools,omitempty"`
 }
 
-// Envelope is a signal as it arrived, with the key under which it takes effect once.
+// Envelope is a signal as it arrived, with a key that makes sure that it takes effect only once.
 type Envelope struct {
 	Name    string          `json:"name"`
 	Key     string          `json:"key"`
 	Payload json.RawMessage `json:"payload"`
 }
 
-// PassResult is what a session's workflow ends with.
+// PassResult is the result of a session's workflow.
 type PassResult struct {
 	SessionID string     `json:"session_id"`
 	Status    jig.Status `json:"status"`
-	// Answer is cut to 32 KiB; the whole one is in the store.
+	// Answer is cut to 32 KiB. The store has the complete answer.
 	Answer    string     `json:"answer,omitempty"`
 	Truncated bool       `json:"truncated,omitempty"`
 	Reason    string     `json:"reason,omitempty"`
@@ -138,12 +139,13 @@ type PassResult struct {
 	Error     *jig.Error `json:"error,omitempty"`
 }
 
-// The payloads and requests that activities read are theirs; programs know them by these names.
+// The payloads and requests of activities are defined in that package. Programs use them under these names.
 type (
-	// StartSession is what a session is started with. Document and Input may be kept aside first, when they are large.
+	// StartSession describes a new session. If Document or Input is large, the client can store it first and pass a reference
+	// instead.
 	StartSession = activities.StartSession
-	// Decisions is the payload of the signals approve and deny and of the update decide: one decision, or several. In a
-	// signal the answer is the signal's name; in the update each decision carries its own (default approve).
+	// Decisions is the payload of the signals approve and deny and of the update decide: one decision or several. For a signal, the
+	// signal's name is the answer. In the update, each decision carries its own answer (default: approve).
 	Decisions = activities.Decisions
 	// DecideResult is the answer of the updates decide, answer and reconcile.
 	DecideResult = activities.DecideResult
@@ -151,19 +153,19 @@ type (
 	Message = activities.Message
 	// StatusRequest asks for a session's status.
 	StatusRequest = activities.StatusRequest
-	// ApprovalsRequest asks for a page of what waits in a tenant; SessionID narrows it.
+	// ApprovalsRequest asks for a page of what waits in a tenant. SessionID limits it to one session.
 	ApprovalsRequest = activities.ApprovalsRequest
 	// ApprovalsPage is a page of what waits.
 	ApprovalsPage = activities.ApprovalsPage
-	// EventsRequest asks for the events after a sequence number, waiting up to Wait for the first.
+	// EventsRequest asks for the events after a sequence number. It waits up to Wait for the first one.
 	EventsRequest = activities.EventsRequest
-	// EventsPage is a page of events, at most 128 KiB of them.
+	// EventsPage is a page of events, at most 128 KiB.
 	EventsPage = activities.EventsPage
-	// CatalogRequest asks for the tools that a tenant sees, a page at a time (After is the last name of the page before).
+	// CatalogRequest asks for a page of the tools that a tenant sees. After is the last name of the previous page.
 	CatalogRequest = activities.CatalogRequest
-	// CatalogPage is a page of tools sorted by name.
+	// CatalogPage is a page of tools, sorted by name.
 	CatalogPage = activities.CatalogPage
-	// EntityRequest asks how the latest extraction of an entity stands; the answer is a jig.EntityStatus.
+	// EntityRequest asks for the state of the latest extraction of an entity. The answer is a jig.EntityStatus.
 	EntityRequest = activities.EntityRequest
 	// ArtifactRequest asks for a piece of an artifact.
 	ArtifactRequest = activities.ArtifactRequest
@@ -171,52 +173,53 @@ type (
 	ArtifactChunk = activities.ArtifactChunk
 	// AuditRequest asks for rows of a tenant's audit chain.
 	AuditRequest = activities.AuditRequest
-	// AuditPage is a page of them.
+	// AuditPage is a page of rows of a tenant's audit chain.
 	AuditPage = activities.AuditPage
-	// PauseRequest holds back, or lets go on, what has not begun.
+	// PauseRequest pauses or resumes calls that have not begun.
 	PauseRequest = activities.PauseRequest
-	// PauseResult says what holds now.
+	// PauseResult lists the pauses that are in force now.
 	PauseResult = activities.PauseResult
-	// GrantsRequest asks for a page of standing approvals, or ends one.
+	// GrantsRequest asks for a page of grants, or revokes one.
 	GrantsRequest = activities.GrantsRequest
-	// GrantsPage is a page of standing approvals.
+	// GrantsPage is a page of grants.
 	GrantsPage = activities.GrantsPage
-	// UploadRequest writes a piece (at most 128 KiB) of an artifact whose id the client made.
+	// UploadRequest writes a piece (at most 128 KiB) of an artifact. The client chooses the artifact's id.
 	UploadRequest = activities.UploadRequest
 )
 
 // CallInput is the input of a run of Call: one tool call from a person or a program, without a model.
 type CallInput struct {
 	Tenant string `json:"tenant"`
-	// Tool names a tool or a registered execution spec; empty when Document is given.
+	// Tool names a tool or a registered execution spec. It is empty when a document is given.
 	Tool string `json:"tool,omitempty"`
-	// Document is an execution spec, DocumentArtifact one that was uploaded; DocumentName is its file name, for messages.
+	// Document is an execution spec, and DocumentArtifact the id of one that was uploaded. DocumentName is its file name, for
+	// messages.
 	Document         string          `json:"document,omitempty"`
 	DocumentArtifact string          `json:"document_artifact,omitempty"`
 	DocumentName     string          `json:"document_name,omitempty"`
 	Input            json.RawMessage `json:"input,omitempty"`
 	InputArtifact    string          `json:"input_artifact,omitempty"`
 	Principal        jig.Principal   `json:"principal"`
-	// Pairs are key=value inputs, converted by the tool's input schema.
+	// Pairs are key=value inputs. They are converted according to the tool's input schema.
 	Pairs map[string]string `json:"pairs,omitempty"`
-	// Parent is the session, and ParentCall its call, that started this one; both are empty for a start by a person or a program.
-	// With a parent, the principal is the parent's.
+	// Parent is the session that started this one, and ParentCall the call of that session. Both are empty when a person or a
+	// program started it. With a parent, the principal is the parent's.
 	Parent     string `json:"parent,omitempty"`
 	ParentCall string `json:"parent_call,omitempty"`
-	// Source says how a call without a parent is started; api when empty.
+	// Source says how a call without a parent was started. Empty means api.
 	Source jig.Source `json:"source,omitempty"`
-	// Calling and Inbox are what a run hands to the next.
+	// Calling and Inbox are passed from one run to the next.
 	Calling bool       `json:"calling,omitempty"`
 	Inbox   []Envelope `json:"inbox,omitempty"`
 }
 
-// CallResult is what a Call ends with, and what its update wait answers.
+// CallResult is the result of a Call workflow and the answer of its update wait.
 type CallResult struct {
 	SessionID string `json:"session_id"`
 	// ClientID is the id that the client chose for the session. The client sets it; workflows do not.
 	ClientID string         `json:"client_id,omitempty"`
 	Call     string         `json:"call"`
 	Status   jig.CallStatus `json:"status"`
-	// Result is present once the call is final; its data is cut to 32 KiB.
+	// Result is set once the call is final. Its data is cut to 32 KiB.
 	Result *jig.ToolResult `json:"result,omitempty"`
 }

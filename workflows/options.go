@@ -9,22 +9,23 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// Time-outs and retries, by class. The table in docs/timeouts.md says the same, and a test compares the two.
+// Time-outs and retries, by class. docs/timeouts.md has the same values in a table, and a test compares the two.
 const (
-	// heartbeatTimeout is how soon a dead worker is noticed.
+	// heartbeatTimeout is how long it takes to notice that a worker has died.
 	heartbeatTimeout = 10 * time.Second
-	// modelTimeout bounds one attempt to get an answer; modelAttempts how often a provider that is down or busy is asked.
+	// modelTimeout limits one attempt to get an answer from the model. modelAttempts is how often a provider that is down or busy
+	// is asked.
 	modelTimeout  = 15 * time.Minute
 	modelAttempts = 10
-	// toolGrace is what an attempt has beyond its tool's own time-out, to write its result down.
+	// toolGrace is added to the tool's own time-out, so that the attempt can store its result.
 	toolGrace = 30 * time.Second
-	// databaseTimeout bounds one attempt of the bookkeeping in local activities, which is tried until the database is back.
+	// databaseTimeout limits one attempt of the bookkeeping in local activities. They are retried until the database is back.
 	databaseTimeout = 30 * time.Second
-	// sweepTimeout bounds one sweep.
+	// sweepTimeout limits one sweep.
 	sweepTimeout = 10 * time.Minute
 )
 
-// modelOptions are for the model: retried while it is busy or down, as its Retry-After says.
+// modelOptions returns the options for asking the model. A provider that is busy or down is retried, as its Retry-After says.
 func modelOptions(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: modelTimeout, HeartbeatTimeout: heartbeatTimeout, WaitForCancellation: true, Summary: summary,
@@ -34,7 +35,7 @@ func modelOptions(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// pausedOptions are for looking whether a pause is over, until it is.
+// pausedOptions returns the options for checking whether a pause is over. The check is retried until it is.
 func pausedOptions(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: databaseTimeout, WaitForCancellation: true, Summary: summary,
@@ -42,8 +43,8 @@ func pausedOptions(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// toolOptions are for a tool. How often its effect is tried is the ledger's business; Temporal's attempts only bring the
-// call back to a worker, so they have no limit.
+// toolOptions returns the options for a tool. The ledger decides how often the effect is tried. Temporal's attempts only bring the
+// call back to a worker, so their number is not limited.
 func toolOptions(ctx workflow.Context, ref activities.CallRef) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(ref.Timeout)*time.Second + toolGrace, HeartbeatTimeout: heartbeatTimeout,
@@ -52,7 +53,7 @@ func toolOptions(ctx workflow.Context, ref activities.CallRef) workflow.Context 
 	})
 }
 
-// localToolOptions are for quick tools beside the workflow.
+// localToolOptions returns the options for quick tools that run in one local activity.
 func localToolOptions(ctx workflow.Context, calls []*call) workflow.Context {
 	longest := 0
 	summary := calls[0].ref.ID + " " + calls[0].ref.Tool + " " + calls[0].ref.Title
@@ -68,7 +69,7 @@ func localToolOptions(ctx workflow.Context, calls []*call) workflow.Context {
 	})
 }
 
-// databaseOptions are for bookkeeping: one transaction, idempotent, tried until it is done.
+// databaseOptions returns the options for bookkeeping: one idempotent transaction, retried until it succeeds.
 func databaseOptions(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: databaseTimeout,
@@ -76,7 +77,7 @@ func databaseOptions(ctx workflow.Context) workflow.Context {
 	})
 }
 
-// sweepOptions are for the sweeper.
+// sweepOptions returns the options for the sweeper.
 func sweepOptions(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: sweepTimeout, HeartbeatTimeout: heartbeatTimeout,

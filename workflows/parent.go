@@ -9,17 +9,18 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// parent tells the session whose call this one answers what waits for people here, so that it shows there.
+// parent is the session whose call this session answers. It is told what waits for people here, so that the parent shows it too.
 type parent struct {
 	sessionID, call string
-	// told is what it was told last, sent whether Temporal has delivered that.
+	// told is the latest report to the parent. sent is ready once Temporal has delivered it.
 	told Waiting
 	sent workflow.Future
-	// earlier says that a run before this one told it that something waits.
+	// earlier reports that a previous run may have told the parent that something waits.
 	earlier bool
 }
 
-// parentOf is the session that waits for this run; nil for a session that was not started as the child of another one's workflow.
+// parentOf returns the parent of this run. It returns nil for a session that was not started as a child of another session's
+// workflow.
 func parentOf(ctx workflow.Context, in PassInput) *parent {
 	switch {
 	case workflow.GetInfo(ctx).ParentWorkflowExecution == nil:
@@ -32,8 +33,8 @@ func parentOf(ctx workflow.Context, in PassInput) *parent {
 	return nil
 }
 
-// tell sends what waits, in this session and below it, when that has changed. The calls keep the ids that they have in their
-// sessions; Via names the parent's call.
+// tell sends the parent what waits in this session and below it, if that has changed. Calls keep the ids that they have in their
+// own sessions; Via names the parent's call.
 func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, idle bool) {
 	if p == nil {
 		return
@@ -59,8 +60,8 @@ func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, idle b
 	p.told, p.earlier = now, false
 }
 
-// handOver is what the next run knows of the parent. A signal that was not delivered when a run ends may be lost, so it does not
-// count as sent.
+// handOver returns what the next run needs to know about the parent. A report that is not delivered when a run ends may be lost, so
+// the next run must not rely on it and reports again.
 func (p *parent) handOver() *ParentCall {
 	if p == nil {
 		return nil

@@ -10,9 +10,10 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// Pass is one pass of an agent session: one turn of the model and the calls that it asks for. A session is a chain of
-// runs under one workflow id, the session's; when a pass is over and the session is not, the run continues as new with
-// the next. It ends with the session's answer, fails with the code of what went wrong, or is canceled.
+// Pass runs one pass of an agent session: one turn of the model and the calls that it asks for. A session is a chain of runs under
+// one workflow id, which is the session's id. When a pass ends and the session does not, the run continues as new with the next
+// pass, unless the limits of the session let several passes share a run. The workflow ends with the session's answer, fails with
+// the error code of what went wrong, or is canceled.
 func Pass(ctx workflow.Context, in PassInput) (*PassResult, error) {
 	s := &session{
 		board: newBoard(ctx, in.Tenant),
@@ -49,27 +50,27 @@ func Pass(ctx workflow.Context, in PassInput) (*PassResult, error) {
 type step int
 
 const (
-	// sameRun: the next pass, in this run if it has room.
+	// sameRun means that the next pass follows, in this run if it has room.
 	sameRun step = iota
-	// samePass: the pass goes on in the next run.
+	// samePass means that the pass continues in the next run.
 	samePass
-	// finished: the session has ended.
+	// finished means that the session has ended.
 	finished
 )
 
-// open finds out what the session is; a run that continues another knows already.
+// open loads what the run needs to know about the session. A run that continues another one already has it from its input.
 func (s *session) open(ctx workflow.Context, in PassInput) error {
 	if in.Pass == 0 {
 		var a *activities.Activities
 		var opened activities.Opened
 		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Open, activities.OpenInput{SessionRef: s.ref, Start: in.Start}).Get(ctx, &opened)
 		if err != nil {
-			return err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types
+			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 		s.pass, s.agent, s.limits, s.deadline = opened.Pass, opened.Agent, opened.Limits, opened.Deadline
-		if in.Start != nil && in.Start.Agent != s.agent { // a document names its agent itself
+		if in.Start != nil && in.Start.Agent != s.agent { // a start by document names no agent; the document does
 			if err := workflow.UpsertTypedSearchAttributes(ctx, temporal.NewSearchAttributeKeyKeyword(AttrAgent).ValueSet(s.agent)); err != nil {
-				return err //nolint:wrapcheck // fails for a programming error alone
+				return err //nolint:wrapcheck // fails only on a programming error
 			}
 		}
 	}
@@ -77,14 +78,14 @@ func (s *session) open(ctx workflow.Context, in PassInput) error {
 	return nil
 }
 
-// unopened ends a session that never was: the status says why, for whoever asks.
+// unopened ends a session that could not be opened. Its status says why, for later queries.
 func (s *session) unopened(err error) error {
 	s.status = jig.StatusFailed
 	s.settled = activities.Settled{Status: jig.StatusFailed, Error: activities.ErrorFrom(err)}
 	return failure(err)
 }
 
-// onePass thinks, runs the calls and settles. A pass that continues another run's begins with the calls.
+// onePass thinks, runs the calls and settles. If calling is true, the pass continues from an earlier run and begins with the calls.
 func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
@@ -126,14 +127,14 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	return sameRun, nil
 }
 
-// think asks the model. A session that is paused does not: it waits until somebody resumes it, and asks then.
+// think asks the model. While the session is paused it does not ask; it waits until somebody resumes the session and asks then.
 func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
 	var a *activities.Activities
 	for {
 		var thought activities.Thought
 		err := workflow.ExecuteActivity(modelOptions(ctx, "pass "+itoa(s.pass)), a.Think, s.passRef()).Get(ctx, &thought)
 		if err != nil || !thought.Paused {
-			return thought, err //nolint:wrapcheck // the caller tells cancellation from failure by Temporal's own types
+			return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 		held := pausedOptions(ctx, "pass "+itoa(s.pass)+" is held back by a pause")
 		if err := workflow.ExecuteActivity(held, a.AwaitResume, s.passRef()).Get(ctx, nil); err != nil {
@@ -142,7 +143,7 @@ func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
 	}
 }
 
-// close ends the run: it takes in what arrived meanwhile, and either continues as new or ends the workflow.
+// close ends the run. It processes what has arrived in the meantime, and then either continues as new or ends the workflow.
 func (s *session) close(ctx workflow.Context, in PassInput, next step) (*PassResult, error) {
 	for {
 		s.record(ctx)
@@ -151,15 +152,15 @@ func (s *session) close(ctx workflow.Context, in PassInput, next step) (*PassRes
 		switch {
 		case next != finished:
 			return nil, workflow.NewContinueAsNewError(ctx, PassWorkflow, s.handOver(in, next))
-		case !workflow.AllHandlersFinished(ctx): // an update came while the session was being ended: it is answered first
+		case !workflow.AllHandlersFinished(ctx): // an update came while the session was ending; answer it first
 		case s.spoken || s.hasMessage():
-			// Somebody spoke to a session that had just ended: that starts its next pass.
+			// Somebody sent a message to a session that had just ended, which starts its next pass.
 			s.pass++
 			return nil, workflow.NewContinueAsNewError(ctx, PassWorkflow, s.handOver(in, sameRun))
 		case len(s.inbox) == 0:
 			return s.result()
 		}
-		s.settleMail(ctx) // late decisions are answered: with a refusal
+		s.settleMail(ctx) // late decisions get an answer, a refusal
 	}
 }
 
@@ -172,7 +173,7 @@ func (s *session) hasMessage() bool {
 	return false
 }
 
-// handOver is the input of the next run.
+// handOver returns the input of the next run.
 func (s *session) handOver(in PassInput, next step) PassInput {
 	return PassInput{
 		Tenant: in.Tenant, Pass: s.pass, Calling: next == samePass, Agent: s.agent, Limits: s.limits, Deadline: s.deadline,
@@ -181,7 +182,7 @@ func (s *session) handOver(in PassInput, next step) PassInput {
 	}
 }
 
-// result is how the workflow ends: an answer, or a failure or cancellation that the Web UI shows as one.
+// result returns what the workflow ends with: an answer, or a failure or cancellation that the Web UI shows as such.
 func (s *session) result() (*PassResult, error) {
 	r := &PassResult{
 		SessionID: s.ref.SessionID, Status: s.settled.Status, Answer: s.settled.Answer, Truncated: s.settled.Truncated,
@@ -196,8 +197,8 @@ func (s *session) result() (*PassResult, error) {
 	return r, nil
 }
 
-// end closes what is open in the store when the session cannot go on: it was cancelled, its deadline passed, or
-// something failed that no retry mends.
+// end closes everything that is open in the store when the session cannot continue: because it was canceled, an approval expired
+// whose terms end the session, its deadline passed, or something failed that no retry can fix.
 func (s *session) end(ctx workflow.Context, cause error) error {
 	in := activities.EndInput{PassRef: s.passRef(), Status: jig.StatusFailed, Error: activities.ErrorFrom(cause)}
 	switch {
@@ -224,7 +225,7 @@ func (s *session) end(ctx workflow.Context, cause error) error {
 	return nil
 }
 
-// withDeadline bounds a pass by the session's deadline.
+// withDeadline returns a context that is canceled at the session's deadline, if it has one.
 func (s *session) withDeadline(ctx workflow.Context) (workflow.Context, workflow.CancelFunc) {
 	bounded, cancel := workflow.WithCancel(ctx)
 	if s.deadline.IsZero() {

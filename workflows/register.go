@@ -12,9 +12,9 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// Register makes a worker able to run jig: the workflows, the engine's activities, the reads that clients start by
-// themselves, and each tool of the given names under its own name, which is what the Web UI shows. A call of any other tool runs
-// under its name too: tools that are documents are not known beforehand.
+// Register registers everything that a worker needs to run jig: the workflows, the engine's activities, the activities that clients
+// start directly, and each of the given tools under its own name, which the Web UI shows. Calls of other tools run under their
+// names too, through a dynamic activity, because tools that are documents are not known in advance.
 func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	w.RegisterWorkflowWithOptions(Pass, workflow.RegisterOptions{Name: PassWorkflow})
 	w.RegisterWorkflowWithOptions(Call, workflow.RegisterOptions{Name: CallWorkflow})
@@ -70,13 +70,13 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	}, activity.DynamicRegisterOptions{})
 }
 
-// runNamed runs a call under a name that is not registered: that of a tool which is a document, or which another worker has. What is
-// not a call is answered as Temporal does for a name that nobody registered.
+// runNamed runs a call under a name that is not registered: a tool that is a document, or one that another worker has. If the input
+// is not a call, it returns the error that Temporal returns for an unregistered activity.
 func runNamed(ctx context.Context, a *activities.Activities, args converter.EncodedValues) (activities.Ran, error) {
 	var in activities.RunInput
 	name := activity.GetInfo(ctx).ActivityType.Name
 	if err := args.Get(&in); err != nil || in.Call == "" {
-		return activities.Ran{}, temporal.NewApplicationError("unable to find activityType="+name, "ActivityNotRegisteredError") //nolint:wrapcheck // it is made here
+		return activities.Ran{}, temporal.NewApplicationError("unable to find activityType="+name, "ActivityNotRegisteredError") //nolint:wrapcheck // it is created here
 	}
 	return a.RunTool(ctx, in)
 }

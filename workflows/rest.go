@@ -10,20 +10,21 @@ import (
 )
 
 const (
-	// maxIdle is how often a call may come back without having run, one time after the other.
+	// maxIdle is how many times in a row a call may come back without having run.
 	maxIdle = 20
-	// firstRest is how long it rests the first time before it starts again; the rest doubles up to longestRest.
+	// firstRest is the wait before a call that came back without having run is started again. It doubles each time, up to
+	// longestRest.
 	firstRest   = time.Second
 	longestRest = 30 * time.Second
 )
 
-// idle reports whether an attempt left its call open and no further than it was, with no reason to wait.
+// idle reports whether an attempt left its call open and unchanged although no pause holds it back.
 func idle(ran activities.Ran, err error) bool {
 	return err == nil && !ran.Paused && (ran.State == jig.CallReserved || ran.State == jig.CallExecuting)
 }
 
-// ended notes how an attempt ended. A call that did not get anywhere rests first, so that nothing loops without a pause; a call that
-// never gets anywhere is an error.
+// ended records how an attempt ended. A call that made no progress waits before it starts again, so that nothing loops without a
+// pause. After too many such attempts the call is an error.
 func (b *board) ended(ctx workflow.Context, c *call, ran activities.Ran, err error) {
 	switch {
 	case !idle(ran, err):

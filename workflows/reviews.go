@@ -2,7 +2,7 @@ package workflows
 
 import "github.com/jig-run/jig/activities"
 
-// Activity types that clients start by themselves, to look over approvals and recorded calls.
+// Activity types that clients start directly, to review approvals and recorded calls.
 const (
 	ReadPending  = "jig.pending"
 	ReadCall     = "jig.call"
@@ -11,21 +11,21 @@ const (
 	ReadPolicies = "jig.policies"
 )
 
-// What they take and give.
+// The requests and answers of these activities.
 type (
-	// PendingRequest asks for a page of what waits in a tenant and passes a filter; the answer is an ApprovalsPage.
+	// PendingRequest asks for a page of what waits in a tenant and matches a filter. The answer is an ApprovalsPage.
 	PendingRequest = activities.PendingRequest
-	// ShowRequest asks for what waits under a call, with a piece of its arguments; the answer is a ShowPage.
+	// ShowRequest asks for what waits under a call, with a piece of its arguments. The answer is a ShowPage.
 	ShowRequest = activities.ShowRequest
 	// ShowPage is what waits under a call, with a piece of its arguments.
 	ShowPage = activities.ShowPage
-	// FiguresRequest asks how a tenant's approvals fare; the answer is jig.Figures.
+	// FiguresRequest asks for statistics of a tenant's approvals. The answer is jig.Figures.
 	FiguresRequest = activities.FiguresRequest
-	// BacktestRequest asks what a policy document would have made of the calls since a time, a page at a time.
+	// BacktestRequest asks how a policy document would have decided the calls since a given time. It returns one page at a time.
 	BacktestRequest = activities.BacktestRequest
-	// BacktestPage is what came of a page of recorded calls.
+	// BacktestPage is the outcome for a page of recorded calls.
 	BacktestPage = activities.BacktestPage
-	// BacktestCount is how many calls have the same three verdicts.
+	// BacktestCount is the number of calls with the same three verdicts.
 	BacktestCount = activities.BacktestCount
 	// PoliciesRequest asks for a page of a tenant's policies.
 	PoliciesRequest = activities.PoliciesRequest

@@ -16,45 +16,46 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// session is what a run keeps in memory: references and states, never data.
+// session is the state that a run keeps in memory. It holds references and states, never data.
 type session struct {
 	board
 	agent    string
 	limits   jig.Limits
 	deadline time.Time
-	// pass is the number of the pass under way, or of the one about to begin; begun says that its prompt may have been
-	// built, so that a message that arrives now is for the pass after it.
+	// pass is the number of the current pass, or of the next one between passes. begun reports whether the prompt of the pass may
+	// already have been built; a message that arrives from then on belongs to the next pass.
 	pass  int
 	begun bool
-	// spoken says that a message was added since the session was last settled.
+	// spoken reports whether a message was added since the session was last settled.
 	spoken  bool
 	status  jig.Status
 	settled activities.Settled
-	// settlesWithCall says that a single call is told of when it is settled; closed is what it came to, once that is known.
+	// settlesWithCall reports whether SettleCall returns the state of a single call, so that nobody has to read it separately.
+	// closed is the result of that call once SettleCall has returned.
 	settlesWithCall bool
 	closed          *CallResult
 
 	tools []string
-	// more says that the pass has open calls beyond those in hand.
+	// more reports whether the pass has open calls besides those in memory.
 	more bool
-	// opened is set once the store knows the session; letters wait for it.
+	// opened is set once the store knows the session. Signals are not processed before that.
 	opened bool
 
 	inbox   []Envelope
 	hearing bool
-	// copies counts the signals of a run that are alike to the byte, so that each has a key of its own.
+	// copies counts the byte-identical signals of a run, so that each gets a key of its own.
 	copies map[string]int
-	// shown is what the search attributes say.
+	// shown holds the current values of the search attributes.
 	shown attributes
-	// frames are what the compositions and sessions that answer calls under way wait for people with.
+	// frames holds, for each running composition and child session that answers a call, the calls that wait for a person.
 	frames []Waiting
-	// reported is the sequence number of the latest word about each of these calls.
+	// reported is the sequence number of the latest report that was accepted for each of these calls.
 	reported map[string]int64
-	// parent is told what this session waits for; nil when no call of another session waits for this one.
+	// parent is told what this session waits for. It is nil when no call of another session waits for this one.
 	parent *parent
-	// heardAt is the length of the history when the latest update was heard.
+	// heardAt is the length of the history when the latest update was processed.
 	heardAt int
-	// stopPass ends the pass under way.
+	// stopPass cancels the current pass.
 	stopPass workflow.CancelFunc
 }
 
@@ -65,12 +66,12 @@ type attributes struct {
 	tools   int
 }
 
-// letters are the signals that jig knows; others are refused by name.
+// letters returns the names of the signals that jig knows. Other signals are refused by name.
 func letters() []string {
 	return []string{SignalApprove, SignalDeny, SignalReconcile, SignalMessage, SignalEvent, SignalDelegate, SignalAnswer}
 }
 
-// listen registers everything that can reach the session from outside: the query, the updates, and the signals.
+// listen registers everything that can reach the session from outside: the query, the updates and the signals.
 func (s *session) listen(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, QueryStatus, s.view); err != nil {
 		return fmt.Errorf("registering the query %s: %w", QueryStatus, err)
@@ -89,7 +90,7 @@ func (s *session) listen(ctx workflow.Context) error {
 	return nil
 }
 
-// receive takes the signals that jig knows as they arrive.
+// receive reads the known signals as they arrive.
 func (s *session) receive(ctx workflow.Context) {
 	selector := workflow.NewSelector(ctx)
 	for _, name := range letters() {
@@ -109,7 +110,8 @@ func (s *session) receive(ctx workflow.Context) {
 	}
 }
 
-// frameWaits notes what a composition, or a session that answers a call, waits for. Word from one whose call is over came too late.
+// frameWaits records what a composition or a child session waits for. It ignores reports that are outdated or whose call has
+// already finished.
 func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 	if !s.underWay(waiting.Call) || s.outdated(ctx, waiting) {
 		return
@@ -119,11 +121,11 @@ func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 		s.frames = append(s.frames, waiting)
 	}
 	s.finishEarly(waiting.Ending)
-	s.asks++ // one that waits for people makes room for other calls
+	s.asks++ // a composition or session that waits for people frees its slot for other calls
 	s.show(ctx)
 }
 
-// outdated reports whether later word about a call came first, and otherwise remembers this one.
+// outdated reports whether a later report about the same call was already received. If not, it remembers this one as the latest.
 func (s *session) outdated(ctx workflow.Context, waiting Waiting) bool {
 	if waiting.Seq != 0 && waiting.Seq <= s.reported[waiting.Call] &&
 		workflow.GetVersion(ctx, changeTellParent, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
@@ -136,7 +138,7 @@ func (s *session) outdated(ctx workflow.Context, waiting Waiting) bool {
 	return false
 }
 
-// finishEarly ends the session because an approval expired that says so.
+// finishEarly ends the pass if ending is set, that is, if an approval expired whose terms end the session.
 func (s *session) finishEarly(ending jig.ExpiryOutcome) {
 	if ending.Strictness() == 0 || s.stopPass == nil {
 		return
@@ -145,32 +147,33 @@ func (s *session) finishEarly(ending jig.ExpiryOutcome) {
 	s.stopPass()
 }
 
-// underWay reports whether the call that a composition belongs to, be it through others, is running.
+// underWay reports whether the session's own call at the root of the given call id is running. For a call of a nested composition
+// that is the call that started the outermost one.
 func (s *session) underWay(call string) bool {
 	root, _, _ := strings.Cut(call, "/")
 	c := s.find(root)
 	return c != nil && c.running
 }
 
-// composing reports whether a composition is under way.
+// composing reports whether any composition is running.
 func (s *session) composing() bool {
 	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.running && frames(c.ref.Child) != "" })
 }
 
-// update answers a decision when it has been taken.
+// update processes an update and answers it once the decision has taken effect.
 func (s *session) update(ctx workflow.Context, name string, payload []byte) (DecideResult, error) {
 	if err := workflow.Await(ctx, func() bool { return s.opened }); err != nil {
-		return DecideResult{}, err //nolint:wrapcheck // a cancelled workflow answers with Temporal's own error
+		return DecideResult{}, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error
 	}
 	key := "update:" + workflow.GetCurrentUpdateInfo(ctx).ID
-	free, _ := workflow.NewDisconnectedContext(ctx) // as a signal's, it counts even while the session is being cancelled
+	free, _ := workflow.NewDisconnectedContext(ctx) // like a signal, an update counts even while the session is being canceled
 	heard, err := s.hear(free, Envelope{Name: name, Key: key, Payload: payload})
 	s.heardAt = workflow.GetInfo(ctx).GetCurrentHistoryLength()
 	return DecideResult{SessionID: s.ref.SessionID, Decisions: heard.Decisions}, err
 }
 
-// post puts a signal into the inbox under a key that is the same whenever this signal is seen again: after a crash, a
-// reset, a retried task.
+// post puts a signal into the inbox under a key that stays the same when the signal is seen again: after a crash, after a reset, or
+// in a retried workflow task.
 func (s *session) post(ctx workflow.Context, name string, payload []byte) {
 	sum := sha256.Sum256(payload)
 	same := name + ":" + hex.EncodeToString(sum[:12])
@@ -179,7 +182,7 @@ func (s *session) post(ctx workflow.Context, name string, payload []byte) {
 	s.inbox = append(s.inbox, Envelope{Name: name, Key: key, Payload: activities.AsJSON(payload)})
 }
 
-// mailroom takes the letters one after another, in the order in which they came.
+// mailroom processes the signals of the inbox one at a time, in the order in which they arrived.
 func (s *session) mailroom(ctx workflow.Context) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // an accepted decision counts even while the session is being cancelled
 	for {
@@ -196,7 +199,7 @@ func (s *session) mailroom(ctx workflow.Context) {
 	}
 }
 
-// hear lets a letter take effect, and wakes the calls that it concerns.
+// hear applies a signal or an update and wakes the compositions that it concerns.
 func (s *session) hear(ctx workflow.Context, letter Envelope) (activities.Heard, error) {
 	pass := s.pass
 	if !s.begun {
@@ -222,28 +225,30 @@ func (s *session) hear(ctx workflow.Context, letter Envelope) (activities.Heard,
 	return heard, nil
 }
 
-// quiet reports whether nothing from outside is being processed.
+// quiet reports whether no signal or update is being processed or waits to be.
 func (s *session) quiet(ctx workflow.Context) bool {
 	return len(s.inbox) == 0 && !s.hearing && workflow.AllHandlersFinished(ctx)
 }
 
-// record makes sure that what updates did is in the history before the run ends. A run that cannot end, because something
-// arrived at that moment, is worked out anew from its history: an update that was heard in the same workflow task would be
-// lost, with the end of the session that it had brought about in the store.
+// record makes sure that the effects of updates are in the history before the run ends. If something arrives at the very moment the
+// run ends, Temporal rejects the end and replays the run from its history. An update that was processed in that same workflow task
+// is not in the history yet and would be lost, although the store has already applied it, and the session may have ended because of
+// it.
 func (s *session) record(ctx workflow.Context) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	for s.heardAt > 0 && s.heardAt == workflow.GetInfo(ctx).GetCurrentHistoryLength() {
 		options := workflow.TimerOptions{Summary: "what was decided is written down before the run ends"}
-		_ = workflow.NewTimerWithOptions(free, time.Millisecond, options).Get(free, nil) //nolint:errcheck // a disconnected wait cannot be cancelled
+		_ = workflow.NewTimerWithOptions(free, time.Millisecond, options).Get(free, nil) //nolint:errcheck // a disconnected wait cannot be canceled
 		s.settleMail(ctx)
 	}
 }
 
-// letOthersRun lets every other coroutine take what came with the event that woke this one. A signal that a coroutine waits for is
-// handed to it at once and is in no channel any more: who ends the run before that coroutine ran would lose the signal.
+// letOthersRun lets every other coroutine handle what came with the event that woke this one. Temporal hands a signal directly to
+// the coroutine that waits for it, so the signal is no longer in any channel. If the run ended before that coroutine ran, the
+// signal would be lost.
 func letOthersRun(ctx workflow.Context) {
 	ran := false
-	workflow.GoNamed(ctx, "after the others", func(workflow.Context) { ran = true }) // the latest coroutine runs last
+	workflow.GoNamed(ctx, "after the others", func(workflow.Context) { ran = true }) // the coroutine that was started last runs last
 	_ = workflow.Await(ctx, func() bool { return ran })                              //nolint:errcheck // as below
 }
 
@@ -251,15 +256,16 @@ func letOthersRun(ctx workflow.Context) {
 func (s *session) settleMail(ctx workflow.Context) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	letOthersRun(free)
-	_ = workflow.Await(free, func() bool { return s.quiet(ctx) }) //nolint:errcheck // a disconnected wait cannot be cancelled
+	_ = workflow.Await(free, func() bool { return s.quiet(ctx) }) //nolint:errcheck // a disconnected wait cannot be canceled
 }
 
-// drain takes the signals that arrived meanwhile, known and unknown names. Nothing may block between it and the end of the run.
+// drain moves the signals that have arrived, under known and unknown names, into the inbox. Nothing may block between drain and the
+// end of the run.
 func (s *session) drain(ctx workflow.Context) {
 	var stale converter.RawValue
-	for workflow.GetSignalChannel(ctx, signalWaiting).ReceiveAsync(&stale) { // what was waited for is of this run alone
+	for workflow.GetSignalChannel(ctx, signalWaiting).ReceiveAsync(&stale) { // what calls wait for concerns this run only
 	}
-	for workflow.GetSignalChannel(ctx, SignalSettled).ReceiveAsync(&stale) { // the next run reads how its calls stand
+	for workflow.GetSignalChannel(ctx, SignalSettled).ReceiveAsync(&stale) { // the next run reads the state of its calls itself
 	}
 	names := letters()
 	unknown := workflow.GetUnhandledSignalNames(ctx)
@@ -281,7 +287,8 @@ func (s *session) drain(ctx workflow.Context) {
 	}
 }
 
-// failure is the jig.Error of an activity's failure, as a workflow error that nobody retries.
+// failure converts the failure of an activity into a non-retryable workflow error that carries its jig.Error. Cancellation is
+// returned unchanged.
 func failure(err error) error {
 	if temporal.IsCanceledError(err) {
 		return err

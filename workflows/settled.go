@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// listenSettled takes word that calls were settled which this run may hold to be unknown.
+// listenSettled receives the signals that report late settlements of calls which this run may consider unknown.
 func (b *board) listenSettled(ctx workflow.Context) {
 	for channel := workflow.GetSignalChannel(ctx, SignalSettled); ; {
 		var settled activities.Settlement
@@ -16,8 +16,8 @@ func (b *board) listenSettled(ctx workflow.Context) {
 	}
 }
 
-// look reads how a call ended, as soon as this run holds it to be unknown: the signal may be faster than the attempt that found the
-// call in doubt. Anybody can send a signal, so it is the store that says how the call ended.
+// look reads how a call ended, as soon as this run considers it unknown: the signal may arrive before the attempt that found the
+// call in doubt returns. Anybody can send the signal, so the state comes from the store.
 func (b *board) look(ctx workflow.Context, id string) {
 	var c *call
 	unknown := func() bool {

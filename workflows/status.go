@@ -17,13 +17,13 @@ import (
 func itoa(n int) string { return strconv.Itoa(n) }
 
 func shownAttributes(in PassInput) attributes {
-	if in.Pass == 0 { // as the client set them
+	if in.Pass == 0 { // the values that the client set
 		return attributes{status: jig.StatusWorking, pass: 1}
 	}
 	return attributes{status: in.Shown.Status, pending: in.Shown.Pending, pass: in.Shown.Pass, tools: in.Shown.Tools}
 }
 
-// state is the session's status as people see it: it needs input when nothing runs and something waits for a person.
+// state returns the status that people see. The session needs input when nothing is running and something waits for a person.
 func (s *session) state() jig.Status {
 	if s.status == jig.StatusWorking && s.idle() && len(s.waiting()) > 0 {
 		return jig.StatusInputRequired
@@ -31,7 +31,7 @@ func (s *session) state() jig.Status {
 	return s.status
 }
 
-// idle reports whether nothing runs: what is in flight are compositions and sessions that wait for people.
+// idle reports whether nothing is running, apart from compositions and child sessions that wait for people.
 func (s *session) idle() bool {
 	for _, c := range s.calls {
 		if c.running && !s.frameIdle(c.ref.ID) {
@@ -41,7 +41,8 @@ func (s *session) idle() bool {
 	return true
 }
 
-// idleFrames counts the calls under way whose compositions or sessions wait for people: they take none of the room for calls.
+// idleFrames counts the running calls whose compositions or child sessions wait for people. They do not count against the limit of
+// parallel calls.
 func (s *session) idleFrames() int {
 	n := 0
 	for _, c := range s.calls {
@@ -52,8 +53,8 @@ func (s *session) idleFrames() int {
 	return n
 }
 
-// frameIdle reports whether what answers a call under way, with those of its steps, waits for people: something in it does, and
-// where something does nothing else runs.
+// frameIdle reports whether the composition or session that answers a running call waits for people. That is so if at least one
+// report for the call or its steps exists, and every report says that nothing is running.
 func (s *session) frameIdle(root string) bool {
 	idle := false
 	for _, waiting := range s.frames {
@@ -68,7 +69,7 @@ func (s *session) frameIdle(root string) bool {
 	return idle
 }
 
-// waiting are the calls that wait for a person, those of compositions and sessions under way too.
+// waiting returns the calls that wait for a person, including those of running compositions and child sessions.
 func (s *session) waiting() []activities.CallRef {
 	list := s.asking()
 	for _, frame := range s.frames {
@@ -79,13 +80,14 @@ func (s *session) waiting() []activities.CallRef {
 	return list
 }
 
-// show brings the search attributes and the current details up to date; attributes cost an event, so only when they changed.
+// show updates the search attributes, the current details and the parent. Attributes cost a history event, so they are updated only
+// when they changed.
 func (s *session) show(ctx workflow.Context) {
 	now := attributes{status: s.state(), pending: len(s.waiting()), pass: s.pass, tools: len(s.tools)}
 	workflow.SetCurrentDetails(ctx, s.details())
 	s.parent.tell(ctx, s.waiting(), now.status == jig.StatusInputRequired)
 	if now.status == s.shown.status && now.pending == s.shown.pending && now.tools == s.shown.tools {
-		return // the number of the pass comes along with the next of these
+		return // the number of the pass is updated along with the others
 	}
 	updates := make([]temporal.SearchAttributeUpdate, 0, 4)
 	if now.status != s.shown.status {
@@ -131,10 +133,10 @@ func (c *call) status() jig.CallStatus {
 	return c.ref.State
 }
 
-// maxDetails bounds the current details; beyond it the list of approvals is cut.
+// maxDetails limits the current details, in bytes. Beyond it the list of approvals is cut.
 const maxDetails = 16 << 10
 
-// details is Markdown for the Web UI: where the session stands, and what it waits for with the commands that answer.
+// details returns Markdown for the Web UI: the state of the session, and what it waits for with the commands that answer.
 func (s *session) details() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**, pass %d, agent %s\n", s.state(), s.pass, verbatim(s.agent))
@@ -145,7 +147,7 @@ func (s *session) details() string {
 	return b.String()
 }
 
-// details of a composition: how far it has come, the steps under way, and what waits for a person.
+// details returns Markdown for the Web UI: the progress of the composition, its running steps, and what waits for a person.
 func (c *composition) details() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** of call %s in session %s\n", strings.ToLower(c.name), c.in.Call, c.ref.SessionID)
@@ -203,7 +205,7 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 	fmt.Fprintf(b, "- digest `%s`\n\n```\n%s\n```\n", ask.Digest, strings.Join(answerCommands(sessionID, *ask), "\n"))
 }
 
-// describeTerms says what an approval takes, and what people have said so far.
+// describeTerms says what an approval requires and what people have decided so far.
 func describeTerms(b *strings.Builder, ask jig.Pending) {
 	consent := ask.Consent()
 	if ask.Kind != jig.PendingApproval || ask.Terms == nil {
@@ -224,9 +226,9 @@ func describeTerms(b *strings.Builder, ask jig.Pending) {
 	}
 }
 
-// verbatim shows what a model, a person or a document wrote as a code span of one line. In Markdown nothing in one is a link, an image,
-// HTML or a heading, whichever renderer draws it, and it cannot be taken for the engine's own word. Text of
-// the engine's stands before it on its line: a line that begins with three backticks could open a block.
+// verbatim formats text from a model, a person or a document as a one-line code span. No Markdown renderer shows links, images,
+// HTML or headings in a code span, and readers cannot mistake it for the engine's own text. The caller must write other text before
+// it on the same line, because a line that begins with three backticks could open a code block.
 func verbatim(text string) string {
 	text = strings.Join(strings.Fields(strings.Map(withoutControls, text)), " ")
 	if text == "" {
@@ -246,7 +248,7 @@ func verbatim(text string) string {
 	return fence + text + fence
 }
 
-// withoutControls drops characters that are not shown or that turn the direction of what follows.
+// withoutControls drops control characters and characters that change the direction of the text.
 func withoutControls(c rune) rune {
 	if unicode.IsControl(c) && !unicode.IsSpace(c) || unicode.Is(unicode.Bidi_Control, c) {
 		return -1
@@ -261,7 +263,7 @@ func claimed(c bool) string {
 	return ""
 }
 
-// awaited completes "the call waits for".
+// awaited returns the end of the sentence "the call waits for …".
 func awaited(kind jig.PendingKind) string {
 	switch kind {
 	case jig.PendingReconcile:
@@ -273,7 +275,7 @@ func awaited(kind jig.PendingKind) string {
 	return "approval"
 }
 
-// pretty writes JSON for a block of code. No line of JSON begins with a backtick, so that none ends the block.
+// pretty formats JSON for a code block. No line of JSON begins with a backtick, so the input cannot close the block.
 func pretty(input json.RawMessage) string {
 	var v any
 	if json.Unmarshal(input, &v) != nil {
@@ -286,8 +288,9 @@ func pretty(input json.RawMessage) string {
 	return string(b)
 }
 
-// answerCommands are the commands of the stock Temporal CLI that answer what waits, to be pasted into a shell. What a model wrote is
-// among their words: an apostrophe, which would end the quotation, is written as the escape that JSON has for it. Each has lines that the Web UI's pane has room for.
+// answerCommands returns commands of the stock Temporal CLI that answer what waits, ready to paste into a shell. They contain text
+// that a model wrote. An apostrophe would end the shell quotation, so it is written as a JSON escape. The lines are short enough
+// for the Web UI's pane.
 func answerCommands(sessionID string, p jig.Pending) []string {
 	signal := func(name, input string) string {
 		return fmt.Sprintf("temporal workflow signal \\\n  --workflow-id %s --name %s \\\n  --input '%s'", sessionID, name, strings.ReplaceAll(input, "'", `\u0027`))
