@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Pending returns one call's open approval (or its open question of another kind); NOT_FOUND when there is none.
+// Pending returns the open approval of a call, or its open question of another kind. Returns NOT_FOUND when nothing is open.
 func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pending, error) {
 	var row *approvalRow
 	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("ApprovalOpen", tenant, id, callID), &row) })
@@ -25,8 +25,9 @@ func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pendi
 	return row.pending()
 }
 
-// Lapse lets time act on an open approval: when it has come by now the approval expires; else reminders and escalations that
-// are due leave their events and notices. It says where the call stands, and is idempotent.
+// Lapse applies the passage of time to an open approval. If its expiry has been reached by now, the approval expires. Otherwise
+// reminders and escalations that are due are recorded as events and notices. The result reports the call's status. Lapse is
+// idempotent.
 func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (jig.Lapse, error) {
 	var lapse jig.Lapse
 	err := db.transact(ctx, tenant, func(t *tx) error {
@@ -42,7 +43,7 @@ func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Tim
 			return noCall(id, callID)
 		}
 		lapse = jig.Lapse{Status: s.call.status()}
-		if lapse.Status == jig.CallExpired && latest != nil { // asked again after it had expired
+		if lapse.Status == jig.CallExpired && latest != nil { // asked again after the call had already expired
 			ended, err := latest.pending()
 			lapse.OnExpiry = ended.Consent().Terms.OnExpiry
 			return err
@@ -94,7 +95,7 @@ func (t *tx) expire(s subject, pending jig.Pending, l *log) error {
 	return nil
 }
 
-// remind sees to the reminders and escalations that are due by now.
+// remind records the reminders and escalations that are due by now.
 func (t *tx) remind(s subject, pending *jig.Pending, now time.Time, l *log) {
 	since := pending.RequestedAt
 	if s.approval.NoticedAt != nil {
@@ -123,20 +124,20 @@ func (t *tx) remind(s subject, pending *jig.Pending, now time.Time, l *log) {
 	}
 }
 
-// noticeID names a notice, the same however often its transaction is tried.
+// noticeID returns the id of a notice. It is the same however often the transaction is retried.
 func noticeID(session, call string, kind jig.NoticeKind, unique string) string {
 	sum := sha256.Sum256([]byte(session + "\x00" + call + "\x00" + string(kind) + "\x00" + unique))
 	return "ntc_" + hex.EncodeToString(sum[:16])
 }
 
-// requested is word of an approval that opens.
+// requested returns the notice that an approval was opened.
 func requested(p jig.Pending) jig.Notice {
 	return jig.Notice{
 		ID: noticeID(p.SessionID, p.Call, jig.NoticeRequested, p.Digest+p.RequestedAt.UTC().Format(time.RFC3339Nano)), Kind: jig.NoticeRequested, Approval: p,
 	}
 }
 
-// shown is what a person saw of the call.
+// shown returns what a person was shown of the call.
 func (r *approvalRow) shown() *jig.Shown {
 	shown := &jig.Shown{Summary: r.Summary, Input: r.Input, Truncated: r.Truncated}
 	if decode(r.Reasons, &shown.Reasons) != nil {
@@ -145,7 +146,8 @@ func (r *approvalRow) shown() *jig.Shown {
 	return shown
 }
 
-// Approved returns who approved a call, those who voted or the one who decided; nobody when it was not approved.
+// Approved returns who approved a call: everybody who voted, or the person who decided. by is empty when the call was not approved;
+// claimed reports whether any of them was not proved.
 func (db *DB) Approved(ctx context.Context, tenant, id, callID string) (by []string, claimed bool, err error) {
 	var row *whoRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("ApprovalWho", tenant, id, callID), &row) }); err != nil || row == nil {
@@ -172,11 +174,11 @@ type whoRow struct {
 	Votes     []byte
 }
 
-// Readmit replaces a waiting or reserved call's admission (version, input, digest, ruling) because the tool changed since, or its
-// row is not what was admitted; an open or unused approval expires and a new one opens. A final status that the new admission has
-// counts, with its result. A call of which an earlier attempt may have taken effect becomes unknown when it may not run any more, or
-// when its tool is not idempotent any more. Readmit returns the call as it stands. A second call with the same admission changes
-// nothing.
+// Readmit replaces the admission of a waiting or reserved call (version, input, digest, verdict) because the tool has changed since,
+// or because the row does not match what was admitted. An open or unused approval expires, and a new one opens. If the new admission
+// has a final status, the call takes that status and its result. A call whose earlier attempt may have taken effect becomes unknown
+// when it may no longer run, or when its tool is no longer idempotent. Readmit returns the call as it is stored now. Repeating the
+// same admission changes nothing.
 func (db *DB) Readmit(ctx context.Context, call jig.Call, approval *jig.Pending) (jig.Call, error) {
 	var row *callRow
 	err := db.transact(ctx, call.Tenant, func(t *tx) error {
@@ -214,7 +216,7 @@ func (db *DB) Readmit(ctx context.Context, call jig.Call, approval *jig.Pending)
 
 func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, row *callRow, latest *approvalRow) (**callRow, error) {
 	if !call.Status.Final() {
-		call.Status = "" // the verdict says
+		call.Status = "" // the verdict decides the status
 	}
 	if call.Verdict == jig.VerdictAsk && approval == nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "a call that asks needs an approval to open").WithField("approval")
@@ -262,7 +264,7 @@ func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, 
 		p := *approval
 		p.Tenant, p.SessionID, p.Call = t.tenant, row.SessionID, row.CallID
 		if row.InDoubt {
-			p.ExpiresAt, p.NextAt = time.Time{}, time.Time{} // as no question about a doubtful effect does
+			p.ExpiresAt, p.NextAt = time.Time{}, time.Time{} // like a question about an unknown effect, it never expires
 			p.Reasons = append(slices.Clone(p.Reasons), "an earlier attempt began and never reported how it ended; "+
 				"to repeat it is safe, because the tool is idempotent")
 		}
@@ -271,7 +273,7 @@ func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, 
 		}
 	} else if kind, ok := refusal(status); ok {
 		l.of(row, kind, refusalDetails(call, result))
-	} else if status == jig.CallSucceeded { // it was answered without being run
+	} else if status == jig.CallSucceeded { // answered without running the tool
 		l.of(row, jig.EventToolCompleted, resultDetails(*result))
 	}
 	return &changed, t.finish(ctx, l, row.SessionID)

@@ -7,10 +7,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// CancelSession cancels whatever is open (waiting and reserved calls, open approvals), with their events, ends the
-// compositions under way with a CANCELED result, and ends the session as end.Status says (canceled, or failed) with the
-// session's event. A call whose effect may have happened fails with OUTCOME_UNKNOWN: nobody will ask any more. A session that has
-// ended is left alone, and so is one that changed after end.Since.
+// CancelSession cancels everything that is open in a session (calls, approvals), with their events, ends its running compositions
+// with a CANCELED result, and ends the session with end.Status (canceled by default, or another final status) and the session's
+// event. A call whose effect may have happened fails with OUTCOME_UNKNOWN, because nobody will be asked about it any more. A session
+// that has already ended, or that changed after end.Since, is left alone.
 func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 	if end.Status == "" {
 		end.Status = jig.StatusCanceled
@@ -27,7 +27,7 @@ func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 		var open []callRow
 		var asked []approvalRow
 		var row *sessionRow
-		t.queue("FramesEnd", end.Tenant, end.SessionID, ended.body) // first: no composition admits calls while those are listed
+		t.queue("FramesEnd", end.Tenant, end.SessionID, ended.body) // first, so that no composition admits calls while the open ones are listed
 		list(t.queue("CallsLockOpen", end.Tenant, end.SessionID), &open)
 		list(t.queue("ApprovalsOfSessionOpenLock", end.Tenant, end.SessionID), &asked)
 		t.queue("ApprovalsCancel", end.Tenant, end.SessionID, cancelReason(end))
@@ -53,21 +53,22 @@ func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
 	})
 }
 
-// doubtful reports whether an open call may have taken effect: an attempt began and did not come to an end that is known. What an
-// idempotent tool that changes nothing did does not matter.
+// doubtful reports whether an open call may have taken effect: an attempt began, and its outcome is not known. An idempotent tool
+// that changes nothing is never doubtful.
 func (r *callRow) doubtful() bool {
 	began := r.status() == jig.CallExecuting || r.status() == jig.CallUnknown
 	return r.InDoubt || began && (r.Write || !r.Idempotent)
 }
 
-// hadNoEffect reports whether it is certain of an open call that none of its attempts took effect: they said so, or a person did. An
-// idempotent call that changes nothing is given back without such a word.
+// hadNoEffect reports whether none of an open call's attempts can have taken effect, because the attempts or a person said so. It
+// returns false for an idempotent call that changes nothing: such a call is given back without any such statement.
 func (r *callRow) hadNoEffect() bool {
 	waits := r.status() == jig.CallWaiting || r.status() == jig.CallReserved
 	return waits && !r.InDoubt && (r.Write || !r.Idempotent)
 }
 
-// composed returns which of the calls are answered by a composition. Their own calls say what took effect.
+// composed returns which of the calls are answered by a composition. For those, the calls inside the composition show what took
+// effect.
 func (t *tx) composed(ctx context.Context, open []callRow) ([]string, error) {
 	var ids, composed []string
 	for i := range open {
@@ -82,7 +83,7 @@ func (t *tx) composed(ctx context.Context, open []callRow) ([]string, error) {
 	return composed, t.flush(ctx)
 }
 
-// withdrawn adds the audit rows of approvals that are taken back, because nobody needs them any more.
+// withdrawn adds audit rows for approvals that are withdrawn because nobody needs them any more.
 func (l *log) withdrawn(list []approvalRow, why string) {
 	for i := range list {
 		a := &list[i]
@@ -103,7 +104,7 @@ func cancelReason(end jig.End) string {
 	return "the session was canceled"
 }
 
-// cancelCalls finalises open calls whose rows are locked.
+// cancelCalls ends open calls whose rows are locked.
 func (t *tx) cancelCalls(ctx context.Context, open []callRow, l *log, why string) error {
 	if len(open) == 0 {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Complete finalises an attempt with its events, in one transaction that matches the fence. A completion with an old fence
-// changes nothing; the row as it stands is returned either way. One that arrives late, when the call is unknown already, settles
-// it all the same, if it knows more.
+// Complete records the end of an attempt with its events, in one transaction that matches the fence. A completion with an old fence
+// changes nothing. The call is returned in either case, as it is stored now. A completion that arrives late, when the call is
+// already unknown, still settles the call if it knows the outcome.
 func (db *DB) Complete(ctx context.Context, c jig.Completion) (jig.Completed, error) {
 	switch c.Status {
 	case jig.CallSucceeded, jig.CallFailed, jig.CallCanceled:
@@ -24,7 +24,7 @@ func (db *DB) Complete(ctx context.Context, c jig.Completion) (jig.Completed, er
 	return db.completeLocked(ctx, c)
 }
 
-// completeLocked finalises an attempt whose record takes more than one statement.
+// completeLocked records the end of an attempt when that takes more than one statement.
 func (db *DB) completeLocked(ctx context.Context, c jig.Completion) (jig.Completed, error) {
 	var row *callRow
 	late := false
@@ -68,7 +68,7 @@ func badCompletion(s jig.CallStatus) error {
 		WithHint("succeeded, failed, canceled, unknown, or reserved to give it back")
 }
 
-// completeFast finalises in one statement and one round trip: what every ordinary call takes.
+// completeFast records the end of an attempt in one statement and one round trip. Ordinary calls take this path.
 func (db *DB) completeFast(ctx context.Context, c jig.Completion) (jig.Completed, error) {
 	columns, err := columnsOf(c.Result)
 	if err != nil {
@@ -100,7 +100,7 @@ func (db *DB) completeFast(ctx context.Context, c jig.Completion) (jig.Completed
 	return completion(row, false)
 }
 
-// complete finalises the attempt of a locked row, or gives it back.
+// complete records the end of the attempt of a locked row, or gives the call back.
 func (t *tx) complete(ctx context.Context, c jig.Completion, row *callRow, l *log) (**callRow, error) {
 	if c.Status == jig.CallUnknown {
 		why := "the attempt ended without knowing whether it took effect"
@@ -124,7 +124,7 @@ func (t *tx) complete(ctx context.Context, c jig.Completion, row *callRow, l *lo
 	}
 	artifact := t.keep(row.SessionID, "application/json", c.Whole)
 	first(t.queue("CallSet", t.tenant, row.SessionID, row.CallID, c.Status, columns.body, columns.summary, columns.err, artifact), &changed)
-	if err := t.flush(ctx); err != nil { // the duration is the database's
+	if err := t.flush(ctx); err != nil { // the database computes the duration
 		return nil, err
 	}
 	if row.Write && c.Status == jig.CallSucceeded {
@@ -136,7 +136,7 @@ func (t *tx) complete(ctx context.Context, c jig.Completion, row *callRow, l *lo
 	return &changed, t.finish(ctx, l, row.SessionID)
 }
 
-// completed is the event of a finished attempt, without the duration. It has at least one detail.
+// completed returns the event of a finished attempt, without the duration. Its details are never empty.
 func completed(c jig.Completion, artifact string) (jig.EventType, details) {
 	kind := jig.EventToolCompleted
 	switch c.Status {
@@ -152,7 +152,7 @@ func completed(c jig.Completion, artifact string) (jig.EventType, details) {
 	return kind, d
 }
 
-// resultDetails are what an event shows of a result: the data whole when they are short, else their beginning.
+// resultDetails returns what an event shows of a result. Short data is included whole, longer data as a preview of its beginning.
 func resultDetails(r jig.ToolResult) details {
 	d := details{"summary": cut(r.Summary, jig.PreviewBytes)}
 	if len(r.Data) > 0 {

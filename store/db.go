@@ -15,15 +15,17 @@ import (
 
 // Options are the settings of a DB.
 type Options struct {
-	// MaxConns bounds the connections in use at once, one for listening aside; default: 4 per CPU, at least 8.
+	// MaxConns is the maximum number of connections in use at once, not counting the one for listening. Default: 4 per CPU, at least
+	// 8.
 	MaxConns int
-	// NotifyEvery is the shortest time between two notifications of this process; default 10 ms.
+	// NotifyEvery is the shortest time between two notifications sent by this process. Default: 10 ms.
 	NotifyEvery time.Duration
-	// PollEvery is how often watched sessions are looked at in case a notification was lost; default 1 s.
+	// PollEvery is how often watched sessions are polled in case a notification was lost. Default: 1 s.
 	PollEvery time.Duration
-	// Installation replaces the database's own installation id, so that a copy of the database has one of its own; "" keeps it.
+	// Installation overrides the installation id stored in the database, so that a copy of a database gets its own. "" keeps the
+	// stored id.
 	Installation string
-	// Logger hears of trouble that no caller can be told of (listening, notifying); default: slog.Default().
+	// Logger receives failures that cannot be returned to a caller (listening, notifying). Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -43,7 +45,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// DB is the store, open. It is safe for concurrent use.
+// DB is an open store. It is safe for concurrent use.
 type DB struct {
 	pool    *pgxpool.Pool
 	queries queries
@@ -53,8 +55,8 @@ type DB struct {
 	installation string
 }
 
-// Open connects as the application role of url and checks that it may not see over tenants and that the schema is the one
-// that this program was built for. ctx bounds opening alone.
+// Open connects to url as the application role. It refuses a role that could see other tenants' rows, and a schema version that this
+// program was not built for. ctx limits only the opening.
 func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	options = options.withDefaults()
 	config, err := pgxpool.ParseConfig(url)
@@ -84,8 +86,8 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	return db, nil
 }
 
-// tune sets what every connection of the program has: plans made once (each statement names its rows by key, so there is
-// nothing to plan anew), and bounds, so that a lost client does not hold locks.
+// tune sets the parameters of every connection. Plans are generic and made once: every statement finds its rows by key, so planning
+// again gains nothing. Timeouts keep a lost client from holding locks.
 func tune(config *pgx.ConnConfig) {
 	for name, value := range map[string]string{
 		"application_name":                    "jig",
@@ -106,14 +108,14 @@ func tune(config *pgx.ConnConfig) {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// Close stops listening, sends what is still to be notified and closes the connections. Those who wait for events are told
-// that there are none. Closing twice does no harm.
+// Close stops listening, sends the notifications that are still queued and closes the connections. Subscriptions end, and
+// [DB.WaitEvents] returns no events. Closing twice is safe.
 func (db *DB) Close() {
 	db.hub.close()
 	db.pool.Close()
 }
 
-// Ping reports whether the database answers.
+// Ping returns an error unless the database answers.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.pool.Ping(ctx); err != nil {
 		return db.translate(err)
@@ -121,8 +123,8 @@ func (db *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Installation returns the id of this installation of jig: that of the options, else the one that the database was given when
-// it was migrated first.
+// Installation returns the id of this jig installation: the one in [Options], or else the one that the database got from its first
+// migration.
 func (db *DB) Installation() string { return db.installation }
 
 // identify sets the installation id.
@@ -144,11 +146,11 @@ type roleCheck struct {
 	Migrated bool
 	Owner    bool
 	Granted  bool
-	// Temporary and Creates say whether the role may make temporary tables, or objects in a schema of its search path.
+	// Temporary and Creates report whether the role may create temporary tables, or objects in a schema of its search path.
 	Temporary, Creates bool
 }
 
-// check refuses a role that row-level security does not bind, and a schema of another version.
+// check refuses a role that is not bound by row-level security, and a schema of another version.
 func (db *DB) check(ctx context.Context) error {
 	rows, err := db.pool.Query(ctx, db.queries["RoleCheck"])
 	if err != nil {

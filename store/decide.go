@@ -9,19 +9,20 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// subject is what a decision is about, read under lock. Call and approval are nil when there is none.
+// subject is what a decision is about, read under lock. call is nil when the session has no such call; approval is nil when none is
+// open.
 type subject struct {
 	session  string
 	key      string
 	call     *callRow
 	approval *approvalRow
-	// reused says that the token that came along proved something before.
+	// reused reports that the token sent with the decision has been used before.
 	reused bool
 }
 
-// ruling locks what a decision is about and gives it to rule, unless the key was answered before: then that answer counts.
-// rule queues the changes; ruling adds the stored answer and commits. A token that comes along is used up
-// by what it lets happen; what is refused changes nothing.
+// ruling locks the subject of a decision and passes it to rule. If the key was answered before, the stored answer is returned
+// instead. rule queues its changes; ruling adds the stored answer and commits. A token sent with the decision is used up only when
+// the decision is accepted. A refused decision changes nothing but the log and the audit.
 func (db *DB) ruling(
 	ctx context.Context, tenant, session, key, callID string, evidence *jig.Evidence,
 	rule func(t *tx, s subject, l *log) (jig.Ruled, error),
@@ -39,7 +40,7 @@ func (db *DB) ruling(
 		value(t.queue("SessionStatus", tenant, session), &status)
 		first(t.queue("CallLock", tenant, session, callID), &s.call)
 		first(t.queue("ApprovalOpenLock", tenant, session, callID), &s.approval)
-		column(t.queue("DecisionGet", tenant, session, key), &before) // after the lock: it sees what the lock waited for
+		column(t.queue("DecisionGet", tenant, session, key), &before) // after the lock, so that it sees what the lock waited for
 		t.usedToken(evidence, &use)
 		if err := t.flush(ctx); err != nil {
 			return err
@@ -76,12 +77,12 @@ func (db *DB) ruling(
 	return answer, err
 }
 
-// MaxRefusedSignals is how many signals that name no call of their session are recorded each, with an event and an audit row. Those
-// after them are counted: anybody who reaches Temporal can send them without end.
+// MaxRefusedSignals is how many signals that name no call of the session are recorded, each with an event and an audit row. Further
+// ones are only counted, because anybody who can reach Temporal can send them without end.
 const MaxRefusedSignals = 100
 
-// countRefused counts a signal that names no call, and reports whether it is recorded itself. Of those that are not, the first one and
-// every power of ten is told of, with how many there were.
+// countRefused counts a signal that names no call, and reports whether it is to be recorded itself. Past the limit, the first such
+// signal and every power of ten record one event with the total.
 func (t *tx) countRefused(ctx context.Context, s subject, l *log) (kept bool, err error) {
 	var count *int64
 	value(t.queue("SessionCountRefused", t.tenant, s.session), &count)
@@ -127,7 +128,7 @@ func (s subject) refused(l *log, callID, why string, d details, entry jig.AuditE
 	return ruled
 }
 
-// entry begins the audit row of what somebody did to the subject.
+// entry starts the audit row for what somebody did to the subject.
 func (s subject) entry(kind jig.AuditKind, who jig.Principal, evidence *jig.Evidence) jig.AuditEntry {
 	e := jig.AuditEntry{
 		Kind: kind, By: who.ID, Claimed: who.Claimed, Evidence: evidence, SessionID: s.session, Call: s.call.CallID, Tool: s.call.Tool,
@@ -139,13 +140,13 @@ func (s subject) entry(kind jig.AuditKind, who jig.Principal, evidence *jig.Evid
 	return e
 }
 
-// notice is word of the subject's approval.
+// notice returns a notice about the subject's approval.
 func (s subject) notice(kind jig.NoticeKind, p jig.Pending, unique string) jig.Notice {
 	return jig.Notice{ID: noticeID(s.session, s.call.CallID, kind, unique), Kind: kind, Approval: p}
 }
 
-// Decide applies a decision: one compare-and-set on the approval's row, with its events, its audit row and its notice.
-// Idempotent by Key. A refused decision leaves decision.refused and changes nothing else.
+// Decide applies a decision: one compare-and-set on the approval's row, with its events, its audit row and its notice. It is
+// idempotent by Key. A refused decision writes a decision.refused event and its audit row, and changes nothing else.
 func (db *DB) Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, error) {
 	if r.Now.IsZero() {
 		r.Now = time.Now()
@@ -167,7 +168,7 @@ func (db *DB) Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, err
 	})
 }
 
-// weigh makes a decision of a request, or says why it cannot be accepted: because of what it says, or of who says it.
+// weigh turns a request into a decision, or returns why it cannot be accepted: because of its content or because of who sent it.
 func weigh(r jig.DecisionRequest, s subject) (d decision, why string, err error) {
 	if why = objection(r, s); why != "" {
 		return d, why, nil
@@ -187,7 +188,7 @@ func weigh(r jig.DecisionRequest, s subject) (d decision, why string, err error)
 	return d, why, nil
 }
 
-// decide does what a decision says.
+// decide carries out an accepted decision.
 func (t *tx) decide(d decision, l *log) (jig.Ruled, error) {
 	switch d.Decision.Answer {
 	case jig.AnswerDeny:
@@ -206,18 +207,18 @@ func (t *tx) decide(d decision, l *log) (jig.Ruled, error) {
 	return t.edit(d, l)
 }
 
-// entryOf begins the audit row of what somebody wanted.
+// entryOf starts the audit row for a decision that somebody attempted.
 func entryOf(who jig.Principal, evidence *jig.Evidence, note string) jig.AuditEntry {
 	return jig.AuditEntry{By: who.ID, Claimed: who.Claimed, Evidence: evidence, Note: note}
 }
 
-// decision is a decision that is entitled, with what it is about.
+// decision is a request from somebody who is entitled to decide, with its subject.
 type decision struct {
 	jig.DecisionRequest
 	subject subject
 	pending jig.Pending
 	consent jig.Consent
-	// counts are the requirements that the one who decides may decide for.
+	// counts holds the requirements that the decider's vote counts towards.
 	counts []int
 }
 
@@ -229,7 +230,7 @@ func (d decision) details() details {
 	return details{"by": d.Principal.ID, "claimed": d.Principal.Claimed, "note": d.Decision.Note}
 }
 
-// objection says why a decision cannot be accepted, "" when it can, whoever makes it.
+// objection returns why a decision cannot be accepted from anybody, or "" when there is no such reason.
 func objection(r jig.DecisionRequest, s subject) string {
 	d := r.Decision
 	switch {
@@ -263,7 +264,7 @@ func objection(r jig.DecisionRequest, s subject) string {
 	return ""
 }
 
-// vote counts a person's approval; with the last one that is needed the call may run as it was shown.
+// vote counts a person's approval. When it is the last one needed, the call may run as it was shown.
 func (t *tx) vote(d decision, l *log) (jig.Ruled, error) {
 	s := d.subject
 	d.consent.Votes = append(slices.Clone(d.consent.Votes), d.vote())
@@ -301,15 +302,15 @@ func (t *tx) vote(d decision, l *log) (jig.Ruled, error) {
 	return ruled, nil
 }
 
-// decided tells those who are not looking what became of an approval.
+// decided adds the notice that tells others how an approval was decided.
 func (t *tx) decided(d decision, l *log, ruled jig.Ruled) {
 	n := d.subject.notice(jig.NoticeDecided, d.pending, d.Key)
 	n.Status, n.By, n.Reason = ruled.Status, d.Principal.ID, d.Decision.Reason
 	l.notices = append(l.notices, n)
 }
 
-// grant keeps the standing approval that comes with an approval. It is the word of the one who gives it: those who approved before
-// allowed the call that they saw, and nothing beyond it.
+// grant stores the grant that comes with an approval. Only the person who gives it stands behind it: earlier voters approved the
+// call they saw and nothing more.
 func (t *tx) grant(d decision, l *log, ruled *jig.Ruled) {
 	if d.Grant == nil {
 		return
@@ -325,7 +326,7 @@ func (t *tx) grant(d decision, l *log, ruled *jig.Ruled) {
 	ruled.Grant = g.ID
 }
 
-// delegate hands a person's word to another one.
+// delegate hands a person's right to decide to somebody else.
 func (t *tx) delegate(d decision, l *log) (jig.Ruled, error) {
 	s, to := d.subject, d.Decision.To
 	what := d.details()
@@ -366,8 +367,8 @@ func (d decision) cannotDelegate() string {
 	return ""
 }
 
-// deny ends the call with the reason as its result. One of which an earlier attempt may have taken effect becomes unknown instead:
-// no further attempt will settle it.
+// deny ends the call with the reason as its result. If an earlier attempt may have taken effect, the call becomes unknown instead,
+// because no further attempt will settle it.
 func (t *tx) deny(d decision, l *log) (jig.Ruled, error) {
 	s := d.subject
 	status := jig.CallDenied

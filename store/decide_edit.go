@@ -7,8 +7,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// mayEdit says why the input of a call cannot be changed: a call that tries an earlier one again has that one's idempotency key, and a
-// key stands for one request.
+// mayEdit returns why the input of a call cannot be changed, or "". A call that retries an earlier call shares that call's
+// idempotency key, and a key identifies one request.
 func (t *tx) mayEdit(ctx context.Context, row *callRow) (string, error) {
 	var shared *bool
 	value(t.queue("CallSharesKey", t.tenant, row.SessionID, row.CallID, row.IdempotencyKey), &shared)
@@ -18,13 +18,13 @@ func (t *tx) mayEdit(ctx context.Context, row *callRow) (string, error) {
 	return "the call tries an earlier one again under the same idempotency key, which stands for one request: its input cannot be changed; deny it instead", nil
 }
 
-// edit takes over changed input. The one who changed it approves what it became, when its terms let that person; whatever else
-// it takes by then is asked for anew.
+// edit applies changed input. The edit also counts as the editor's approval of the new input, if its terms entitle that person. If
+// the new terms need more approvals, a new approval opens.
 func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 	s, e := d.subject, d.Edited
 	fresh := *d.Fresh
 	fresh.Tenant, fresh.SessionID, fresh.Call, fresh.RequestedBy, fresh.Votes = t.tenant, s.session, s.call.CallID, d.pending.RequestedBy, nil
-	if sameTerms(fresh.Terms, d.pending.Terms) { // then it is the same approval of other input
+	if sameTerms(fresh.Terms, d.pending.Terms) { // the same approval for different input
 		fresh.RequestedAt, fresh.ExpiresAt, fresh.Delegations = d.pending.RequestedAt, d.pending.ExpiresAt, d.pending.Delegations
 	}
 	consent := fresh.Consent()
@@ -81,7 +81,7 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 	return ruled, t.open(fresh, s.call, l)
 }
 
-// terms makes an open approval one of other terms: those under which its votes are held to have been enough.
+// terms replaces the terms of an open approval by those that its votes are measured against.
 func (t *tx) terms(a *approvalRow, terms *jig.Terms) error {
 	var column []byte
 	if terms != nil {

@@ -1,12 +1,11 @@
-// Package store keeps everything that outlives a process in PostgreSQL: sessions and their transcripts, the effect ledger,
-// approvals, compositions under way, the event log, artifacts and documents. Its methods are the transactions of the
-// engine; each of them is a few pipelined statements, mostly one round trip.
+// Package store keeps everything that outlives a process in PostgreSQL: sessions and their transcripts, the ledger, approvals,
+// running compositions, the event log, artifacts and documents. Its methods are the engine's transactions. Each is a few pipelined
+// statements, usually one round trip.
 //
-// It enforces the invariants that must hold whoever calls: one row for each call, one open approval for each call, an
-// approval consumed once, a result accepted from the latest attempt alone, sequence numbers without gaps, and a tenant that
-// sees its own rows only. It knows nothing of Temporal, models, tools or policies, and nothing of pgx leaves it: errors are
-// *jig.Error.
+// The store enforces the invariants that must hold for every caller: one row per call, at most one open approval per call, an
+// approval consumed once, a result accepted only from the latest attempt, sequence numbers without gaps, and tenants that see only
+// their own rows. It knows nothing of Temporal, models, tools or policies. No pgx type leaves the package: errors are [*jig.Error].
 //
-// Transactions lock in one order, so that they cannot deadlock: compositions, then calls, then approvals, then the session's
-// row, whose counter of events is raised last.
+// All transactions take locks in the same order, so that they cannot deadlock: compositions, then calls, then approvals, then the
+// session's row, whose event counter is raised last.
 package store

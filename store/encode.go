@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// encode writes a value as JSON that every JSON column takes.
+// encode encodes a value as JSON that any JSON column accepts.
 func encode(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -27,12 +27,12 @@ func validUTF8(b []byte) []byte {
 	return bytes.ToValidUTF8(b, []byte("\uFFFD"))
 }
 
-// text makes a string that a text column takes: UTF-8 without NUL.
+// text returns s as a text column accepts it: valid UTF-8 without NUL.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// texts cleans strings as text does.
+// texts applies text to every string.
 func texts(list []string) []string {
 	clean := make([]string, len(list))
 	for i, s := range list {
@@ -41,7 +41,7 @@ func texts(list []string) []string {
 	return clean
 }
 
-// optional returns a JSON value as a column takes it: null when it is empty.
+// optional returns a JSON value for a nullable column: nil when it is empty.
 func optional(raw json.RawMessage) []byte {
 	if len(raw) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func optional(raw json.RawMessage) []byte {
 	return validUTF8(raw)
 }
 
-// moment returns a time as a column takes it: null when it is zero.
+// moment returns a time for a nullable column: nil when it is zero.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -57,8 +57,8 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// details is the data of an event. It is made of strings, numbers and checked JSON, and an event is never lost because a
-// detail is odd: what cannot be written is left out.
+// details is the data of an event. It holds strings, numbers and checked JSON. An odd detail never loses an event: values that
+// cannot be encoded are left out.
 type details map[string]any
 
 func (d details) json() []byte {
@@ -75,7 +75,7 @@ func (d details) json() []byte {
 	return b
 }
 
-// cut shortens a text to at most n bytes, between characters.
+// cut shortens a text to at most n bytes without splitting a character.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -86,13 +86,13 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// preview is a JSON value as it is shown: itself when it is short, else a string with its beginning.
+// preview returns a JSON value for display: the value itself when it is short, else a string with its beginning.
 func preview(raw []byte) (shown json.RawMessage, truncated bool) {
 	if len(raw) <= jig.PreviewBytes && json.Valid(raw) {
 		return validUTF8(raw), false
 	}
 	begin := cut(strings.ToValidUTF8(string(raw), "\uFFFD"), jig.PreviewBytes-256)
-	for { // quotes and controls grow when they are escaped
+	for { // escaping makes quotes and control characters longer
 		b, err := encode(begin)
 		if err != nil {
 			return json.RawMessage(`""`), true
@@ -104,7 +104,7 @@ func preview(raw []byte) (shown json.RawMessage, truncated bool) {
 	}
 }
 
-// previewInput is a call's input as people are shown it.
+// previewInput returns a call's input as it is shown to people.
 func previewInput(raw []byte) (shown json.RawMessage, truncated bool) {
 	if !json.Valid(raw) {
 		return preview(raw)
@@ -112,14 +112,14 @@ func previewInput(raw []byte) (shown json.RawMessage, truncated bool) {
 	return jig.Preview(validUTF8(raw), jig.PreviewBytes)
 }
 
-// log is a list of events on their way to the store, as columns.
+// log collects events on their way to the store, as columns.
 type log struct {
 	types  []string
 	passes []int32
 	calls  []string
 	tools  []string
 	data   []string
-	// audits and notices travel with the events, after them.
+	// audits and notices are written with the events, after them.
 	audits  []jig.AuditEntry
 	notices []jig.Notice
 }
@@ -137,7 +137,7 @@ func (l *log) of(c *callRow, kind jig.EventType, d details) {
 	l.add(jig.Event{Type: kind, Pass: c.Pass, CallID: c.CallID, Tool: c.Tool, Data: d.json()})
 }
 
-// opened adds what is told of an approval that opens, or that a grant gave.
+// opened adds the event and notice of a newly opened approval. For an approval that a grant gave, it adds only the event.
 func (l *log) opened(c *callRow, p jig.Pending) {
 	if p.Grant != "" {
 		l.of(c, jig.EventToolApproved, details{"grant": p.Grant, "digest": p.Digest})
@@ -151,7 +151,7 @@ func (l *log) opened(c *callRow, p jig.Pending) {
 	l.notices = append(l.notices, requested(p))
 }
 
-// join adds the events of another list.
+// join appends the contents of another log.
 func (l *log) join(m *log) {
 	l.types = append(l.types, m.types...)
 	l.passes = append(l.passes, m.passes...)
@@ -162,17 +162,18 @@ func (l *log) join(m *log) {
 	l.notices = append(l.notices, m.notices...)
 }
 
-// columns are the arguments of the statement EventsAppend that follow tenant and session.
+// columns returns the arguments of EventsAppend that follow tenant and session.
 func (l *log) columns() []any { return []any{l.types, l.passes, l.calls, l.tools, l.data} }
 
 func (l *log) len() int { return len(l.types) }
 
-// record queues the events of a session; last becomes its counter, or stays nil when there is no such session.
+// record queues the session's events. last is set to the session's new event counter, or stays nil when there is no such session.
 func (t *tx) record(l *log, session string, last **int64) {
 	value(t.queue("EventsAppend", append([]any{t.tenant, session}, l.columns()...)...), last)
 }
 
-// finish records the events, the notices and, as the last lock of all, the audit rows, and commits; then the watchers hear of it.
+// finish records the events, the notices and then the audit rows, whose lock is taken last of all. It commits and wakes the
+// watchers.
 func (t *tx) finish(ctx context.Context, l *log, session string) error {
 	var last *int64
 	if l.len() > 0 {
@@ -188,7 +189,7 @@ func (t *tx) finish(ctx context.Context, l *log, session string) error {
 	return nil
 }
 
-// tell queues the notices and audit rows that go with events.
+// tell queues the notices and audit rows that belong to the events.
 func (t *tx) tell(l *log) error {
 	for _, n := range l.notices {
 		if err := t.notice(n); err != nil {
@@ -210,7 +211,7 @@ func (db *DB) touched(tenant, session string, last *int64) {
 	}
 }
 
-// resultColumns are a tool result as the ledger's row keeps it.
+// resultColumns holds a tool result as the columns of a call's row.
 type resultColumns struct {
 	body    []byte
 	summary string
@@ -229,13 +230,13 @@ func columnsOf(r jig.ToolResult) (resultColumns, error) {
 	return c, err
 }
 
-// storedResult is a call's result as its column holds it: with what the JSON of an error leaves out.
+// storedResult is a call's result as its column stores it. It adds the fields that the JSON of an error leaves out.
 type storedResult struct {
 	jig.ToolResult
 	NotExecuted bool `json:"not_executed,omitempty"`
 }
 
-// result reads the result of a call; nil while it has none. A call that failed before its first attempt has had no effect.
+// result reads a call's result; nil while there is none. A call that failed before its first attempt certainly had no effect.
 func (r *callRow) result() (*jig.ToolResult, error) {
 	if len(r.Result) == 0 {
 		return nil, nil //nolint:nilnil // the call is open

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// States of SQL that mean something to us.
+// SQLSTATE codes that the store handles.
 const (
 	stateUniqueViolation      = "23505"
 	stateForeignKeyViolation  = "23503"
@@ -24,7 +24,7 @@ const (
 	stateNotPermitted         = "42501"
 )
 
-// translate makes a *jig.Error of whatever PostgreSQL or the connection says. Errors of the package itself pass.
+// translate turns any error of PostgreSQL or of the connection into a [*jig.Error]. Errors of this package pass through.
 func (db *DB) translate(err error) error {
 	return translate(err, db.pool.Config().ConnConfig)
 }
@@ -57,7 +57,7 @@ func translateState(pg *pgconn.PgError) *jig.Error {
 	case pg.Code == stateSerializationFailure, pg.Code == stateDeadlock, pg.Code == stateLockNotAvailable, pg.Code == stateQueryCanceled:
 		code = jig.CodeUnavailable
 	case strings.HasPrefix(pg.Code, "22"):
-		code = jig.CodeInvalidInput // a value that no column takes
+		code = jig.CodeInvalidInput // a value that does not fit a column
 	case pg.Code == stateUniqueViolation:
 		code = jig.CodeConflict
 	case pg.Code == stateNotPermitted:
@@ -65,17 +65,17 @@ func translateState(pg *pgconn.PgError) *jig.Error {
 	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57P"), strings.HasPrefix(pg.Code, "25P0"):
 		code = jig.CodeUnavailable // connection, resources, shutdown
 	}
-	// The detail is left out: it quotes values.
+	// The detail is left out because it quotes values.
 	return &jig.Error{Code: code, Message: "the database says " + pg.Code + ": " + pg.Message, Cause: pg}
 }
 
-// connecting reports whether err arose while a connection was made.
+// connecting reports whether err arose while a connection was being made.
 func connecting(err error) bool {
 	var c *pgconn.ConnectError
 	return errors.As(err, &c)
 }
 
-// broken reports whether err is of the connection rather than of what was asked.
+// broken reports whether err concerns the connection rather than the request.
 func broken(err error) bool {
 	var n net.Error
 	return connecting(err) || errors.As(err, &n) || pgconn.SafeToRetry(err) || pgconn.Timeout(err) ||
@@ -84,7 +84,7 @@ func broken(err error) bool {
 		strings.Contains(err.Error(), "broken pipe")
 }
 
-// unavailable says which server could not be reached, and never the password.
+// unavailable says which server could not be reached. It never shows the password.
 func unavailable(config *pgx.ConnConfig, err error) *jig.Error {
 	where := config.Host
 	if !strings.HasPrefix(where, "/") {
@@ -115,7 +115,7 @@ func badURL(name string) *jig.Error {
 		WithHint("write it as postgres://user:password@host:5432/database")
 }
 
-// state returns the SQL state of err, "" when it has none.
+// state returns the SQLSTATE of err, or "" when it has none.
 func state(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

@@ -8,10 +8,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxPage bounds how many events are read at once.
+// maxPage is the maximum number of events read at once.
 const maxPage = 1000
 
-// AppendEvents appends in one transaction; seq and time are set by the store.
+// AppendEvents appends events in one transaction. The store sets their sequence numbers and times.
 func (db *DB) AppendEvents(ctx context.Context, tenant, id string, events ...jig.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -31,8 +31,8 @@ func (db *DB) AppendEvents(ctx context.Context, tenant, id string, events ...jig
 	return nil
 }
 
-// Events returns at most limit events (1,000 when limit is not positive, or more) with seq greater than after, oldest first.
-// A session that the tenant does not have has none.
+// Events returns up to limit events with a seq greater than after, oldest first. A limit that is not positive or above 1,000 means
+// 1,000. A session that the tenant does not have returns no events.
 func (db *DB) Events(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error) {
 	var rows []eventRow
 	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EventsAfter", tenant, id, after, page(limit)), &rows) })
@@ -46,7 +46,8 @@ func page(limit int) int {
 	return limit
 }
 
-// WaitEvents returns as Events does, waiting until there is one or ctx ends (then it returns none and no error).
+// WaitEvents works like [DB.Events], but waits until there is at least one event or ctx ends. When ctx ends, or the store is closed,
+// it returns no events and no error.
 func (db *DB) WaitEvents(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error) {
 	w := db.hub.watch(ctx, topicKey{tenant, id}, after)
 	defer db.hub.leave(w)
@@ -65,8 +66,8 @@ func (db *DB) WaitEvents(ctx context.Context, tenant, id string, after int64, li
 	return found, err
 }
 
-// Subscribe sends the events of a session with seq greater than after, in order and without gaps, as they are committed,
-// by any process. The channel is closed when ctx ends or the store is closed.
+// Subscribe sends a session's events with a seq greater than after, in order and without gaps, as any process commits them. The
+// channel is closed when ctx ends or the store is closed.
 func (db *DB) Subscribe(ctx context.Context, tenant, id string, after int64) <-chan []jig.Event {
 	out := make(chan []jig.Event)
 	go func() {
@@ -93,8 +94,8 @@ func (db *DB) Subscribe(ctx context.Context, tenant, id string, after int64) <-c
 	return out
 }
 
-// next returns what a watcher has not had, from what was just read for everybody or, when that does not reach back far
-// enough, from the database; it reports whether to look in the database again at once.
+// next returns the events that a watcher has not had yet. It takes them from what the hub just read for all watchers or, when that
+// does not reach back far enough, from the database. more reports whether to read the database again at once.
 func (db *DB) next(ctx context.Context, w *watcher, catchUp bool) (found []jig.Event, more bool) {
 	if found = db.hub.recent(w, maxPage); len(found) > 0 {
 		return found, false

@@ -14,8 +14,8 @@ type signatureRow struct {
 	CallID    string
 }
 
-// Signatures returns, of the given signatures, those that a call of another pass of the session has, with the first such
-// call's id. Calls that were duplicates themselves do not count.
+// Signatures returns which of the given signatures already belong to a call in another pass of the session. The result maps each
+// signature to the id of the first such call. Calls that were themselves duplicates do not count.
 func (db *DB) Signatures(ctx context.Context, tenant, id string, pass int, signatures []string) (map[string]string, error) {
 	found := map[string]string{}
 	if len(signatures) == 0 {
@@ -29,7 +29,7 @@ func (db *DB) Signatures(ctx context.Context, tenant, id string, pass int, signa
 	return found, err
 }
 
-// Call returns one call; NOT_FOUND when there is none.
+// Call returns one call, or NOT_FOUND.
 func (db *DB) Call(ctx context.Context, tenant, id, callID string) (jig.Call, error) {
 	var row *callRow
 	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("CallGet", tenant, id, callID), &row) })
@@ -42,7 +42,8 @@ func (db *DB) Call(ctx context.Context, tenant, id, callID string) (jig.Call, er
 	return row.call()
 }
 
-// Window returns the pass's open calls: all that wait for a person (at most 100) and at most limit others.
+// Window returns the open calls of a pass: up to 100 that wait for a person and up to limit others, with the open approvals of the
+// returned calls. [jig.Window].More reports that there are more open calls than were returned.
 func (db *DB) Window(ctx context.Context, tenant, id string, pass, limit int) (jig.Window, error) {
 	var rows []callRow
 	var open []approvalRow
@@ -75,7 +76,7 @@ func (db *DB) Window(ctx context.Context, tenant, id string, pass, limit int) (j
 	return w, err
 }
 
-// approvalsOf are the open approvals of calls, by call id.
+// approvalsOf picks the open approvals that belong to the given calls, by call id.
 func approvalsOf(list []jig.Call, open []approvalRow) (map[string]jig.Pending, error) {
 	taken := make(map[string]bool, len(list))
 	for _, c := range list {
@@ -95,7 +96,8 @@ func approvalsOf(list []jig.Call, open []approvalRow) (map[string]jig.Pending, e
 
 func waits(s jig.CallStatus) bool { return s == jig.CallWaiting || s == jig.CallUnknown }
 
-// Admit stores a pass's calls, approvals and events in one transaction. When the pass was admitted already, nothing changes.
+// Admit stores a pass's calls, approvals and events in one transaction. If any of the calls is already stored, the pass was admitted
+// before and nothing changes. Returns NOT_FOUND for an unknown session and CONFLICT for a session that has ended.
 func (db *DB) Admit(ctx context.Context, a jig.Admission) error {
 	if len(a.Calls) == 0 {
 		return nil
@@ -129,15 +131,15 @@ func sessionEndedAs(session, status string) error {
 	return jig.Errorf(jig.CodeConflict, "session %q has ended (%s): no call can be admitted", session, status)
 }
 
-// admitting is an admission as the statements take it, with its events.
+// admitting holds an admission as arguments of its SQL statements, with its events.
 type admitting struct {
 	ids       []string
-	calls     []any // of CallsInsert
-	approvals []any // of ApprovalsInsert, none when nothing is asked
+	calls     []any // arguments of CallsInsert
+	approvals []any // arguments of ApprovalsInsert; empty when no call needs an approval
 	log       *log
 }
 
-// admit queues what an admission stores but its events.
+// admit queues the calls and approvals of an admission. The caller records the events.
 func (t *tx) admit(a admitting) {
 	t.queue("CallsInsert", a.calls...)
 	if len(a.approvals) > 0 {
@@ -164,7 +166,7 @@ func (db *DB) admission(a jig.Admission) (admitting, error) {
 	return ready, nil
 }
 
-// callColumns makes the arguments of CallsInsert, and the events.
+// callColumns returns the arguments of CallsInsert and the events of the admission.
 func callColumns(installation string, a jig.Admission) ([]any, *log, error) {
 	asked := make(map[string]jig.Pending, len(a.Approvals))
 	for _, p := range a.Approvals {
@@ -204,7 +206,7 @@ func callColumns(installation string, a jig.Admission) ([]any, *log, error) {
 			l.opened(row, p)
 		} else if kind, ok := refusal(status); ok {
 			l.of(row, kind, refusalDetails(c, result))
-		} else if status == jig.CallSucceeded { // it was answered without being run
+		} else if status == jig.CallSucceeded { // answered without running the tool
 			l.of(row, jig.EventToolCompleted, resultDetails(*result))
 		}
 	}
@@ -215,7 +217,8 @@ func callColumns(installation string, a jig.Admission) ([]any, *log, error) {
 	}, l, nil
 }
 
-// admitted is the state that a call enters the ledger in. A refused one always has a result.
+// admitted returns the status that a call enters the ledger with, and the result of a call that is already final. A final call
+// always has a result.
 func admitted(c jig.Call) (jig.CallStatus, *jig.ToolResult) {
 	status := c.Status
 	if status == "" {
@@ -250,7 +253,7 @@ func admitted(c jig.Call) (jig.CallStatus, *jig.ToolResult) {
 	return status, &r
 }
 
-// refusal is the event of a call that never runs.
+// refusal returns the event type for a call that ends without running.
 func refusal(s jig.CallStatus) (jig.EventType, bool) {
 	switch s {
 	case jig.CallFailed:
@@ -287,7 +290,7 @@ func encodeReasons(reasons []string) (string, error) {
 	return string(b), err
 }
 
-// approvalColumns are the arguments of ApprovalsInsert that follow tenant and session.
+// approvalColumns returns the arguments of ApprovalsInsert that follow tenant and session.
 func approvalColumns(list []jig.Pending) ([]any, error) {
 	n := len(list)
 	ids, kinds, tools, inputs, summaries := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
@@ -336,7 +339,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 	}, nil
 }
 
-// pendingData is what an event shows of what waits: all of it.
+// pendingData encodes an approval in full as event data. Input that is not valid JSON is replaced by a preview.
 func pendingData(p jig.Pending) []byte {
 	if !json.Valid(p.Input) {
 		p.Input, p.Truncated = previewInput(p.Input)

@@ -15,11 +15,11 @@ var (
 	fragmentMark = regexp.MustCompile(`\{\{(\w+)\}\}`)
 )
 
-// queries are the statements of queries/*.sql by name.
+// queries maps the names of the statements in queries/*.sql to their text.
 type queries map[string]string
 
-// loadQueries reads every embedded file. A statement begins with a line "-- name: TheName"; "{{fragment}}" in it stands for
-// a piece of text that begins with "-- fragment: the_name".
+// loadQueries reads every embedded file. A statement begins with a line "-- name: TheName". "{{fragment}}" in a statement is
+// replaced by a text that begins with "-- fragment: the_name".
 func loadQueries() (queries, error) {
 	entries, err := queryFiles.ReadDir("queries")
 	if err != nil {

@@ -10,25 +10,25 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// startedRow is what the statements that begin or finish an attempt in one go return.
+// startedRow is a row of the statements that begin or finish an attempt in one round trip.
 type startedRow struct {
 	callRow
 	LastSeq int64
 }
 
-// Reserve lets an attempt begin, or says why not.
+// Reserve begins an attempt of a call, or reports why it cannot begin. What happens depends on the call's status:
 //
-//	reserved   begins: the fence is raised; an approval that was needed is consumed in the same transaction
-//	executing  an attempt began and did not report. If the tool is not idempotent, the call becomes unknown. Otherwise it begins
-//	           again while attempts are left; after the last one it becomes unknown if it writes, and fails if it does not
-//	waiting, unknown, final  does not begin
+//	reserved   the attempt begins: the fence is raised, and a required approval is consumed in the same transaction
+//	executing  an earlier attempt began and did not report. If the tool is not idempotent, the call becomes unknown. Otherwise a
+//	           new attempt begins while attempts are left; after the last one the call becomes unknown if it writes, else it fails
+//	waiting, unknown, final  no attempt begins
 //
-// A call that MarkRestored marked to be asked about becomes unknown in place of beginning.
+// A call that [DB.MarkRestored] marked, so that a person is asked first, becomes unknown instead of beginning.
 //
-// What would run must be what was admitted: another version or digest gives ReserveWaiting, and the caller admits the call anew. An
-// idempotent call that was executing is reserved then.
+// What runs must be exactly what was admitted. If the version or digest differs, the outcome is [jig.ReserveWaiting] and the caller
+// admits the call again; an idempotent call that was executing goes back to reserved first.
 func (db *DB) Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, error) {
-	if r.Child == "" { // most calls start no session, and most of those that run by themselves need no more than one statement
+	if r.Child == "" { // most calls start no session, and most of those that need no approval take a single statement
 		var begun *startedRow
 		err := db.once(ctx, r.Tenant, func(t *tx) {
 			first(t.queue("CallStartFast", r.Tenant, r.SessionID, r.CallID, r.Version, r.Digest, r.Attempt), &begun)
@@ -65,7 +65,7 @@ func reservation(outcome jig.ReserveOutcome, row *callRow) (jig.Reservation, err
 	return jig.Reservation{Outcome: outcome, Call: call, Fence: row.Fence, InDoubt: row.InDoubt}, err
 }
 
-// reserve decides on a call whose row is locked.
+// reserve decides about a call whose row is locked.
 func (t *tx) reserve(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow) (jig.Reservation, error) {
 	switch status := row.status(); {
 	case status.Final():
@@ -77,7 +77,7 @@ func (t *tx) reserve(ctx context.Context, r jig.Reserve, row *callRow, approval 
 	case row.asksAfterRestore():
 		return t.reserveUnknown(ctx, row, restoredReason)
 	case status == jig.CallExecuting && r.Attempt != "" && r.Attempt == row.Attempt:
-		return reservation(jig.ReserveRun, row) // the same attempt asks again: its first answer was lost
+		return reservation(jig.ReserveRun, row) // the same attempt asks again: the first answer was lost
 	case status == jig.CallExecuting && !row.Idempotent:
 		return t.reserveUnknown(ctx, row, "an attempt began and never reported how it ended")
 	case row.Version != r.Version, row.Digest != r.Digest, row.Verdict == string(jig.VerdictAsk) && !approved(approval, row.Digest):
@@ -98,8 +98,8 @@ func bound(attempts int) int {
 	return attempts
 }
 
-// approved reports whether an approval covers exactly what would run: granted, or consumed by an earlier attempt of the call.
-// That it was granted is not its status's word alone: those who had to approve must have.
+// approved reports whether an approval covers exactly what would run. The approval must be granted, or consumed by an earlier
+// attempt of the call. Its status alone is not trusted: the votes must satisfy its terms.
 func approved(a *approvalRow, digest string) bool {
 	if a == nil || a.status() != jig.ApprovalApproved && a.status() != jig.ApprovalConsumed || a.ApprovedDigest != digest {
 		return false
@@ -108,7 +108,7 @@ func approved(a *approvalRow, digest string) bool {
 	if err != nil {
 		return false
 	}
-	if len(pending.Votes) == 0 && pending.Terms == nil { // one word is enough, and before there were votes it was kept alone
+	if len(pending.Votes) == 0 && pending.Terms == nil { // no votes and no terms: one decision is enough, and rows from before votes existed record only who decided
 		return a.DecidedBy != ""
 	}
 	return pending.Consent().Granted()
@@ -134,8 +134,9 @@ func (t *tx) reserveRun(ctx context.Context, r jig.Reserve, row *callRow, approv
 	return reservation(jig.ReserveRun, begun)
 }
 
-// consume uses an approval up; the grant that gave it, when one did, once. When it does not hold any more, be it that the grant
-// does not or that it proves too little by now, the approval is taken back and the call is to be admitted anew.
+// consume marks an approval as used. If a grant gave the approval, it also counts one use of the grant. If the approval no longer
+// holds, because the grant has ended or because proof is required now and the approval lacks it, consume withdraws the approval,
+// commits and returns false: the call must be admitted again.
 func (t *tx) consume(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow, l *log) (held bool, err error) {
 	var consumed int64
 	var used *grantRow
@@ -166,7 +167,7 @@ func (t *tx) consume(ctx context.Context, r jig.Reserve, row *callRow, approval 
 	return consumed == 1, err
 }
 
-// takeBack makes an approval void that does not hold any more, and commits.
+// takeBack voids an approval that no longer holds, and commits.
 func (t *tx) takeBack(ctx context.Context, row *callRow, approval *approvalRow, l *log, why string) error {
 	t.queue("ApprovalVoid", t.tenant, approval.ID, why)
 	what := details{"digest": approval.Digest, "reason": why, "readmitted": true}
@@ -180,8 +181,8 @@ func (t *tx) takeBack(ctx context.Context, row *callRow, approval *approvalRow, 
 	return t.finish(ctx, l, row.SessionID)
 }
 
-// giveBack takes a call from an attempt that never reported, so that it can be admitted anew: what would run now is not what was
-// admitted.
+// giveBack returns a call to reserved after an attempt that never reported, so that it can be admitted again: what would run now is
+// not what was admitted.
 func (t *tx) giveBack(ctx context.Context, row *callRow) (jig.Reservation, error) {
 	var changed *callRow
 	first(t.queue("CallGiveBack", t.tenant, row.SessionID, row.CallID, row.InDoubt || row.Write), &changed)
@@ -191,7 +192,7 @@ func (t *tx) giveBack(ctx context.Context, row *callRow) (jig.Reservation, error
 	return reservation(jig.ReserveWaiting, changed)
 }
 
-// reserveUnknown stops a call of which nobody knows whether its effect happened, and asks a person.
+// reserveUnknown marks a call as unknown and asks a person, because nobody knows whether its effect happened.
 func (t *tx) reserveUnknown(ctx context.Context, row *callRow, why string) (jig.Reservation, error) {
 	l := &log{}
 	unknown, err := t.unknown(row, l, why, nil)
@@ -204,8 +205,8 @@ func (t *tx) reserveUnknown(ctx context.Context, row *callRow, why string) (jig.
 	return reservation(jig.ReserveUnknown, *unknown)
 }
 
-// unknown queues what makes a call's outcome unknown: its state, the question to a person, the event. The returned row is
-// there after the flush.
+// unknown queues the changes that make a call's outcome unknown: its status, the question to a person, the notice and the event. The
+// returned pointer is set by the next flush.
 func (t *tx) unknown(row *callRow, l *log, why string, failure *jig.Error) (**callRow, error) {
 	input, truncated := previewInput(row.Input)
 	p := jig.Pending{
@@ -230,7 +231,7 @@ func (t *tx) unknown(row *callRow, l *log, why string, failure *jig.Error) (**ca
 	return &changed, nil
 }
 
-// began says of a call in doubt whether it is known to have begun.
+// began phrases, for a call in doubt, whether it is known to have begun.
 func began(row *callRow) string {
 	if row.status() == jig.CallExecuting {
 		return "began"
@@ -238,7 +239,8 @@ func began(row *callRow) string {
 	return "may have run"
 }
 
-// reserveNoMore ends a call that has used up its attempts: it fails, or is unknown when one of them may have changed something.
+// reserveNoMore ends a call that has used up its attempts. It becomes unknown if it writes, because an attempt may have changed
+// something; otherwise it fails.
 func (t *tx) reserveNoMore(ctx context.Context, row *callRow) (jig.Reservation, error) {
 	if row.Write {
 		return t.reserveUnknown(ctx, row, fmt.Sprintf("the last of %d attempts never reported how it ended", row.Fence))

@@ -123,7 +123,7 @@ func calls(rows []callRow) ([]jig.Call, error) {
 	return list, nil
 }
 
-// approvalRow is a row of approvals, as far as it is read.
+// approvalRow is a row of approvals, with the columns that are read.
 type approvalRow struct {
 	TenantID       string
 	ID             int64
@@ -225,7 +225,7 @@ func events(rows []eventRow) []jig.Event {
 	return list
 }
 
-// turnRow is a turn with its body, wherever that was kept.
+// turnRow is a turn with its body, which comes from the row or from an artifact.
 type turnRow struct {
 	Pass int
 	Body []byte
@@ -251,7 +251,7 @@ func counts(rows []countRow) map[jig.CallStatus]int {
 	return m
 }
 
-// decode reads a stored JSON value; an absent one leaves into as it is.
+// decode reads a stored JSON value. An empty value leaves into unchanged.
 func decode(text []byte, into any) error {
 	if len(text) == 0 {
 		return nil

@@ -12,11 +12,11 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// tries bounds how often a transaction that lost a race is run again.
+// tries is how many times a transaction that loses a race is run in all.
 const tries = 4
 
-// tx is a transaction of one tenant. Statements are queued and travel together: the first flush carries BEGIN and the
-// tenant, commit carries COMMIT.
+// tx is a transaction of one tenant. Statements are queued and sent together: the first flush also carries BEGIN and the tenant
+// setting, and commit also carries COMMIT.
 type tx struct {
 	db     *DB
 	conn   *pgxpool.Conn
@@ -24,11 +24,11 @@ type tx struct {
 	batch  pgx.Batch
 	begun  bool
 	ended  bool
-	// final says that what was sent last makes the work stay, if it arrives.
+	// final reports that the last batch sent makes the work permanent if it reaches the server.
 	final bool
 }
 
-// once runs the queued statements as one transaction in one round trip: a pipeline without BEGIN is one by itself.
+// once runs the queued statements as one transaction in one round trip. A pipeline without BEGIN is a transaction by itself.
 func (db *DB) once(ctx context.Context, tenant string, queue func(t *tx)) error {
 	return db.retried(ctx, tenant, func(t *tx) error {
 		t.begun, t.ended, t.final = true, true, true
@@ -38,13 +38,13 @@ func (db *DB) once(ctx context.Context, tenant string, queue func(t *tx)) error 
 	})
 }
 
-// transact runs work as one transaction. Unless work calls commit, nothing it did stays.
+// transact runs work as one transaction. Unless work calls commit, everything it did is rolled back.
 func (db *DB) transact(ctx context.Context, tenant string, work func(t *tx) error) error {
 	return db.retried(ctx, tenant, work)
 }
 
-// retried gives work a connection, and another try when it lost a race with another transaction. The error is NotExecuted when
-// nothing that the transaction did has stayed for certain.
+// retried runs work on a connection from the pool, and runs it again when it loses a race with another transaction. The error has
+// NotExecuted set when it is certain that nothing the transaction did was kept.
 func (db *DB) retried(ctx context.Context, tenant string, work func(t *tx) error) error {
 	for try := 1; ; try++ {
 		stayed, err := db.attempt(ctx, tenant, work)
@@ -64,7 +64,7 @@ func (db *DB) retried(ctx context.Context, tenant string, work func(t *tx) error
 	}
 }
 
-// attempt runs work once; stayed says of an error that what was done may have stayed.
+// attempt runs work once. When it returns an error, stayed reports that the work may have been committed.
 func (db *DB) attempt(ctx context.Context, tenant string, work func(t *tx) error) (stayed bool, err error) {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
@@ -77,15 +77,15 @@ func (db *DB) attempt(ctx context.Context, tenant string, work func(t *tx) error
 	return t.final && !refused(err), err
 }
 
-// refused reports whether PostgreSQL, or this package, said no: then the transaction was rolled back. When a connection breaks, nobody
-// knows what PostgreSQL did with the last that it was sent.
+// refused reports whether PostgreSQL or this package rejected the work, so that the transaction was rolled back. When a connection
+// breaks instead, nobody knows whether PostgreSQL carried out the last batch.
 func refused(err error) bool {
 	var own *jig.Error
 	var pg *pgconn.PgError
 	return errors.As(err, &own) || pgconn.SafeToRetry(err) || errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR"
 }
 
-// queue adds a named statement to what travels next.
+// queue adds a named statement to the next batch.
 func (t *tx) queue(name string, args ...any) *pgx.QueuedQuery {
 	if !t.begun {
 		t.begun = true
@@ -94,19 +94,19 @@ func (t *tx) queue(name string, args ...any) *pgx.QueuedQuery {
 	}
 	text, ok := t.db.queries[name]
 	if !ok {
-		panic("store: no query " + name) // a test prepares every query, and another finds every name in the code
+		panic("store: no query " + name) // one test prepares every query, and another checks every name used in the code
 	}
 	return t.batch.Queue(text, args...)
 }
 
-// flush sends what is queued and waits for the answers.
+// flush sends the queued statements and waits for the answers.
 func (t *tx) flush(ctx context.Context) error {
 	batch := t.batch
 	t.batch = pgx.Batch{}
 	return t.conn.SendBatch(ctx, &batch).Close() //nolint:wrapcheck // translated by retried
 }
 
-// commit sends what is queued and makes the transaction's work stay.
+// commit sends the queued statements and commits the transaction.
 func (t *tx) commit(ctx context.Context) error {
 	var answer string
 	t.batch.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
@@ -123,7 +123,7 @@ func (t *tx) commit(ctx context.Context) error {
 	return err
 }
 
-// rollback ends a transaction that was begun and not committed, also when ctx is over.
+// rollback ends a transaction that began and was not committed, even when ctx has ended.
 func (t *tx) rollback(ctx context.Context) {
 	if !t.begun || t.ended || t.conn.Conn().IsClosed() {
 		return
@@ -147,7 +147,7 @@ func list[T any](q *pgx.QueuedQuery, into *[]T) {
 	})
 }
 
-// first reads the first row of a queued query; into stays nil when there is none.
+// first reads the first row of a queued query; into stays nil when there is no row.
 func first[T any](q *pgx.QueuedQuery, into **T) {
 	*into = nil
 	q.Query(func(rows pgx.Rows) error {
@@ -159,7 +159,7 @@ func first[T any](q *pgx.QueuedQuery, into **T) {
 	})
 }
 
-// value reads the first column of the first row of a queued query; into stays nil when there is none, or when it is null.
+// value reads the first column of the first row of a queued query; into stays nil when there is no row or the column is null.
 func value[T any](q *pgx.QueuedQuery, into **T) {
 	*into = nil
 	q.Query(func(rows pgx.Rows) error {
