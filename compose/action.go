@@ -40,7 +40,7 @@ func (r *run) act(ctx context.Context, n *node, st *stepState, sc *scope, path s
 	return outcome{}, jig.Errorf(jig.CodeInternal, "step %s does nothing", n.name)
 }
 
-// broken is the outcome of a step that failed by itself: no call has its result.
+// broken returns the outcome of a step that failed by itself, so that no call has its result. It passes err through if that is set.
 func (r *run) broken(n *node, path string, problem *jig.Error, err error) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
@@ -86,7 +86,7 @@ func (r *run) callTool(ctx context.Context, n *node, st *stepState, sc *scope, p
 	return outcome{}, nil
 }
 
-// parsed is the outcome of an agent's call with the answer as the JSON that it was asked for.
+// parsed returns the outcome of an agent's call, with the answer parsed as the JSON that the agent was asked for.
 func (r *run) parsed(n *node, path string, result jig.ToolResult) (outcome, error) {
 	var data map[string]json.RawMessage
 	var answer string
@@ -106,7 +106,7 @@ func (r *run) parsed(n *node, path string, result jig.ToolResult) (outcome, erro
 	return outcome{over: true, mark: m}, err
 }
 
-// unfenced is a text without the fence of a Markdown code block around it.
+// unfenced returns a text without the Markdown code fence around it.
 func unfenced(text string) string {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "```"); ok && strings.HasSuffix(inner, "```") {
@@ -122,8 +122,8 @@ func (r *run) ask(a Ask) {
 	r.stored += len(a.Input)
 }
 
-// again decides whether a failed call is tried again, and when. What may have had an effect that another attempt could repeat is not,
-// whatever the document says.
+// again decides whether to retry a failed call, and when. A call that may have had an effect that another attempt could repeat is never
+// retried, whatever the document says.
 func (r *run) again(ctx context.Context, n *node, st *stepState, sc *scope, path string, failure *jig.Error) (bool, *jig.Error, error) {
 	if n.retry == nil || !st.Asked || st.Retries+1 >= n.retry.attempts || !r.calls[attemptPath(path, st.Retries+1)].MayRetry() {
 		return false, nil, nil
@@ -156,8 +156,8 @@ func (r *run) again(ctx context.Context, n *node, st *stepState, sc *scope, path
 	return true, nil, nil
 }
 
-// enclosed takes the steps of a block or of a chosen case as far as they go. The result is the block's output, or the
-// results of the shown steps by id.
+// enclosed takes the steps of a block or of a chosen case as far as they go. The result is the block's output, or the results of the shown
+// steps by id.
 func (r *run) enclosed(ctx context.Context, n *node, steps, shown []*node, st *stepState, sc *scope, path string) (outcome, error) {
 	over, fail, err := r.block(ctx, steps, st.Block, sc)
 	if err != nil || !over {
@@ -166,7 +166,7 @@ func (r *run) enclosed(ctx context.Context, n *node, steps, shown []*node, st *s
 	return r.concluded(ctx, n, shown, fail, sc, path)
 }
 
-// concluded makes the result of a step whose own steps are over.
+// concluded makes the result of a step whose inner steps are over.
 func (r *run) concluded(ctx context.Context, n *node, shown []*node, fail *failure, sc *scope, path string) (outcome, error) {
 	if fail != nil {
 		m, err := r.keepResult(n, path, jig.Failure(fail.Error))
@@ -190,7 +190,7 @@ func (r *run) concluded(ctx context.Context, n *node, shown []*node, fail *failu
 	return outcome{over: true, mark: m}, err
 }
 
-// resultsOf is an object of the results of steps by id.
+// resultsOf returns an object with the results of steps by id.
 func (r *run) resultsOf(ctx context.Context, steps []*node, at string, sc *scope) (json.RawMessage, *jig.Error, error) {
 	out, size := map[string]json.RawMessage{}, 0
 	for i, n := range steps {
@@ -221,7 +221,7 @@ func (r *run) resultsOf(ctx context.Context, steps []*node, at string, sc *scope
 	return raw, nil, err
 }
 
-// rawResult is what steps.<id> is, as JSON; what is longer than limit may be cut short.
+// rawResult returns steps.<id> as JSON. A list longer than limit may be cut short.
 func (r *run) rawResult(ctx context.Context, n *node, f found, limit int) (json.RawMessage, error) {
 	count, kept, ok := f.mark.items()
 	if !ok {
@@ -267,7 +267,7 @@ func (r *run) choose(ctx context.Context, n *node, st *stepState, sc *scope, pat
 	return r.enclosed(ctx, n, steps, steps, st, sc, path)
 }
 
-// sideBySide takes all branches as far as they go. When one fails the others still run to their ends.
+// sideBySide takes all branches as far as they go. When one fails, the others still run to their ends.
 func (r *run) sideBySide(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
 	if st.Branches == nil {
 		st.Branches = make([]branchState, len(n.branches))

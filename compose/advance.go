@@ -10,14 +10,14 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Bounds of one move, so that what it stores stays small: when one is reached, the rest is for the next move, at once.
+// Limits of one move, so that what it stores stays small. When one is reached, the next move, which is due at once, does the rest.
 const (
 	maxBegun  = 1_000
 	maxStored = 4 << 20
 	maxShown  = 20
 )
 
-// run is one Advance.
+// run is one call of Advance.
 type run struct {
 	plan  *Plan
 	facts Facts
@@ -27,30 +27,30 @@ type run struct {
 	st   *state
 	move Move
 
-	// calls and values are what is known of the facts; ready are values made ready for expressions, held their size.
+	// calls and values hold what has been read from the facts. ready holds values decoded for expressions, and held is their total size.
 	calls  map[string]Call
 	values map[string]json.RawMessage
 	ready  map[string]ready
 	held   int
-	// event is bound while the condition of a wait_for looks at one.
+	// event is set while the condition of a wait_for is evaluated for an event.
 	event *expr.Value
-	// begun counts the steps that this move began, stored the bytes it keeps; paused says that a bound was reached.
+	// begun counts the steps that this move began, and stored the bytes that it keeps. paused says that a limit was reached.
 	begun, stored int
 	paused        bool
-	// news are the paths of calls that this move asks for.
+	// news are the paths of the calls that this move requests.
 	news map[string]bool
 }
 
-// outcome is what became of a step: not over, or over with a mark and, when it failed, the failure.
+// outcome is the result of advancing a step: not over, or over with a mark and, if it failed, the failure.
 type outcome struct {
 	over bool
 	mark mark
 	fail *failure
 }
 
-// Advance takes a run as far as it goes without waiting. state is empty at the beginning, and Move.State of the last move
-// that was stored after that. The same state, facts and situation give the same move. An error means that no move was made:
-// the facts could not be read (theirs), the context is over, or the state is not one of this plan (INTERNAL).
+// Advance takes a run as far as it can go without waiting. state is empty at the start, and then [Move.State] of the last move that was
+// stored. The same state, facts and situation always give the same move. An error means that there is no move: reading the facts failed
+// (the error is theirs), the context is done, or the state does not belong to this plan (INTERNAL).
 func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, at Situation) (Move, error) {
 	if err := ctx.Err(); err != nil {
 		return Move{}, err //nolint:wrapcheck // the caller's own
@@ -113,7 +113,7 @@ func (r *run) advance(ctx context.Context) error {
 	return r.finish(ctx, sc)
 }
 
-// lookAtCalls reads where the calls under way stand, all at once.
+// lookAtCalls reads the ledger status of all open calls at once. It is an INTERNAL error if one of them does not exist.
 func (r *run) lookAtCalls(ctx context.Context, sc *scope) error {
 	var paths []string
 	r.live(r.plan.steps, r.st.Root, sc, func(l leaf) {
@@ -132,7 +132,7 @@ func (r *run) lookAtCalls(ctx context.Context, sc *scope) error {
 	return nil
 }
 
-// block takes the steps of a block one after another.
+// block runs the steps of a block one after another, as far as they go.
 func (r *run) block(ctx context.Context, steps []*node, st *blockState, sc *scope) (over bool, fail *failure, err error) {
 	for st.At < len(steps) {
 		n := steps[st.At]
@@ -152,8 +152,8 @@ func (r *run) block(ctx context.Context, steps []*node, st *blockState, sc *scop
 	return true, nil, nil
 }
 
-// proceed begins a step that has not begun, takes it as far as it goes, and notes how it ended. The state that it returns
-// is nil when the step has not begun or is over.
+// proceed begins a step that has not begun, takes it as far as it goes, and records how it ended. The returned state is nil if the step has
+// not begun or is over.
 func (r *run) proceed(ctx context.Context, n *node, st *stepState, sc *scope) (*stepState, outcome, error) {
 	var out outcome
 	var err error
@@ -175,8 +175,8 @@ func (r *run) proceed(ctx context.Context, n *node, st *stepState, sc *scope) (*
 	return nil, out, nil
 }
 
-// mayBegin says whether anything may begin now: nothing does once the move is large enough, or the time of what is around
-// is over. Steps that end at once count too, or a loop of them would never pause.
+// mayBegin reports whether another step may begin. None may once the move is large enough or the deadline of an enclosing step has passed.
+// Steps that end immediately count as well; otherwise a loop of them would never pause.
 func (r *run) mayBegin(sc *scope) bool {
 	if sc.ends != 0 && r.now >= sc.ends {
 		return false
@@ -189,7 +189,7 @@ func (r *run) mayBegin(sc *scope) bool {
 	return true
 }
 
-// begin evaluates the step's condition and its list, once.
+// begin evaluates the step's condition and its list, once, and takes the step as far as it goes.
 func (r *run) begin(ctx context.Context, n *node, st *stepState, sc *scope) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err //nolint:wrapcheck // the caller's own
@@ -227,7 +227,7 @@ func (r *run) deadline(n *node, st *stepState) {
 	}
 }
 
-// after is a time from now, in milliseconds since 1970, rounded up.
+// after returns the time d from now, in milliseconds since 1970, rounded up.
 func (r *run) after(d time.Duration) int64 {
 	return r.at.Now.Add(d + time.Millisecond - time.Nanosecond).UnixMilli()
 }
@@ -244,7 +244,7 @@ func (r *run) step(ctx context.Context, n *node, st *stepState, sc *scope) (outc
 	return r.loop(ctx, n, st, sc, path)
 }
 
-// outside is the scope of the catch of a loop that has no items because its condition or its list failed.
+// outside returns the scope for the catch of a loop that has no items because its condition or its list failed.
 func (r *run) outside(n *node, st *stepState, sc *scope) *scope {
 	if n.each == nil {
 		return sc
@@ -257,7 +257,7 @@ func (r *run) outside(n *node, st *stepState, sc *scope) *scope {
 	return &inner
 }
 
-// item takes a step, or one item of a loop, as far as it goes: its action, then what is to be done about a failure.
+// item takes a step, or one item of a loop, as far as it goes: first its action, then the handling of a failure.
 func (r *run) item(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
 	if st.Caught != nil {
 		return r.catch(ctx, n, st, sc, path)
@@ -297,7 +297,7 @@ func (r *run) item(ctx context.Context, n *node, st *stepState, sc *scope, path 
 	return r.failed(ctx, n, st, sc, path, out)
 }
 
-// succeeded counts a step and notes how it can be undone.
+// succeeded counts a step that succeeded and records how to undo it.
 func (r *run) succeeded(ctx context.Context, n *node, st *stepState, sc *scope, path string, m mark) error {
 	if m == markSkipped {
 		return nil
@@ -311,7 +311,7 @@ func (r *run) succeeded(ctx context.Context, n *node, st *stepState, sc *scope, 
 	return r.note(ctx, n, sc, path, m, st.Retries)
 }
 
-// failedHere is the failure of a step that no call has the result of.
+// failedHere fails a step for a reason of its own: there is no call that holds its result.
 func (r *run) failedHere(ctx context.Context, n *node, st *stepState, sc *scope, path string, problem *jig.Error) (outcome, error) {
 	m, err := r.keepResult(n, path, jig.Failure(problem))
 	if err != nil {
@@ -320,7 +320,7 @@ func (r *run) failedHere(ctx context.Context, n *node, st *stepState, sc *scope,
 	return r.failed(ctx, n, st, sc, path, outcome{over: true, mark: m, fail: failed(path, problem)})
 }
 
-// keepResult keeps the result of a step that no call has, when anybody looks at it.
+// keepResult keeps a result that no call holds, if something reads it.
 func (r *run) keepResult(n *node, path string, result jig.ToolResult) (mark, error) {
 	if !n.observed {
 		return markNothing, nil
@@ -342,7 +342,7 @@ func (r *run) keep(path string, raw json.RawMessage) {
 	r.stored += len(raw)
 }
 
-// failed does what the document says of a failure.
+// failed applies the step's on_error to its failure.
 func (r *run) failed(ctx context.Context, n *node, st *stepState, sc *scope, path string, out outcome) (outcome, error) {
 	if n.onError == nil {
 		return out, nil
@@ -354,7 +354,7 @@ func (r *run) failed(ctx context.Context, n *node, st *stepState, sc *scope, pat
 		sc.done[n.id] = out.mark
 	}
 	if n.onError.when != nil {
-		// Of an item, the loop's id is its own result.
+		// In an item, the loop's id refers to the item's own result.
 		own := sc.withOwn(n, path, out.mark).handling(out.fail.Error, n.onError.as)
 		is, problem, err := r.boolean(ctx, n.onError.when, own)
 		if err != nil {
@@ -372,7 +372,7 @@ func (r *run) failed(ctx context.Context, n *node, st *stepState, sc *scope, pat
 	return r.catch(ctx, n, st, sc, path)
 }
 
-// catch takes the steps that handle a failure as far as they go. The step's result is the failed one.
+// catch takes the steps that handle a failure as far as they go. The step's result remains the failed one.
 func (r *run) catch(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
 	inner := sc.handling(st.Caught.Error, n.onError.as)
 	over, fail, err := r.block(ctx, n.onError.catch, st.Block, inner.withOwn(n, path, st.Mark))
@@ -382,7 +382,7 @@ func (r *run) catch(ctx context.Context, n *node, st *stepState, sc *scope, path
 	return outcome{over: true, mark: st.Mark, fail: fail}, nil
 }
 
-// succeed ends a run whose steps are over.
+// succeed ends a run whose steps are all over. It undoes the run if the output cannot be rendered.
 func (r *run) succeed(ctx context.Context, sc *scope) error {
 	_, problem, err := r.outputOf(ctx, sc)
 	if err != nil {
@@ -396,7 +396,7 @@ func (r *run) succeed(ctx context.Context, sc *scope) error {
 	return nil
 }
 
-// finish gives the result of a run that is over.
+// finish sets the result of the move if the run is over.
 func (r *run) finish(ctx context.Context, sc *scope) error {
 	if r.st.Phase != phaseDone {
 		return nil
@@ -414,7 +414,7 @@ func (r *run) finish(ctx context.Context, sc *scope) error {
 	if err != nil {
 		return err
 	}
-	if problem != nil { // only of a state that was tampered with: it was rendered before
+	if problem != nil { // only if the state was tampered with: this was rendered before
 		r.move.Result = jig.Failure(problem)
 		return nil
 	}
@@ -429,7 +429,7 @@ func counted(steps int) string {
 	return strconv.Itoa(steps) + " steps"
 }
 
-// describe tells the caller what is under way.
+// describe tells the caller which steps and calls are open and when to look again.
 func (r *run) describe() {
 	if r.move.Done {
 		return

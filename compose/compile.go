@@ -12,17 +12,17 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// What a plan may hold. Package spec reports these limits with their places; here they keep out what it has not seen.
+// Limits of a plan. Package spec reports violations with their positions; these checks catch specs that did not go through it.
 const (
 	maxNesting = 32
 	maxSteps   = 1_000
-	// defaultParallel is how many items of a loop are under way at once.
+	// defaultParallel is how many items of a loop run at once by default.
 	defaultParallel = 10
 	defaultBackoff  = time.Second
 	defaultMaximum  = time.Minute
 )
 
-// Compile makes a plan of a spec that package spec has read. Its errors are INVALID_INPUT with the path in the document.
+// Compile makes a plan from a spec that package spec has loaded. Errors are INVALID_INPUT with the path in the document.
 func Compile(x spec.Execution) (*Plan, error) {
 	if x.Kind == spec.KindThinTool {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is a thin tool, which has no steps", x.Name).WithField("kind").
@@ -32,7 +32,7 @@ func Compile(x spec.Execution) (*Plan, error) {
 	c := &compiler{plan: p}
 	root := "steps"
 	if x.Kind != spec.KindComposition && x.Kind != "" {
-		root = "" // a prompt or a task is written as one step
+		root = "" // a prompt or task document is compiled as a single step
 	}
 	steps, err := c.block(x.Steps, root, within{})
 	if err != nil {
@@ -49,14 +49,14 @@ func Compile(x spec.Execution) (*Plan, error) {
 	return p, nil
 }
 
-// compiler makes nodes. It collects what the expressions read, to know whose results matter.
+// compiler makes nodes. It also collects what the expressions read, to find out which results matter.
 type compiler struct {
 	plan  *Plan
 	count int
 	reads expr.Reads
 }
 
-// within is where a step stands: the loop around it, how deep, and the names that catches give to errors.
+// within is the surroundings of a step: the enclosing loop, the nesting depth, and the names that catches give to errors.
 type within struct {
 	loop  *node
 	depth int
@@ -187,7 +187,7 @@ func (c *compiler) action(n *node, s spec.Step, in within) (err error) {
 	return err
 }
 
-// inner is the path of a part of a step; that of a prompt or task document is the part itself.
+// inner returns the path of a part of a step. In a prompt or task document, which is a single step, the path is empty.
 func (c *compiler) inner(at, part string) string {
 	if at == "" {
 		return ""
@@ -195,7 +195,7 @@ func (c *compiler) inner(at, part string) string {
 	return at + "." + part
 }
 
-// handling compiles what becomes of failures, and how the effect is taken back.
+// handling compiles what happens on failure, and how the effect is undone.
 func (c *compiler) handling(n *node, s spec.Step, in within) (err error) {
 	if (s.Retry != nil || s.Undo != nil) && n.action != actCall {
 		return c.fault(n.at, "only calls can have retry and undo")
@@ -268,7 +268,7 @@ func (c *compiler) settings(raw json.RawMessage, at string, in within) (*documen
 	return c.document(raw, at, in)
 }
 
-// optional is a document that may be left out.
+// optional compiles a document that may be missing; the result is nil then.
 func (c *compiler) optional(raw json.RawMessage, at string, in within) (*document, error) {
 	if len(raw) == 0 {
 		return nil, nil //nolint:nilnil // none is an answer
@@ -328,8 +328,8 @@ func (c *compiler) document(raw json.RawMessage, at string, in within) (*documen
 	return &document{Document: d, reads: d.Reads(), at: at}, nil
 }
 
-// observe marks the steps whose results can be seen: read by an expression, given back by the composition, or part of the
-// result of a block that can be seen. Results that nobody sees are not kept.
+// observe marks the steps whose results are visible: read by an expression, returned by the composition, or part of the result of a visible
+// block. Results that nothing can see are not kept.
 func (c *compiler) observe() {
 	for _, id := range c.reads.Steps {
 		if n := c.plan.byID[id]; n != nil {
@@ -361,7 +361,7 @@ func (n *node) observe() {
 	}
 }
 
-// shown are the steps whose results make the result of a step that has no output of its own.
+// shown returns the steps whose results make up the result of a step that has no output of its own.
 func (n *node) shown() []*node {
 	switch n.action {
 	case actBlock:

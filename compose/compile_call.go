@@ -8,13 +8,13 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// called is a call with a document as its input.
+// called compiles a call that has a document as its input.
 func (c *compiler) called(tool string, input json.RawMessage, at string, in within) (*callPlan, error) {
 	doc, err := c.optional(input, joinPath(at, "input"), in)
 	return &callPlan{tool: tool, at: joinPath(at, "input"), input: doc, named: tool == ToolAgent && namesAgent(input)}, err
 }
 
-// namesAgent reports whether the input of a call of ToolAgent names the agent as it stands, without an expression.
+// namesAgent reports whether the input of a call of [ToolAgent] names the agent literally, without an expression.
 func namesAgent(input json.RawMessage) bool {
 	var members map[string]json.RawMessage
 	var name string
@@ -54,7 +54,7 @@ func (c *compiler) prompt(p spec.Prompt, at string, in within) (*callPlan, error
 	return call, parts.err
 }
 
-// answerAs asks an agent for an answer in JSON.
+// answerAs asks an agent to answer in JSON that fits schema, and marks the call so that the answer is parsed.
 func (c *compiler) answerAs(call *callPlan, schema json.RawMessage) {
 	if len(schema) == 0 {
 		return
@@ -67,7 +67,7 @@ func (c *compiler) answerAs(call *callPlan, schema json.RawMessage) {
 		return
 	}
 	raw, err := encode(wanted)
-	if err == nil { // a text is always JSON
+	if err == nil { // a string always encodes
 		call.parts = append(call.parts, part{name: "task", fixed: raw})
 	}
 }
@@ -82,7 +82,7 @@ func (c *compiler) task(t spec.TaskCall, at string, in within) (*callPlan, error
 	return call, parts.err
 }
 
-// partsOf collects the parts of an input; what is empty is left out.
+// partsOf collects the parts of an input and leaves out empty ones. The first error stops it and stays in err.
 type partsOf struct {
 	*compiler
 	call *callPlan

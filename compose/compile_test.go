@@ -50,7 +50,7 @@ func waits(n int) []spec.Step {
 	return steps
 }
 
-// FuzzCompile feeds documents: what spec takes compiles or is refused, and what compiles can begin.
+// FuzzCompile feeds arbitrary documents: what spec accepts either compiles or is refused, and what compiles can begin.
 func FuzzCompile(f *testing.F) {
 	f.Add(everything)
 	for _, one := range []string{

@@ -17,21 +17,21 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// aRun is one case of spec/testdata/runs: a document with an input, what its tools give, and what comes of it.
+// aRun is one case of spec/testdata/runs: a document with an input, what its tools return, and the expected result.
 type aRun struct {
 	Name     string          `json:"name"`
 	Document string          `json:"document"`
 	Input    json.RawMessage `json:"input"`
-	// Results are what calls give, by path (of any attempt) or tool: of a list the first call gets the first, and so on,
-	// the last for the rest. A tool that is not named gives back {path, input}.
+	// Results are what calls return, by path (of any attempt) or tool. From a list, the first call gets the first result and so on; the
+	// last is for all further calls. A tool that is not listed returns {path, input}.
 	Results map[string]results `json:"results"`
-	// Send are events that the session is sent.
+	// Send are the events that the session receives.
 	Send []struct {
 		After string          `json:"after"`
 		Name  string          `json:"name"`
 		Data  json.RawMessage `json:"data"`
 	} `json:"send"`
-	// CancelAfter cancels the run when so many calls have ended.
+	// CancelAfter cancels the run once that many calls have ended.
 	CancelAfter int `json:"cancel_after"`
 
 	Output json.RawMessage `json:"output"`
@@ -42,24 +42,25 @@ type aRun struct {
 		Reason   string   `json:"reason"`
 		Contains string   `json:"contains"`
 	} `json:"error"`
-	// Data of a run that failed.
+	// Data is the data of a run that failed.
 	Data    json.RawMessage `json:"data"`
 	Summary string          `json:"summary"`
-	// Calls in the order in which they are asked for; Inputs of some of them; Canceled are those that were given up.
+	// Calls are listed in the order in which they are requested. Inputs has the inputs of some of them. Canceled are those that were given
+	// up.
 	Calls    []string                   `json:"calls"`
 	Tools    map[string]string          `json:"tools"`
 	Inputs   map[string]json.RawMessage `json:"inputs"`
 	Canceled []string                   `json:"canceled"`
-	// Events are the types of what is written to the log, EventData what they bring.
+	// Events are the types of the events in the log, and EventData their data.
 	Events    []string          `json:"events"`
 	EventData []json.RawMessage `json:"event_data"`
-	// Took is the time from the beginning to the end.
+	// Took is the time from the start to the end of the run.
 	Took string `json:"took"`
 }
 
 type results []stub
 
-// UnmarshalJSON takes one result or a list of them.
+// UnmarshalJSON accepts one result or a list of them.
 func (r *results) UnmarshalJSON(raw []byte) error {
 	if raw[0] == '[' {
 		return json.Unmarshal(raw, (*[]stub)(r))
@@ -68,7 +69,7 @@ func (r *results) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &(*r)[0])
 }
 
-// stub is a result: data, an error, or none at all.
+// stub is a result: data, an error, or no result at all (never).
 type stub struct {
 	Data  json.RawMessage `json:"data"`
 	Error *jig.Error      `json:"error"`
@@ -137,7 +138,7 @@ func (c aRun) check(t *testing.T, crash *rand.Rand) {
 	c.compare(t, w, w.run(t))
 }
 
-// stubs answers calls as the case says.
+// stubs answers calls as the case specifies.
 func (c aRun) stubs() func(*row) (jig.ToolResult, bool) {
 	used := map[string]int{}
 	return func(r *row) (jig.ToolResult, bool) {

@@ -2,31 +2,31 @@ package compose
 
 import "github.com/jig-run/jig"
 
-// The contract with those who keep what comes of a move stands in the vocabulary; here it has its short names.
+// The contract with the callers that store moves is declared in package jig. These are short names for it.
 type (
 	// Facts is what Advance may read.
 	Facts = jig.Facts
-	// Call is where a step's call stands.
+	// Call is the state of a step's call.
 	Call = jig.StepCall
-	// Situation is what a run is in, beside its state.
+	// Situation is the context of a run, besides its state.
 	Situation = jig.Situation
-	// Event is a signal `event` that the session was sent.
+	// Event is an `event` signal that the session received.
 	Event = jig.ReceivedEvent
-	// Move is what comes of Advance: the caller stores all of it in one transaction, or none.
+	// Move is the result of Advance. The caller stores all of it in one transaction, or nothing.
 	Move = jig.Move
-	// Ask is a call to be admitted. A prompt is a call of ToolPrompt, ToolSkill or ToolAgent, a composition one of its name,
-	// a task one of ToolTask.
+	// Ask is a call to admit. A prompt step calls [ToolPrompt], [ToolSkill] or [ToolAgent], a composition step calls the composition by
+	// name, and a task step calls [ToolTask].
 	Ask = jig.Ask
 )
 
-// The tools that steps other than `tool` call.
+// The tools that steps other than `tool` steps call.
 const (
-	// ToolPrompt takes {model, system?, prompt, schema?, max_tokens?} and gives {text} or, with a schema, {output}.
+	// ToolPrompt takes {model, system?, prompt, schema?, max_tokens?} and returns {text} or, with a schema, {output}.
 	ToolPrompt = "prompt.direct"
-	// ToolSkill takes {skill, model, system?, prompt, schema?, max_tokens?} and gives the same.
+	// ToolSkill takes {skill, model, system?, prompt, schema?, max_tokens?} and returns the same.
 	ToolSkill = "prompt.skill"
-	// ToolAgent takes {agent, task?, input?, model?} and gives {session_id, answer}. The schema of a step is told to the agent
-	// with its task, and the step's data then has the answer parsed.
+	// ToolAgent takes {agent, task?, input?, model?} and returns {session_id, answer}. A step's schema is sent to the agent with its task,
+	// and the answer in the step's data is then parsed JSON.
 	ToolAgent = "agent.run"
 	// ToolTask takes {task, entity?, values?, wait}.
 	ToolTask = "task.run"

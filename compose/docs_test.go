@@ -20,13 +20,13 @@ const reference = "../docs/spec.md"
 
 var fenced = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// pageRun is a run that a page describes, with the example above it and the section that both stand in.
+// pageRun is a run that a page describes, with the example above it and the section that contains both.
 type pageRun struct {
 	aRun
 	section string
 }
 
-// runsOf reads the runs of a page. Each belongs to the example above it; an example without one is a mistake of the page.
+// runsOf reads the runs of a page. Each belongs to the example above it. An example without a run is an error in the page.
 func runsOf(t *testing.T, file string) []pageRun {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -41,7 +41,7 @@ func runsOf(t *testing.T, file string) []pageRun {
 			case strings.HasPrefix(example, "steps:"):
 				require.True(t, document == "" || runs > 0, "nothing is said of what comes of\n%s", document)
 				document, runs = "kind: composition\nname: example\n"+example, 0
-			case regexp.MustCompile(`^kind: (policy|tenant|entity_type|thin_tool|bundle)\n`).MatchString(example): // nothing runs them as compositions
+			case regexp.MustCompile(`^kind: (policy|tenant|entity_type|thin_tool|bundle)\n`).MatchString(example): // these do not run as compositions
 			case strings.HasPrefix(example, "kind:"):
 				require.True(t, document == "" || runs > 0, "nothing is said of what comes of\n%s", document)
 				document, runs = example, 0
@@ -70,7 +70,7 @@ func readRun(t *testing.T, document, text string) aRun {
 	return run
 }
 
-// Each example of the reference does what the page says of it, also when moves are lost.
+// The examples in the reference do what the page says, even when moves are lost.
 func TestRunsInTheReference(t *testing.T) {
 	t.Parallel()
 	for _, run := range runsOf(t, reference) {
@@ -83,7 +83,7 @@ func TestRunsInTheReference(t *testing.T) {
 	}
 }
 
-// So does each on the page about other tools.
+// The same holds for the page about other tools.
 func TestRunsForOtherTools(t *testing.T) {
 	t.Parallel()
 	runs := runsOf(t, "../docs/from-other-tools.md")
@@ -98,8 +98,8 @@ func TestRunsForOtherTools(t *testing.T) {
 	}
 }
 
-// Each construct has a section with an example that succeeds, one that fails, its rules, its errors and what is refused, and no
-// key of a step is without an example.
+// Each construct has a section with an example that succeeds, one that fails, its rules, its errors, and what is refused. Each key of a
+// step appears in an example.
 func TestReferenceHasEveryConstruct(t *testing.T) {
 	t.Parallel()
 	runs := runsOf(t, reference)
@@ -143,7 +143,7 @@ func TestReferenceHasEveryConstruct(t *testing.T) {
 	require.Greater(t, len(sections), 18)
 }
 
-// Every code that a run may fail with stands on the page.
+// The page lists every code that a run may fail with.
 func TestReferenceHasEveryCode(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(reference)
@@ -161,7 +161,7 @@ func TestReferenceHasEveryCode(t *testing.T) {
 	}
 }
 
-// noteKeys notes the keys of all mappings of a value.
+// noteKeys adds the keys of all mappings in a value to keys.
 func noteKeys(value any, keys map[string]bool) {
 	switch v := value.(type) {
 	case []any:
@@ -176,7 +176,7 @@ func noteKeys(value any, keys map[string]bool) {
 	}
 }
 
-// keysOf are the keys under which a type's fields are written.
+// keysOf returns the keys under which a type's fields are written.
 func keysOf(of reflect.Type) []string {
 	var keys []string
 	for i := range of.NumField() {

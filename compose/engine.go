@@ -11,10 +11,10 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// maxPlans is how many plans an Engine keeps.
+// maxPlans is the number of plans that an Engine keeps.
 const maxPlans = 256
 
-// Engine works out moves for documents and keeps the plans used last. It is safe for concurrent use.
+// Engine computes moves for documents and caches the plans used last. It is safe for concurrent use.
 type Engine struct {
 	mu     sync.Mutex
 	plans  map[planKey]*list.Element
@@ -30,11 +30,11 @@ type planEntry struct {
 	tool jig.Tool
 }
 
-// NewEngine makes an Engine.
+// NewEngine returns an empty Engine.
 func NewEngine() *Engine { return &Engine{plans: map[planKey]*list.Element{}, recent: list.New()} }
 
-// Contract is the tool that an execution spec is when it is called. document is the file's name, for messages; the error is
-// a spec.Problems when the spec is not sound.
+// Contract returns the tool that calling an execution spec amounts to. document is the file name for error messages. The error is a
+// [spec.Problems] if the spec is not valid.
 func (e *Engine) Contract(document string, body []byte) (jig.Tool, error) {
 	entry, err := e.plan(document, body)
 	if err != nil {
@@ -43,7 +43,7 @@ func (e *Engine) Contract(document string, body []byte) (jig.Tool, error) {
 	return entry.tool, nil
 }
 
-// Advance is Plan.Advance for the document with this body. version is the one that the run began with: another body is
+// Advance calls [Plan.Advance] for the document with this body. version is the one that the run began with; a body of another version is
 // refused as INTERNAL.
 func (e *Engine) Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts Facts, at Situation) (Move, error) {
 	entry, err := e.plan("", body)

@@ -59,7 +59,7 @@ func TestEngineIsSharedByMany(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 4 {
 		wait.Go(func() {
-			for i := range 300 { // more than are kept
+			for i := range 300 { // more than the engine keeps
 				body := fmt.Sprintf("kind: composition\nname: test.c%d\nsteps: [{id: a, tool: x.a}]\n", i)
 				move, err := e.Advance(t.Context(), versionOf(body), []byte(body), nil, empty{}, compose.Situation{Now: start})
 				if err != nil || len(move.Calls) != 1 {

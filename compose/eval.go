@@ -10,28 +10,28 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Bounds of what one evaluation reads and of what is loaded at once.
+// Limits on what one evaluation reads, in bytes, and on how much is loaded at once.
 const (
 	maxRead  = 16 << 20
 	maxBatch = 1_000
-	// stepBatch is how many steps are read together: their results can be large.
+	// stepBatch is how many steps are read together. It is small because their results can be large.
 	stepBatch = 50
 	maxReady  = 2 * maxRead
 )
 
-// The results that stand nowhere.
+// The results of steps whose result is not stored anywhere.
 const (
 	resultSkipped = `{"skipped":true}`
 	resultNothing = `{"success":true,"summary":""}`
 )
 
-// found is where a result is, and in what form.
+// found says where a result is and in what form.
 type found struct {
 	mark mark
 	path string
 }
 
-// bind gives the variables that an expression reads. A problem is the expression's (it reads too much), an error ours.
+// bind returns the variables that an expression reads. A problem is the expression's fault (it reads too much); an error is not.
 func (r *run) bind(ctx context.Context, reads expr.Reads, at string, sc *scope) (map[string]any, *jig.Error, error) {
 	vars := make(map[string]any, len(reads.Names)+len(sc.errors))
 	for _, named := range sc.errors {
@@ -80,14 +80,14 @@ func (r *run) bind(ctx context.Context, reads expr.Reads, at string, sc *scope) 
 	return vars, nil, nil
 }
 
-// errorValue is an error as expressions read it: every member is there.
+// errorValue returns an error as expressions read it. Every member is present.
 func errorValue(e *jig.Error) map[string]any {
 	return map[string]any{
 		"code": string(e.Code), "message": e.Message, "field": e.Field, "hint": e.Hint, "reason": e.Reason,
 	}
 }
 
-// situation reads a part of the situation once.
+// situation decodes a part of the situation, once.
 func (r *run) situation(name string, raw json.RawMessage) (expr.Value, error) {
 	key := "#" + name
 	if v, ok := r.ready[key]; ok {
@@ -99,7 +99,7 @@ func (r *run) situation(name string, raw json.RawMessage) (expr.Value, error) {
 	return r.prepare(key, raw)
 }
 
-// ready is a value that was read, with its size as JSON.
+// ready is a decoded value, with its size as JSON.
 type ready struct {
 	value expr.Value
 	size  int
@@ -114,7 +114,7 @@ func (r *run) prepare(key string, raw json.RawMessage) (expr.Value, error) {
 	return v, nil
 }
 
-// remember keeps a value for the expressions that follow in this move.
+// remember caches a value for later expressions in this move. It drops the whole cache when that gets too large.
 func (r *run) remember(key string, v ready) {
 	if r.held += v.size; r.held > maxReady {
 		clear(r.ready)
@@ -228,7 +228,7 @@ func (r *run) bindSteps(ctx context.Context, reads expr.Reads, sc *scope, vars m
 	return size, nil
 }
 
-// foresee reads the results of steps together that would otherwise be read one by one. Those of loops are read in batches.
+// foresee reads together the results of steps that would otherwise be read one by one. Results of loops are read in batches elsewhere.
 func (r *run) foresee(ctx context.Context, nodes []*node, sc *scope) error {
 	var calls, values []string
 	for _, n := range nodes {
@@ -248,10 +248,10 @@ func (r *run) foresee(ctx context.Context, nodes []*node, sc *scope) error {
 	return r.loadCalls(ctx, calls)
 }
 
-// readyKey is under what a result is remembered for the rest of the move.
+// readyKey is the key under which a result is cached for the rest of the move.
 func readyKey(path string, m mark) string { return path + " " + string(m) }
 
-// result is what steps.<id> is. Of a loop that takes more than limit bytes it is not read to the end.
+// result returns the value of steps.<id>. It stops reading the results of a loop that takes more than limit bytes.
 func (r *run) result(ctx context.Context, n *node, f found, limit int) (ready, error) {
 	key := readyKey(f.path, f.mark)
 	if v, ok := r.ready[key]; ok {
@@ -272,7 +272,7 @@ func (r *run) result(ctx context.Context, n *node, f found, limit int) (ready, e
 	return ready{value: value, size: len(raw)}, err
 }
 
-// resultJSON is the result of a step that is no loop.
+// resultJSON returns the result of a step that is not a loop.
 func (r *run) resultJSON(ctx context.Context, f found) (json.RawMessage, error) {
 	attempt, called := f.mark.attempt()
 	switch {
@@ -306,8 +306,7 @@ func attemptPath(path string, attempt int) string {
 	return path + "~" + strconv.Itoa(attempt)
 }
 
-// itemResult is what is kept of an item whose result is not where those of the others are: the result itself, or the
-// attempt whose call has it.
+// itemResult is kept for an item whose result is not where those of the other items are: it names the attempt whose call has the result.
 type itemResult struct {
 	Attempt int `json:"attempt,omitempty"`
 }

@@ -18,36 +18,36 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// world is all that a composition meets: a ledger, kept values, a clock, events, and tools that answer when it is their
-// turn. It does with moves what the engine does: stores each as a whole, or not at all.
+// world is everything that a composition meets: a ledger, kept values, a clock, events, and tools that answer when it is their turn. It
+// treats moves as the engine does: it stores each one completely or not at all.
 type world struct {
 	plan  *compose.Plan
 	tools func(row *row) (jig.ToolResult, bool)
 	at    jig.Situation
-	// order picks which of the open calls ends next; the first when nil.
+	// order picks which of the open calls ends next; if nil, the first does.
 	order *rand.Rand
 	// crash throws moves away and works them out again; never when nil.
 	crash *rand.Rand
-	// coming are events with the time at which the session is sent them.
+	// coming are future events, with the time at which the session receives them.
 	coming []timed
-	// cancelAfter cancels the run once so many calls have ended; never when it is 0.
+	// cancelAfter cancels the run once that many calls have ended; 0 means never.
 	cancelAfter int
-	// heedless tools end as they would have without being canceled; person says what became of a call in doubt, by the length of its
-	// path when nil.
+	// heedless tools end as they would have without being canceled. person says what became of a call in doubt; if nil, the length of the
+	// call's path decides.
 	heedless bool
 	person   func(*row)
 
 	state  json.RawMessage
 	rows   map[string]*row
 	values map[string]json.RawMessage
-	// asked are the paths of the calls in the order in which they were asked for, log the types of the events.
+	// asked are the paths of the calls, in the order in which they were requested. log holds the events.
 	asked    []string
 	log      []jig.Event
 	consumed []int64
 	moves    int
 	ended    int
 	biggest  int
-	// read counts the paths that were looked up, queries how often.
+	// read counts the paths that were looked up, and queries the number of lookups.
 	read, queries int
 	result        jig.ToolResult
 }
@@ -60,14 +60,14 @@ type timed struct {
 // row is a call in the ledger.
 type row struct {
 	path, tool string
-	// retryOf is the path of the attempt that failed before.
+	// retryOf is the path of the attempt that failed before this one.
 	retryOf  string
 	input    json.RawMessage
 	undo     bool
 	status   jig.CallStatus
 	result   *jig.ToolResult
 	canceled bool
-	// begun says that the tool may have had its effect, doubt counts how often its outcome became unknown.
+	// begun says that the tool may have had its effect. doubt counts how often the outcome became unknown.
 	begun bool
 	doubt int
 }
@@ -120,7 +120,7 @@ func (w *world) Values(_ context.Context, paths []string) (map[string]json.RawMe
 	return out, nil
 }
 
-// run takes the composition to its end.
+// run takes the composition to its end and returns its result.
 func (w *world) run(t *testing.T) jig.ToolResult {
 	t.Helper()
 	for range 200_000 {
@@ -135,7 +135,7 @@ func (w *world) run(t *testing.T) jig.ToolResult {
 	return jig.ToolResult{}
 }
 
-// move works the next move out and stores it. With crash, moves are lost before they are stored, or worked out again after.
+// move computes the next move and stores it. With crash set, moves are lost before they are stored, or computed again afterwards.
 func (w *world) move(t *testing.T) jig.Move {
 	t.Helper()
 	move := w.advance(t)
@@ -231,7 +231,7 @@ func (w *world) finish(r *row, result jig.ToolResult) {
 	w.ended++
 }
 
-// happen lets the next thing happen: an open call ends, or time passes until something does.
+// happen lets the next thing happen: an open call ends, or time passes until one does.
 func (w *world) happen(t *testing.T, move jig.Move) {
 	t.Helper()
 	if w.anyFinal(move.Calls) || move.Wake.Equal(w.at.Now) {
@@ -266,7 +266,7 @@ func (w *world) happen(t *testing.T, move jig.Move) {
 			r.doubt++
 			return
 		}
-		allTheSame := ends && (w.heedless || w.order != nil && len(path)%2 == 0) // some do not heed the cancel
+		allTheSame := ends && (w.heedless || w.order != nil && len(path)%2 == 0) // some ignore the cancellation
 		if r.canceled && !allTheSame {
 			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")), true
 		}
@@ -289,14 +289,15 @@ func (w *world) happen(t *testing.T, move jig.Move) {
 	}
 }
 
-// inDoubt is what a tool answers whose outcome becomes unknown.
+// inDoubt returns the answer of a tool whose outcome becomes unknown.
 func inDoubt() jig.ToolResult {
 	return jig.Failure(jig.Errorf(jig.CodeOutcomeUnknown, "nobody knows").WithReason("doubt"))
 }
 
 func isDoubt(r jig.ToolResult) bool { return r.Error != nil && r.Error.Reason == "doubt" }
 
-// reconcile lets a person say what became of a call, by the length of its path: it happened, it did not, or nobody will know.
+// reconcile lets a person say what became of a call. Without w.person, the length of its path decides: it happened, it did not, or nobody
+// will ever know.
 func (w *world) reconcile(r *row) {
 	if w.person != nil {
 		w.person(r)
@@ -312,12 +313,12 @@ func (w *world) reconcile(r *row) {
 	}
 }
 
-// succeed makes a result.
+// succeed returns a successful result with data.
 func succeed(data string) jig.ToolResult {
 	return jig.ToolResult{Success: true, Data: json.RawMessage(data)}
 }
 
-// echo gives back what it was asked, except that fail.* tools fail and never.* ones do not end.
+// echo returns the path and the input of the call, except that fail.* tools fail and never.* tools do not end.
 func echo(r *row) (jig.ToolResult, bool) {
 	switch {
 	case strings.HasPrefix(r.tool, "fail."):

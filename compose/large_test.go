@@ -60,7 +60,7 @@ steps:
 	require.Len(t, w.log, many/2)
 }
 
-// numbered is a list of n objects.
+// numbered returns a list of n objects, as JSON.
 func numbered(n int) string {
 	list := []byte{'['}
 	for i := range n {

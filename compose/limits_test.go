@@ -131,7 +131,7 @@ steps:
 	require.Empty(t, move.Calls)
 }
 
-// What an expression reads is looked up together, not step by step.
+// The results that an expression reads are looked up together, not one step at a time.
 func TestResultsAreReadTogether(t *testing.T) {
 	t.Parallel()
 	var document strings.Builder

@@ -1,6 +1,6 @@
 package compose
 
-// leaf is a step under way, with the scope it runs in; inner of one whose own steps are under way.
+// leaf is a running step and the scope that it runs in. inner says that it contains steps of its own that are running.
 type leaf struct {
 	n     *node
 	st    *stepState
@@ -9,12 +9,12 @@ type leaf struct {
 	inner bool
 }
 
-// call is the path of the call that the step has asked for.
+// call returns the path of the call that the step has requested. ok is false if there is none or its outcome is settled.
 func (l leaf) call() (string, bool) {
 	return attemptPath(l.path, l.st.Retries+1), l.st.Asked && !l.st.Over
 }
 
-// live calls f for every step under way, in the order of the document and of items.
+// live calls f for every running step, in the order of the document and of the items.
 func (r *run) live(steps []*node, st *blockState, sc *scope, f func(leaf)) {
 	if st != nil && st.Step != nil {
 		n := steps[st.At]

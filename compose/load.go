@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// loadValues makes values known to this move.
+// loadValues reads the values that this move has not read yet.
 func (r *run) loadValues(ctx context.Context, paths []string) error {
 	var missing []string
 	for _, p := range paths {
@@ -23,7 +23,7 @@ func (r *run) loadValues(ctx context.Context, paths []string) error {
 	return err
 }
 
-// loadCalls makes calls known to this move.
+// loadCalls reads the calls that this move has not read yet.
 func (r *run) loadCalls(ctx context.Context, paths []string) error {
 	var missing []string
 	for _, p := range paths {
@@ -45,7 +45,7 @@ func (r *run) loadCalls(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// fetchValues reads values without remembering them: those of a loop can be many. What this move keeps counts already.
+// fetchValues reads values without caching them, because those of a loop can be many. It includes values that this move keeps.
 func (r *run) fetchValues(ctx context.Context, paths []string) (map[string]json.RawMessage, error) {
 	values, err := r.facts.Values(ctx, paths)
 	if err != nil || len(r.move.Values) == 0 {

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// maxItems bounds a loop.
+	// maxItems is the most items that a loop may have.
 	maxItems = 100_000
-	// chunkItems is how many items are kept together, so that beginning one reads a few, not all.
+	// chunkItems is how many items are kept in one value, so that starting an item reads one chunk rather than the whole list.
 	chunkItems = 32
 )
 
 func chunkPath(path string, chunk int) string { return path + "#" + strconv.Itoa(chunk) }
 
-// beginLoop evaluates the list and keeps it.
+// beginLoop evaluates the list of a loop and keeps it.
 func (r *run) beginLoop(ctx context.Context, n *node, st *stepState, sc *scope, path string) (*jig.Error, error) {
 	v, problem, err := r.value(ctx, n.each, sc)
 	if problem != nil || err != nil {
 		return problem, err
 	}
 	list, ok := v.([]any)
-	if !ok { // the expression was compiled to give a list
+	if !ok { // unreachable: the expression was compiled to return a list
 		return r.plan.located(n.each.at, jig.Errorf(jig.CodeInvalidInput, "this gives no list")), nil
 	}
 	if len(list) > maxItems {
@@ -54,7 +54,7 @@ func (r *run) beginLoop(ctx context.Context, n *node, st *stepState, sc *scope, 
 	return nil, nil //nolint:nilnil // no problem
 }
 
-// loop takes the items under way as far as they go and begins others, in order.
+// loop takes the open items as far as they go and then begins others, in order.
 func (r *run) loop(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
 	l := st.Loop
 	open := l.Open[:0]
@@ -92,7 +92,7 @@ func (r *run) loop(ctx context.Context, n *node, st *stepState, sc *scope, path 
 	return outcome{over: true, mark: loopMark(l.Count, l.Kept)}, nil
 }
 
-// loopItem takes one item as far as it goes.
+// loopItem takes one item as far as it goes and keeps its result when it is over.
 func (r *run) loopItem(ctx context.Context, n *node, l *loopState, item *itemState, sc *scope, loopPath string) (over bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err //nolint:wrapcheck // the caller's own
@@ -108,13 +108,13 @@ func (r *run) loopItem(ctx context.Context, n *node, l *loopState, item *itemSta
 	return true, r.keepItem(n, l, path, out.mark)
 }
 
-// keepItem keeps where an item's result is when it is not where those of the others are.
+// keepItem records where an item's result is, if it is not where those of the other items are.
 func (r *run) keepItem(n *node, l *loopState, path string, m mark) error {
 	attempt, called := m.attempt()
 	switch {
 	case !n.observed:
 		return nil
-	case m == markSkipped: // a switch without a case that holds
+	case m == markSkipped: // a switch in which no case holds
 		r.keep(path, json.RawMessage(resultSkipped))
 	case called && attempt > 1:
 		raw, err := encode(itemResult{Attempt: attempt})

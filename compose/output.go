@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// outputOf is the data of a run that succeeded: the spec's output, or the data of the last step at the top that ran.
+// outputOf returns the data of a run that succeeded: the spec's output, or the data of the last top-level step that ran.
 func (r *run) outputOf(ctx context.Context, sc *scope) (json.RawMessage, *jig.Error, error) {
 	if r.plan.output != nil {
 		return r.render(ctx, r.plan.output, sc)
@@ -53,7 +53,7 @@ func (r *run) outputOf(ctx context.Context, sc *scope) (json.RawMessage, *jig.Er
 	return raw, nil, err
 }
 
-// dataOf is the data of a result, as JSON; empty when there is none.
+// dataOf returns the data of a result, as JSON. It is empty if there is no data or it is null.
 func dataOf(result json.RawMessage) json.RawMessage {
 	var r struct {
 		Data json.RawMessage `json:"data"`

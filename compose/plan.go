@@ -8,15 +8,15 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Plan is an execution spec ready to run: its steps as nodes, its expressions compiled. It is safe for concurrent use.
+// Plan is an execution spec that is ready to run: its steps as nodes, its expressions compiled. It is safe for concurrent use.
 type Plan struct {
 	name, version string
 	steps         []*node
-	// output is nil when the spec has none: the data of the last step that ran is the output then.
+	// output is nil if the spec has none. The output is then the data of the last step that ran.
 	output *document
-	// byID finds the steps that expressions can name.
+	// byID finds the steps that expressions can name, by id.
 	byID map[string]*node
-	// ids are the keys of byID in order.
+	// ids are the keys of byID, sorted.
 	ids []string
 }
 
@@ -39,16 +39,16 @@ const (
 // node is a step of the plan.
 type node struct {
 	id string
-	// name is the id, or the step's path in the document when it has none; people see it.
+	// name is the id, or the step's path in the document if it has no id. People see it.
 	name string
-	// at is the step's path in the document, for messages.
+	// at is the step's path in the document, for error messages.
 	at     string
 	action action
 	// loop is the innermost loop whose items this step is part of; nil outside of loops.
 	loop *node
 
 	cond *program
-	// each is set of a loop; everything below is then of its items.
+	// each is set if the step is a loop. Everything below then belongs to its items.
 	each     *program
 	parallel int
 
@@ -68,23 +68,23 @@ type node struct {
 	retry   *retryPlan
 	onError *errorPlan
 	undo    *callPlan
-	// observed says that some expression reads the step's result, or the composition's output may be it.
+	// observed says that some expression reads the step's result, or that the composition's output may be that result.
 	observed bool
 }
 
-// callPlan makes a call: of a tool with an input that is a document or put together from parts.
+// callPlan makes a call of a tool. Its input is either a document or assembled from parts.
 type callPlan struct {
 	tool  string
 	at    string
 	input *document
 	parts []part
-	// parse says that the answer of an agent is JSON as text.
+	// parse says that an agent's answer is JSON in text form and must be parsed.
 	parse bool
-	// named says that the document names the agent that the call starts.
+	// named says that the document itself names the agent that the call starts.
 	named bool
 }
 
-// part is a member of an input: fixed, a text with what is said after it, or a document; those that are nil are not there.
+// part is a member of an input: a fixed value, a text followed by after, or a document. Exactly one of fixed, text and doc is set.
 type part struct {
 	name  string
 	fixed json.RawMessage
@@ -93,7 +93,7 @@ type part struct {
 	doc   *document
 }
 
-// branch is a case of a switch; one without a condition is the else.
+// branch is a case of a switch. The one without a condition is the else.
 type branch struct {
 	when  *program
 	steps []*node
@@ -128,7 +128,7 @@ type errorPlan struct {
 	catch   []*node
 }
 
-// program, template and document are compiled sources with what they read and where in the spec they stand.
+// program, template and document are compiled sources, with what they read and their path in the spec.
 type program struct {
 	*expr.Program
 	reads expr.Reads
@@ -147,7 +147,7 @@ type document struct {
 	at    string
 }
 
-// located says where in the spec an expression failed.
+// located returns err as an INVALID_INPUT error that names the place in the spec where the expression failed.
 func (p *Plan) located(at string, err error) *jig.Error {
 	e := *jig.AsError(err)
 	at = joinPath(at, e.Field)
@@ -156,7 +156,7 @@ func (p *Plan) located(at string, err error) *jig.Error {
 	return &e
 }
 
-// joinPath appends a path that begins with a key or with an index.
+// joinPath appends inner, which begins with a key or an index, to path.
 func joinPath(path, inner string) string {
 	switch {
 	case inner == "":

@@ -17,8 +17,8 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// TestLostMovesChangeNothing runs random compositions twice, in the same order of happenings: once straight, once with moves
-// that are lost before they are stored and worked out again after. Both must come to the same.
+// TestLostMovesChangeNothing runs random compositions twice with the same order of events: once normally, and once with moves that are lost
+// before they are stored and then computed again. Both runs must end the same way.
 func TestLostMovesChangeNothing(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}
@@ -52,7 +52,7 @@ func resultError(r jig.ToolResult) error {
 	return r.Error
 }
 
-// checkUndone checks that all that was done was undone when the run failed, in reverse, and nothing when it did not.
+// checkUndone checks that a failed run undid everything that was done, in reverse order, and that a successful one undid nothing.
 func checkUndone(t *testing.T, w *world, result jig.ToolResult, seed uint64) {
 	t.Helper()
 	var done, doubted, undone []string
@@ -107,7 +107,7 @@ func randomWorld(plan *compose.Plan, seed uint64) *world {
 	return w
 }
 
-// byChance answers calls so that the same call gets the same answer in every world.
+// byChance answers calls at random, but the same call gets the same answer in every world.
 func byChance(seed uint64) func(*row) (jig.ToolResult, bool) {
 	return func(r *row) (jig.ToolResult, bool) {
 		h := fnv.New64a()
@@ -126,7 +126,7 @@ func byChance(seed uint64) func(*row) (jig.ToolResult, bool) {
 	}
 }
 
-// author writes a random composition.
+// author writes random compositions.
 type author struct {
 	*rand.Rand
 	count int
@@ -153,7 +153,7 @@ func randomComposition(r *rand.Rand) []byte {
 	return raw
 }
 
-// block writes steps; seen are expressions over the steps that can be read, to which it adds its own.
+// block writes steps. seen are expressions over the steps that can be read; block adds its own.
 func (a *author) block(depth int, seen *[]string, loop bool) []any {
 	var steps []any
 	for range 1 + a.IntN(4) {
@@ -262,7 +262,7 @@ func (a *author) handling(s object, depth int, seen []string, loop bool) {
 	}
 }
 
-// reading is a template over what can be read.
+// reading returns a template over what can be read.
 func (a *author) reading(seen []string, loop bool) string {
 	choices := []string{"${input.n}", "text", "${size(vars)}"}
 	if loop {

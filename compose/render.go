@@ -10,19 +10,19 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Bounds of what expressions make.
+// Limits, in bytes, on what expressions produce.
 const (
 	maxInput = 256 << 10
 	maxVars  = 256 << 10
 	maxValue = 1 << 20
-	// inlineBytes is the most that stands in the state rather than among the values.
+	// inlineBytes is the largest value that is held in the state rather than among the kept values.
 	inlineBytes = 256
 )
 
-// The functions below evaluate in a scope. Each gives the value, or a problem, which fails the step, or an error, which
-// ends the move: the context is over, or the facts could not be read.
+// The functions below evaluate in a scope. Each returns the value; or a problem, which fails the step; or an error, which ends the move
+// because the context is done or the facts could not be read.
 
-// evaluated tells a problem of the expression from the end of the context.
+// evaluated separates a problem of the expression from the end of the context.
 func (r *run) evaluated(ctx context.Context, at string, err error) (*jig.Error, error) {
 	if err == nil {
 		return nil, nil //nolint:nilnil // neither
@@ -73,7 +73,7 @@ func (r *run) render(ctx context.Context, d *document, sc *scope) (json.RawMessa
 	return raw, problem, err
 }
 
-// input renders the input of a call: an object of at most 256 KiB.
+// input renders the input of a call, an object of at most 256 KiB.
 func (r *run) input(ctx context.Context, c *callPlan, sc *scope) (json.RawMessage, *jig.Error, error) {
 	raw, problem, err := r.assemble(ctx, c, sc)
 	if problem != nil || err != nil {
@@ -121,7 +121,7 @@ func (r *run) assemble(ctx context.Context, c *callPlan, sc *scope) (json.RawMes
 	return raw, nil, err
 }
 
-// encode writes JSON as people read it: without escapes for HTML.
+// encode returns v as JSON without HTML escapes, as people expect to read it.
 func encode(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// trying tries a tool again whatever happens; its input changes with the time.
+// trying retries a tool after any failure. Its input changes over time.
 const trying = `kind: composition
 name: test.trying
 input_schema: {type: object, properties: {tool: {type: string}}}
@@ -17,7 +17,7 @@ steps:
   - {id: pay, tool: TOOL, input: {at: "${string(now)}"}, retry: {max_attempts: 3, backoff: 10s, when: "true"}}
 `
 
-// failsTwice fails twice with an error, and then succeeds.
+// failsTwice fails twice with an error and then succeeds.
 func failsTwice(problem jig.Error) func(*row) (jig.ToolResult, bool) {
 	count := 0
 	return func(*row) (jig.ToolResult, bool) {

@@ -7,24 +7,24 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// scope is what the expressions of a step can see: the steps of the run, of the items around it, and errors being handled.
+// scope is what the expressions of a step can see: the steps of the run, those of the enclosing items, and errors being handled.
 type scope struct {
-	// up is the scope around the loop; nil for the run's own.
+	// up is the scope around the loop; nil in the run's own scope.
 	up *scope
-	// loop is the loop whose item this is; nil for the run's own.
+	// loop is the loop whose item this is; nil in the run's own scope.
 	loop *node
-	// done are the steps of this scope that ended; prefix begins the paths of its steps.
+	// done holds the marks of the steps in this scope that have ended. prefix is what the paths of its steps begin with.
 	done   marks
 	prefix string
-	// items and index say which item it is; items is nil where there is none.
+	// items, path and index identify the item. items is nil outside of an item.
 	items *loopState
 	path  string
 	index int
-	// errors that are being handled, the innermost last.
+	// errors are the errors being handled, the innermost last.
 	errors []namedError
-	// own are results of items whose loops are not over, for their own undo and catch.
+	// own are results of items whose loops are not over, for the items' own undo and catch.
 	own []ownResult
-	// ends is the earliest deadline around, in milliseconds; 0 for none.
+	// ends is the earliest enclosing deadline, in milliseconds since 1970; 0 if there is none.
 	ends int64
 }
 
@@ -33,7 +33,7 @@ type namedError struct {
 	err  *jig.Error
 }
 
-// ownResult is where an item finds its own result under the loop's id.
+// ownResult says where an item finds its own result, which it reads under the loop's id.
 type ownResult struct {
 	id   string
 	path string
@@ -42,7 +42,7 @@ type ownResult struct {
 
 func (p *Plan) scope(st *state) *scope { return &scope{done: st.Done} }
 
-// item is the scope of an item of a loop at path.
+// item returns the scope of an item of the loop at path.
 func (s *scope) item(loop *node, path string, items *loopState, item *itemState) *scope {
 	if item.Done == nil {
 		item.Done = marks{}
@@ -55,7 +55,7 @@ func (s *scope) item(loop *node, path string, items *loopState, item *itemState)
 
 func itemPath(loop string, index int) string { return loop + "[" + strconv.Itoa(index) + "]" }
 
-// bounded is the scope of what runs under a deadline.
+// bounded returns the scope for steps that run under a deadline.
 func (s *scope) bounded(ends int64) *scope {
 	if ends == 0 || s.ends != 0 && s.ends <= ends {
 		return s
@@ -65,14 +65,14 @@ func (s *scope) bounded(ends int64) *scope {
 	return &inner
 }
 
-// handling is the scope of a catch, or of a condition over an error.
+// handling returns the scope of a catch, or of a condition on an error.
 func (s *scope) handling(err *jig.Error, as string) *scope {
 	inner := *s
 	inner.errors = append(slices.Clip(s.errors), namedError{name: as, err: err})
 	return &inner
 }
 
-// withOwn is the scope in which an item reads its own result.
+// withOwn returns the scope in which an item can read its own result.
 func (s *scope) withOwn(n *node, path string, m mark) *scope {
 	if n.each == nil {
 		return s
@@ -82,7 +82,7 @@ func (s *scope) withOwn(n *node, path string, m mark) *scope {
 	return &inner
 }
 
-// find tells how a step ended and where it stands; ok is false for a step that cannot be seen from here.
+// find returns how a step ended and the path of its result. ok is false if the step is not visible from this scope.
 func (s *scope) find(n *node) (m mark, path string, ok bool) {
 	for _, own := range slices.Backward(s.own) {
 		if own.id == n.id {

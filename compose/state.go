@@ -10,53 +10,53 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// format is the version of the state's own form.
+// format is the version of the state's JSON format.
 const format = 1
 
-// phase is how far a run is.
+// phase is how far a run has got.
 type phase string
 
 const (
 	phaseRunning phase = ""
-	// phaseEnding: the run was cancelled, and its open calls have not ended.
+	// phaseEnding: the run was canceled, and some of its open calls have not ended.
 	phaseEnding phase = "ending"
-	// phaseUndoing: what was done is being undone, the last first.
+	// phaseUndoing: what was done is being undone, in reverse order.
 	phaseUndoing phase = "undoing"
 	phaseDone    phase = "done"
 )
 
-// state is where a run stands. Its size goes with the plan and the items under way: results are in the ledger or kept as
-// values, and only where they are found stands here.
+// state is the state of a run. Its size depends on the plan and on the items that are running. Results are in the ledger or among the kept
+// values; the state says only where to find them.
 type state struct {
 	Format int    `json:"v"`
 	Plan   string `json:"plan"`
 	Phase  phase  `json:"phase,omitempty"`
 	// Root is the block of the plan's steps.
 	Root *blockState `json:"root,omitempty"`
-	// Done are the steps that ended, outside of loops.
+	// Done holds the marks of the steps that have ended, outside of loops.
 	Done marks `json:"done,omitempty"`
-	// Last is the number, from 1, of the last step at the top level that ran.
+	// Last is the number, from 1, of the last top-level step that ran.
 	Last int                 `json:"last,omitempty"`
 	Vars map[string]varState `json:"vars,omitempty"`
-	// Ran counts the steps and items that ended well.
+	// Ran counts the steps and items that succeeded.
 	Ran int `json:"ran,omitempty"`
-	// Notes counts what can be undone, Left what is still to be undone; Asked says that the undo call is under way.
+	// Notes counts what can be undone, and Left what remains to be undone. Asked says that the current undo call has been requested.
 	Notes int  `json:"notes,omitempty"`
 	Left  int  `json:"left,omitempty"`
 	Asked bool `json:"asked,omitempty"`
 	// Failure is why the run fails.
 	Failure *failure `json:"failure,omitempty"`
-	// Dropped are calls that timed out and have not ended: they are given up anew in every move, should one have been lost.
+	// Dropped are calls that timed out but have not ended. Every move cancels them again, in case an earlier cancellation was lost.
 	Dropped []string `json:"dropped,omitempty"`
-	// Taken are the ids of consumed events that the last situation still showed.
+	// Taken are the ids of consumed events that the last situation still listed.
 	Taken []int64 `json:"taken,omitempty"`
 }
 
-// marks say by id how steps ended and where their results are.
+// marks says, by step id, how steps ended and where their results are.
 type marks map[string]mark
 
-// mark is "s" (skipped), "o" (ended well, nothing to show), "v" (kept as a value), "c" or "c3" (in the ledger: the call of
-// the first or the third attempt), "l20" or "l20x" (a loop of 20 items; x: some of them are kept as values).
+// mark is "s" (skipped), "o" (succeeded without a result to keep), "v" (kept as a value), "c" or "c3" (in the ledger, as the call of the
+// first or the third attempt), "l20" or "l20x" (a loop of 20 items; x: some of their results are kept as values).
 type mark string
 
 const (
@@ -82,7 +82,7 @@ func loopMark(items int, kept bool) mark {
 	return m
 }
 
-// attempt is the number of the attempt whose call has the result, from 1; ok is false when no call has it.
+// attempt returns the number, from 1, of the attempt whose call has the result. ok is false if no call has it.
 func (m mark) attempt() (n int, ok bool) {
 	number, ok := strings.CutPrefix(string(m), string(markCall))
 	if !ok || number == "" {
@@ -92,7 +92,8 @@ func (m mark) attempt() (n int, ok bool) {
 	return n, err == nil && n > 1
 }
 
-// items is the number of a loop's items, and whether some results are kept as values.
+// items returns the number of a loop's items and whether some of their results are kept as values. ok is false if m is not the mark of a
+// loop.
 func (m mark) items() (n int, kept, ok bool) {
 	number, ok := strings.CutPrefix(string(m), string(markLoop))
 	if !ok {
@@ -109,67 +110,67 @@ func (m mark) valid() bool {
 	return m == markSkipped || m == markNothing || m == markValue || call || loop
 }
 
-// varState is a var: here when it is small, otherwise kept as a value.
+// varState is a variable: its value if it is small, otherwise only its size, with the value kept elsewhere.
 type varState struct {
 	Size   int             `json:"n"`
 	Inline json.RawMessage `json:"j,omitempty"`
 }
 
-// blockState is a block under way: the steps before At have ended, the one at At has begun when Step is set.
+// blockState is a running block. The steps before At have ended; the step at At has begun if Step is set.
 type blockState struct {
 	At   int        `json:"i,omitempty"`
 	Step *stepState `json:"s,omitempty"`
 }
 
-// stepState is a step under way, or one item of a loop. What it holds depends on the step's action.
+// stepState is a running step, or one item of a loop. Which fields are set depends on the step's action.
 type stepState struct {
-	// Ends is when the step times out, Until what it waits for, both in milliseconds since 1970.
+	// Ends is when the step times out, and Until the time that it waits for, both in milliseconds since 1970.
 	Ends  int64 `json:"e,omitempty"`
 	Until int64 `json:"u,omitempty"`
-	// Retries counts further attempts; Asked says that the attempt's call was asked for.
+	// Retries counts the attempts after the first. Asked says that the call of the current attempt has been requested.
 	Retries int  `json:"r,omitempty"`
 	Asked   bool `json:"a,omitempty"`
-	// Late says that the step's time is up: it ends once the outcomes of its calls that can be undone are known. Over says that what
-	// became of a call which was under way then, or when the run was cancelled, is settled.
+	// Late says that the step has timed out. It ends once the outcomes of those of its calls that can be undone are known. Over says that
+	// the outcome of a call that was open at the time-out, or when the run was canceled, is settled.
 	Late bool `json:"t,omitempty"`
 	Over bool `json:"o,omitempty"`
-	// Block is that of a block, of the chosen case, or of a catch (when Caught is set).
+	// Block is the state of a block, of the chosen case, or of a catch (when Caught is set).
 	Block *blockState `json:"b,omitempty"`
 	// Case is the chosen case of a switch, from 1.
 	Case int `json:"c,omitempty"`
-	// Branches of a parallel step.
+	// Branches are the branches of a parallel step.
 	Branches []branchState `json:"p,omitempty"`
 	Loop     *loopState    `json:"l,omitempty"`
-	// Seen is the last event that an event's wait has looked at.
+	// Seen is the id of the last event that a wait_for has looked at.
 	Seen int64 `json:"n,omitempty"`
-	// Begun says that a wait knows how long.
+	// Begun says that a wait has computed when it ends.
 	Begun bool `json:"w,omitempty"`
-	// Failure is that of the first branch that failed, at FailedAt.
+	// Failure is the failure of the first branch, in document order, that failed; FailedAt is its index.
 	Failure  *failure `json:"f,omitempty"`
 	FailedAt int      `json:"g,omitempty"`
-	// Caught is the failure that a catch handles, Mark where the failed result is.
+	// Caught is the failure that a catch handles. Mark says where the failed result is.
 	Caught *failure `json:"x,omitempty"`
 	Mark   mark     `json:"m,omitempty"`
-	// Done are the steps of the catch of a loop that has no items.
+	// Done holds the marks of the steps in the catch of a loop that has no items.
 	Done marks `json:"d,omitempty"`
 }
 
-// branchState is a branch of a parallel step: not begun, under way, or over.
+// branchState is a branch of a parallel step: not begun, running, or over.
 type branchState struct {
 	Step *stepState `json:"s,omitempty"`
 	Over bool       `json:"o,omitempty"`
 }
 
-// loopState is a loop under way. Its list stands here when it is small, otherwise it is kept in chunks.
+// loopState is a running loop. List holds the list if it is small; otherwise the list is kept as values, in chunks.
 type loopState struct {
 	Count int             `json:"n"`
 	List  json.RawMessage `json:"j,omitempty"`
-	// Next is the first item that has not begun.
+	// Next is the index of the first item that has not begun.
 	Next int         `json:"i,omitempty"`
 	Open []itemState `json:"o,omitempty"`
-	// Kept says that results of some items are kept as values.
+	// Kept says that the results of some items are kept as values.
 	Kept bool `json:"k,omitempty"`
-	// Failure is that of the failed item with the lowest number, FailedAt.
+	// Failure is the failure of the failed item with the lowest index; FailedAt is that index.
 	Failure  *failure `json:"f,omitempty"`
 	FailedAt int      `json:"g,omitempty"`
 }
@@ -177,23 +178,23 @@ type loopState struct {
 type itemState struct {
 	Index int        `json:"i"`
 	Step  *stepState `json:"s,omitempty"`
-	// Done are the item's own steps that ended.
+	// Done holds the marks of the item's own steps that have ended.
 	Done marks `json:"d,omitempty"`
 }
 
-// failure is an error and the path of the step that failed with it.
+// failure is an error, with the path of the step that failed with it.
 type failure struct {
 	Error *jig.Error `json:"e"`
 	Path  string     `json:"p"`
 }
 
-// What an error may bring into the state.
+// Limits on what an error may add to the state: bytes for each text, and the number of violations.
 const (
 	maxMessage    = 2 << 10
 	maxViolations = 10
 )
 
-// failed makes a failure that is small enough to be kept.
+// failed returns a failure that is small enough to keep in the state.
 func failed(path string, err *jig.Error) *failure {
 	e := *err
 	e.Message, e.Hint = jig.Cut(e.Message, maxMessage), jig.Cut(e.Hint, maxMessage)
@@ -207,7 +208,7 @@ func (p *Plan) begin() *state {
 	return &state{Format: format, Plan: p.version, Root: &blockState{}, Done: marks{}, Vars: map[string]varState{}}
 }
 
-// read reads a state and holds it against the plan, so that what follows need not doubt it.
+// read decodes a state and checks it against the plan, so that the code that follows can rely on it.
 func (p *Plan) read(raw json.RawMessage) (*state, error) {
 	if len(raw) == 0 {
 		return p.begin(), nil
@@ -284,10 +285,10 @@ func checkBlock(steps []*node, st *blockState) error {
 	return checkStep(steps[st.At], st.Step, isLoop(steps[st.At]))
 }
 
-// isLoop says whether the state of a step is that of a loop rather than of one of its items.
+// isLoop reports whether the state of a step belongs to a loop rather than to one of its items.
 func isLoop(n *node) bool { return n.each != nil }
 
-// checkStep checks the state of a step, of the whole loop when loop is set, of one item otherwise.
+// checkStep checks the state of a step: of the whole loop if loop is set, otherwise of a plain step or one item.
 func checkStep(n *node, st *stepState, loop bool) error {
 	if st.Caught != nil {
 		if st.Caught.Error == nil || st.Block == nil || n.onError == nil || !st.Mark.valid() {

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// everything uses every construct once.
+// everything uses each construct once.
 const everything = `
 kind: composition
 name: test.everything
@@ -39,7 +39,7 @@ steps:
 output: {last: "${steps.last.success}"}
 `
 
-// statesOf runs everything and returns the states on the way.
+// statesOf runs everything and returns the states along the way.
 func statesOf(t testing.TB) (*compose.Plan, []string) {
 	t.Helper()
 	x, err := spec.LoadExecution("test.yaml", []byte(everything))
@@ -119,7 +119,7 @@ func TestWhatTheFactsSayOfTheirOwnErrorsComesThrough(t *testing.T) {
 	down := errors.New("the store is down")
 	for _, state := range states[:len(states)-1] {
 		move, err := plan.Advance(t.Context(), json.RawMessage(state), failing{down}, compose.Situation{Now: start, Input: json.RawMessage(`{"n":1,"list":[]}`)})
-		if err == nil { // it had nothing to ask
+		if err == nil { // this state had nothing to look up
 			require.Empty(t, move.Open)
 			continue
 		}
@@ -135,7 +135,7 @@ func TestACallThatIsGoneIsAFault(t *testing.T) {
 	require.ErrorContains(t, err, "the call a of the composition test.everything is gone")
 }
 
-// FuzzState feeds states that nobody wrote: they are refused or worked with, never a panic.
+// FuzzState feeds arbitrary states to Advance, which must refuse them or work with them, but never panic.
 func FuzzState(f *testing.F) {
 	plan, states := statesOf(f)
 	for _, state := range states {
@@ -173,7 +173,7 @@ func (f failing) Values(context.Context, []string) (map[string]json.RawMessage, 
 	return nil, f.err
 }
 
-// always knows every call and every value.
+// always finds every call and every value.
 type always struct{ final bool }
 
 func (a always) Calls(_ context.Context, paths []string) (map[string]compose.Call, error) {

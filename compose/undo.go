@@ -9,17 +9,17 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// noteRecord says how a step that succeeded can be undone, or why it cannot. Notes are kept as values, in the order in which steps
+// noteRecord says how to undo a step that succeeded, or why that is not possible. Notes are kept as values, in the order in which the steps
 // ended.
 type noteRecord struct {
-	// Path of the step, Call of the attempt that succeeded.
+	// Path is the step's path, and Call the path of the attempt that succeeded.
 	Path string `json:"path"`
 	Call string `json:"call"`
-	// Tool undoes it; when empty, the tool that the call's own tool names.
+	// Tool undoes the step. If empty, the tool named by the contract of the call's own tool does.
 	Tool  string          `json:"tool,omitempty"`
 	Named bool            `json:"named,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
-	// Error says why there is no input.
+	// Error says why there is no input to undo with.
 	Error *jig.Error `json:"error,omitempty"`
 }
 
@@ -27,8 +27,8 @@ func notePath(number int) string { return "#" + strconv.Itoa(number) }
 
 func (n noteRecord) undoPath() string { return n.Path + ".undo" }
 
-// note keeps how a step that has just succeeded is undone. An input that cannot be rendered does not fail the step, whose
-// effect is there: the report of the undoing says it.
+// note records how to undo a step that has just succeeded. An input that cannot be rendered does not fail the step, whose effect has
+// happened; the undo report says so instead.
 func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark, retries int) error {
 	if n.id != "" && n.each == nil {
 		sc.done[n.id] = m
@@ -50,24 +50,24 @@ func (r *run) keepNote(n noteRecord) error {
 	return nil
 }
 
-// unwind begins the end of a run that fails: what was done is undone first.
+// unwind starts the end of a run that fails: everything that was done is undone first.
 func (r *run) unwind(fail *failure) {
 	r.st.Failure, r.st.Root, r.st.Left = fail, nil, r.st.Notes
 	r.st.Phase = phaseUndoing
 }
 
-// cancel begins the end of a run that was cancelled: nothing more begins, and what is under way is to end.
+// cancel starts the end of a canceled run: nothing new begins, and open calls are made to end.
 func (r *run) cancel() {
 	r.st.Phase = phaseEnding
 	r.st.Failure = &failure{Error: jig.Errorf(jig.CodeCanceled, "the composition was cancelled")}
 }
 
-// giveUp ends what a step, or one item, has open when its time is up. over is false while the outcome of a call that can be undone is
-// open: whether it is to be undone when the run fails later, nobody knows before. Other calls are given up at once.
+// giveUp ends the open calls of a step, or of one item, that has timed out. over is false while a call that can be undone is still open,
+// because until its outcome is known nobody can say whether a later failure of the run has to undo it. Other calls are given up at once.
 func (r *run) giveUp(ctx context.Context, n *node, st *stepState, sc *scope, path string) (over bool, err error) {
 	var open []leaf
 	r.liveItem(n, st, sc, path, func(l leaf) {
-		l.st.Ends, l.st.Until = 0, 0 // nothing of it goes on
+		l.st.Ends, l.st.Until = 0, 0 // nothing in it goes on
 		if _, ok := l.call(); ok {
 			open = append(open, l)
 		}
@@ -94,9 +94,9 @@ func (r *run) giveUp(ctx context.Context, n *node, st *stepState, sc *scope, pat
 	return over, nil
 }
 
-// settle finds out what became of a call that can be undone and that nobody goes on from: it notes how the call is undone when it
-// took effect, and that nobody knows when nobody does. One that has not begun is canceled; one that has begun is waited for, and so is
-// the person who is asked about one whose outcome is unknown.
+// settle finds out the outcome of a call that can be undone and that the run will not continue from. If the call took effect, settle
+// records how to undo it; if nobody knows, it records that. A call that has not begun is canceled. One that has begun is waited for, and so
+// is the person who is asked about an unknown outcome.
 func (r *run) settle(ctx context.Context, l leaf) (over bool, err error) {
 	path, _ := l.call()
 	call := r.calls[path]
@@ -111,8 +111,8 @@ func (r *run) settle(ctx context.Context, l leaf) (over bool, err error) {
 	return true, err
 }
 
-// noteFailed notes what a step that ended badly may have left behind: how its call is undone when that succeeded all the same, and that
-// nobody knows whether it took effect when nobody does. Such a call is not undone; the report says so.
+// noteFailed records what a failed step may have left behind: how to undo its call if that succeeded after all, or that its effect is
+// unknown. A call with an unknown effect is not undone; the report says so.
 func (r *run) noteFailed(ctx context.Context, n *node, st *stepState, sc *scope, path string, m mark) error {
 	if n.undo == nil || !st.Asked {
 		return nil
@@ -133,7 +133,7 @@ func (r *run) noteFailed(ctx context.Context, n *node, st *stepState, sc *scope,
 	return r.keepNote(noteRecord{Path: path, Call: attempt, Tool: n.undo.tool, Error: problem})
 }
 
-// lookAtDropped forgets the calls that were given up and have ended since.
+// lookAtDropped forgets the dropped calls that have ended since.
 func (r *run) lookAtDropped(ctx context.Context) error {
 	if err := r.loadCalls(ctx, r.st.Dropped); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (r *run) lookAtDropped(ctx context.Context) error {
 	return nil
 }
 
-// drain waits for the calls under way of a cancelled run. One that has succeeded all the same is undone when it can be.
+// drain waits for the open calls of a canceled run. One that succeeds after all is undone if it can be.
 func (r *run) drain(ctx context.Context, sc *scope) (over bool, err error) {
 	var open []leaf
 	r.live(r.plan.steps, r.st.Root, sc, func(l leaf) {
@@ -172,7 +172,7 @@ func (r *run) drain(ctx context.Context, sc *scope) (over bool, err error) {
 	return over, nil
 }
 
-// undo takes back what was done, the last first, one after another. What cannot be taken back does not stop the rest.
+// undo undoes what was done, in reverse order and one at a time. An undo that fails does not stop the rest.
 func (r *run) undo(ctx context.Context) (over bool, err error) {
 	for ; r.st.Left > 0; r.st.Left-- {
 		if err := ctx.Err(); err != nil {
@@ -222,7 +222,7 @@ func (r *run) noteAt(ctx context.Context, number int) (noteRecord, error) {
 	return note, nil
 }
 
-// describeUndo tells the caller that an undo is under way.
+// describeUndo tells the caller which undo call is running.
 func (r *run) describeUndo() {
 	if r.st.Phase != phaseUndoing {
 		return
@@ -233,7 +233,7 @@ func (r *run) describeUndo() {
 	}
 }
 
-// undoReport is the data of a failed run that had something to undo; nil of one that had not.
+// undoReport is the data of a failed run that had something to undo. Runs without anything to undo have no data.
 type undoReport struct {
 	Undone    []string    `json:"undone"`
 	NotUndone []notUndone `json:"not_undone"`
@@ -257,7 +257,7 @@ func (r *run) undoReport(ctx context.Context) (json.RawMessage, error) {
 	return encode(report)
 }
 
-// reportBatch adds the steps from..to-1, the last first.
+// reportBatch adds the notes from..to-1 to the report, the last first.
 func (r *run) reportBatch(ctx context.Context, report *undoReport, from, to int) error {
 	paths := make([]string, 0, to-from)
 	for i := to - 1; i >= from; i-- {

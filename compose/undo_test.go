@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// charging charges, can refund, and fails after that.
+// charging charges a payment that can be undone, and then fails.
 const charging = `kind: composition
 name: test.charging
 steps:
@@ -17,7 +17,7 @@ steps:
   - fail: {message: "no"}
 `
 
-// doubtful lets every call of x.pay come into doubt once. The others succeed.
+// doubtful makes every call of x.pay uncertain once. Other calls succeed.
 func doubtful(r *row) (jig.ToolResult, bool) {
 	if r.tool == "x.pay" && r.doubt == 0 {
 		return inDoubt(), true
@@ -116,7 +116,7 @@ func TestUndo_ACanceledRunWaitsForThePersonWhoIsAsked(t *testing.T) {
 	}
 }
 
-// The composition is canceled while an attempt is under way that nobody hears of any more: it is found out what became of it.
+// The composition is canceled while an attempt runs that never reports back. The run waits until its outcome is known.
 func TestUndo_ACanceledRunLeavesACallThatBeganOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, charging, `{}`, echo)
@@ -129,7 +129,7 @@ func TestUndo_ACanceledRunLeavesACallThatBeganOpen(t *testing.T) {
 	require.Equal(t, []string{"pay"}, move.Open)
 }
 
-// late times out in a loop and goes on.
+// late times out in a loop and continues.
 const late = `kind: composition
 name: test.late
 steps:
@@ -144,7 +144,7 @@ steps:
   - fail: {message: "no"}
 `
 
-// lingering calls of x.pay are under way until they are stopped, and succeed all the same.
+// lingering keeps calls of x.pay running until they are stopped; they succeed nevertheless.
 func lingering(r *row) (jig.ToolResult, bool) {
 	if r.tool != "x.pay" {
 		return succeed(`{}`), true
@@ -172,7 +172,7 @@ func TestUndo_ReportsAStepThatWasStoppedWhenItsTimeWasUp(t *testing.T) {
 	require.Contains(t, report.NotUndone[0].Error.Message, "canceled while it ran")
 }
 
-// A step in a block whose time is up comes into doubt: the block ends when a person has said what became of it.
+// A step in a block that has timed out comes into doubt. The block ends once a person has said what became of the step.
 func TestUndo_ABlockWhoseTimeIsUpWaitsForThePersonWhoIsAsked(t *testing.T) {
 	t.Parallel()
 	const document = `kind: composition

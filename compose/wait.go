@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// maxWait is the longest that a step waits for time to pass.
+// maxWait is the longest time that a wait step may wait.
 const maxWait = 3650 * 24 * time.Hour
 
 func (r *run) wait(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
@@ -28,7 +28,7 @@ func (r *run) wait(ctx context.Context, n *node, st *stepState, sc *scope, path 
 	return outcome{over: true, mark: markNothing}, nil
 }
 
-// waitEnd is when a wait is over, in milliseconds since 1970.
+// waitEnd computes when a wait ends, in milliseconds since 1970.
 func (r *run) waitEnd(ctx context.Context, n *node, sc *scope) (int64, *jig.Error, error) {
 	if n.action == actWait {
 		text, problem, err := r.text(ctx, n.wait, sc)
@@ -58,7 +58,7 @@ func (r *run) waitEnd(ctx context.Context, n *node, sc *scope) (int64, *jig.Erro
 	return r.after(at.Sub(r.at.Now)), nil, nil
 }
 
-// waitFor takes the oldest event that fits and that no other wait has taken. Each event is looked at once.
+// waitFor takes the oldest event that fits and that no other wait has taken. It looks at each event once.
 func (r *run) waitFor(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
 	if !st.Begun {
 		if st.Begun = true; n.waitFor.timeout > 0 {
@@ -90,7 +90,7 @@ func (r *run) waitFor(ctx context.Context, n *node, st *stepState, sc *scope, pa
 	return outcome{}, nil
 }
 
-// fits evaluates the condition of a wait over an event.
+// fits reports whether an event meets the condition of a wait.
 func (r *run) fits(ctx context.Context, n *node, e Event, sc *scope) (bool, *jig.Error, error) {
 	if n.waitFor.when == nil {
 		return true, nil, nil
@@ -100,7 +100,7 @@ func (r *run) fits(ctx context.Context, n *node, e Event, sc *scope) (bool, *jig
 		data = json.RawMessage(`null`)
 	}
 	v, err := expr.From(map[string]any{"name": e.Name, "data": data})
-	if err != nil { // what the event brought is not JSON
+	if err != nil { // the event's data is not JSON
 		return false, nil, nil //nolint:nilerr // it fits nothing
 	}
 	r.event = &v
@@ -109,7 +109,7 @@ func (r *run) fits(ctx context.Context, n *node, e Event, sc *scope) (bool, *jig
 	return is, problem, err
 }
 
-// take notes that an event is taken. What was taken before is forgotten once the situation does not show it any more.
+// take records that an event is taken. It forgets taken events that the situation no longer lists.
 func (r *run) take(e Event) {
 	r.st.Taken = slices.DeleteFunc(r.st.Taken, func(id int64) bool {
 		return !slices.ContainsFunc(r.at.Events, func(e Event) bool { return e.ID == id })
