@@ -11,15 +11,15 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Bounds of one move, so that what it stores and how long it takes stay small: when one is reached, the rest is for the next
-// move, at once.
+// Limits of one move, so that what it stores and how long it takes stay small. When one is reached, the next move, which is due at once,
+// does the rest.
 const (
 	maxEvaluated = 200
 	maxStored    = 4 << 20
 	maxShown     = 20
 )
 
-// run is one Advance.
+// run is one call of Advance.
 type run struct {
 	plan  *Plan
 	facts Facts
@@ -30,26 +30,26 @@ type run struct {
 	st    *state
 	move  Move
 
-	// calls and values are what is known of the facts; ready and sums are the values of tasks made ready for expressions, and
-	// their hashes.
+	// calls and values hold what has been read from the facts. ready holds the values of tasks decoded for expressions, and sums their
+	// hashes.
 	calls  map[string]jig.StepCall
 	values map[string]json.RawMessage
 	ready  map[int]expr.Value
 	sums   map[int]string
-	// connected is what known gives, once it was asked for; related says that this move changes what the entity points at.
+	// connected caches the result of known, once sourcesRead is set. related says that this move changes which entities this one points to.
 	connected            map[string]Source
 	sourcesRead, related bool
-	// evaluated counts what this move worked out, stored the bytes it keeps; paused says that a bound was reached.
+	// evaluated counts what this move evaluated, and stored the bytes that it keeps. paused says that a limit was reached.
 	evaluated, stored int
 	paused            bool
-	// news are the paths of calls that this move asks for.
+	// news are the paths of the calls that this move requests.
 	news map[string]bool
 }
 
-// Advance takes an extraction as far as it goes without waiting. state is empty at the beginning, and Move.State of the last
-// move that was stored after that. The same state, facts and situation give the same move. An input that cannot be read ends
-// the extraction with an error as its result. An error of Advance means that no move was made: the facts could not be read
-// (theirs), the context is over, or the state is not one of this plan (INTERNAL).
+// Advance takes an extraction as far as it can go without waiting. state is empty at the start, and then [Move.State] of the last move that
+// was stored. The same state, facts and situation always give the same move. An input that cannot be read ends the extraction with an error
+// as its result. An error of Advance itself means that there is no move: reading the facts failed (the error is theirs), the context is
+// done, or the state does not belong to this plan (INTERNAL).
 func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, at Situation) (Move, error) {
 	if err := ctx.Err(); err != nil {
 		return Move{}, err //nolint:wrapcheck // the caller's own
@@ -98,7 +98,7 @@ func (r *run) advance(ctx context.Context) error {
 	return nil
 }
 
-// over says whether every task that was asked for has ended.
+// over reports whether every requested task has ended.
 func (r *run) over() bool {
 	for n, m := range r.st.marks {
 		if r.given.asked[n] && !m.over() {
@@ -108,7 +108,7 @@ func (r *run) over() bool {
 	return true
 }
 
-// full says whether the rest is for the next move.
+// full reports whether the rest must wait for the next move.
 func (r *run) full() bool {
 	if r.evaluated >= maxEvaluated || r.stored >= maxStored {
 		r.paused = true
@@ -116,7 +116,7 @@ func (r *run) full() bool {
 	return r.paused
 }
 
-// settle looks at what is under way: calls that have ended, and attempts whose time has come.
+// settle looks at the running tasks: calls that have ended, and attempts that are now due.
 func (r *run) settle(ctx context.Context) error {
 	var paths []string
 	for _, o := range r.st.Open {
@@ -141,7 +141,7 @@ func (r *run) settle(ctx context.Context) error {
 	return nil
 }
 
-// look takes a task under way as far as it goes.
+// look takes a running task as far as it goes.
 func (r *run) look(ctx context.Context, o *openState) (over bool, err error) {
 	t := r.plan.tasks[o.Task]
 	if o.Until != 0 {
@@ -164,7 +164,7 @@ func (r *run) look(ctx context.Context, o *openState) (over bool, err error) {
 	return r.answered(ctx, t, o, call.Outcome())
 }
 
-// again asks for another answer; a task whose input cannot be made has failed.
+// again asks a model for another answer. The task fails if its input cannot be made.
 func (r *run) again(ctx context.Context, t *task, o *openState) (over bool, err error) {
 	r.evaluated++
 	problem, err := r.ask(ctx, t, o)
@@ -174,7 +174,7 @@ func (r *run) again(ctx context.Context, t *task, o *openState) (over bool, err 
 	return true, r.fail(ctx, t, o, problem)
 }
 
-// start begins whatever can begin, until nothing more can.
+// start begins everything that can begin, until nothing more can.
 func (r *run) start(ctx context.Context) error {
 	for progress := true; progress && !r.paused; {
 		progress = false
@@ -203,7 +203,7 @@ func (r *run) consider(ctx context.Context, t *task) error {
 			return r.skip(t, markLeft, lacks)
 		}
 		if r.related && t.rests() {
-			r.paused = true // what the entity points at now is known once this move is stored
+			r.paused = true // the new targets are known only after this move has been stored
 		}
 		if waits || r.full() {
 			return nil
@@ -218,7 +218,7 @@ func (r *run) consider(ctx context.Context, t *task) error {
 	return r.begin(ctx, t)
 }
 
-// needs says which task t depends on and has ended without a value, and whether one has not ended.
+// needs returns a task that t depends on and that ended without a value, and reports whether one has not ended yet.
 func (r *run) needs(t *task) (lacks string, waits bool) {
 	for _, n := range t.deps {
 		switch m := r.st.marks[n]; {
@@ -231,8 +231,8 @@ func (r *run) needs(t *task) (lacks string, waits bool) {
 	return "", waits
 }
 
-// decide says what becomes of a task that could begin: it is as it was, its condition is false, it is worked out at once,
-// or it waits for its turn.
+// decide decides what happens to a task that could begin: it stays as it was, it is skipped because its condition is false, it is evaluated
+// at once, or it waits for its turn.
 func (r *run) decide(ctx context.Context, t *task) error {
 	if err := ctx.Err(); err != nil {
 		return err //nolint:wrapcheck // the caller's own
@@ -263,7 +263,7 @@ func (r *run) decide(ctx context.Context, t *task) error {
 	return nil
 }
 
-// work gives a task its value that calls nothing.
+// work evaluates a task that makes no call.
 func (r *run) work(ctx context.Context, t *task) error {
 	r.event(jig.EventTaskStarted, t, nil, TaskEvent{})
 	var value json.RawMessage
@@ -312,7 +312,7 @@ func (r *run) begin(ctx context.Context, t *task) error {
 	return nil
 }
 
-// problemOf tells a problem of an expression from the end of the context.
+// problemOf separates a problem of an expression from the end of the context.
 func (r *run) problemOf(ctx context.Context, t *task, part string, err error) (*jig.Error, error) {
 	if err == nil {
 		return nil, nil //nolint:nilnil // neither
@@ -323,7 +323,7 @@ func (r *run) problemOf(ctx context.Context, t *task, part string, err error) (*
 	return r.plan.located(t.at(part), err), nil
 }
 
-// cancel ends what is under way: nothing more begins, and a task has ended when its call has.
+// cancel ends what is running: nothing new begins, and a running task ends when its call does.
 func (r *run) cancel() {
 	r.st.Open = slices.DeleteFunc(r.st.Open, func(o openState) bool {
 		t := r.plan.tasks[o.Task]
@@ -346,7 +346,7 @@ func (r *run) cancel() {
 	}
 }
 
-// describe tells the caller what is under way.
+// describe tells the caller which tasks and calls are open and when to look again.
 func (r *run) describe() {
 	var wake int64
 	for _, o := range r.st.Open {
@@ -370,7 +370,7 @@ func (r *run) describe() {
 	}
 }
 
-// after is a time from now, in milliseconds since 1970, rounded up.
+// after returns the time d from now, in milliseconds since 1970, rounded up.
 func (r *run) after(d time.Duration) int64 {
 	return r.at.Now.Add(d + time.Millisecond - time.Nanosecond).UnixMilli()
 }

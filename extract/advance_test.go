@@ -21,7 +21,7 @@ func tool(id, input string, deps ...string) jig.Task {
 	return jig.Task{ID: id, Kind: jig.TaskTool, Use: "look.up", Input: json.RawMessage(input), DependsOn: deps}
 }
 
-// What expressions see of the entity, of other tasks and of the situation.
+// What expressions see of the entity, other tasks and the situation.
 func TestWhatExpressionsSee(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ source, want string }{
@@ -71,7 +71,7 @@ func TestCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		task        jig.Task
 		tool, input string
-		// data is the answer, want the value that it gives.
+		// data is the answer, and want the value that the task gets from it.
 		data, want string
 	}{
 		"tool": {
@@ -165,7 +165,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A prompt whose answer does not fit is asked once more, with what was wrong; a second answer that does not fit is the end.
+// A prompt whose answer does not fit is asked once more and told what was wrong. A second answer that does not fit fails the task.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	prompt := jig.Task{ID: "x", Kind: jig.TaskPrompt, Input: json.RawMessage(`{"prompt":"Sum up."}`)}
@@ -204,7 +204,7 @@ func TestRepair(t *testing.T) {
 	require.Equal(t, []string{"x"}, w.asked, "a tool would give the same again")
 }
 
-// So is an agent whose answer is to be JSON; one that answers in words is not.
+// The same holds for an agent whose answer must be JSON, but not for one that answers in words.
 func TestRepairOfAnAgent(t *testing.T) {
 	t.Parallel()
 	agent := jig.Task{
@@ -290,7 +290,7 @@ func TestCancel(t *testing.T) {
 	require.JSONEq(t, "1", string(result.Values["done"]))
 }
 
-// Nobody asks a model again once the extraction is cancelled.
+// Once the extraction is canceled, no model is asked again.
 func TestCancelBeforeRepair(t *testing.T) {
 	t.Parallel()
 	kind := kindOf(jig.Task{ID: "x", Kind: jig.TaskPrompt}, tool("y", `{}`))
@@ -303,7 +303,7 @@ func TestCancelBeforeRepair(t *testing.T) {
 	require.Equal(t, extract.TaskFailed, result.Tasks["x"].Status)
 }
 
-// At most max_parallel are under way, in the order of the document; what is skipped or computed needs no turn.
+// At most max_parallel tasks run at once, in the order of the document. Skipped and computed tasks do not take a slot.
 func TestMaxParallel(t *testing.T) {
 	t.Parallel()
 	never := tool("never", `{}`)
@@ -336,7 +336,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// What counts for the input hash, and what does not.
+// What affects the input hash, and what does not.
 func TestRefreshOfOneTask(t *testing.T) {
 	t.Parallel()
 	task := tool("x", `{"of":"${entity.content.path} ${input.level} ${entity.content.base} ${tenant} ${now}"}`, "base")
@@ -398,7 +398,7 @@ func TestRefreshOfOneTask(t *testing.T) {
 	}
 }
 
-// A refresh leaves a failed task as it is until its inputs or its sources change, and what follows it skipped.
+// A refresh leaves a failed task as it is, and the tasks that depend on it skipped, until its inputs or sources change.
 func TestRefreshOfFailures(t *testing.T) {
 	t.Parallel()
 	task := tool("x", `{"of":"${input.n}"}`)
@@ -420,7 +420,7 @@ func TestRefreshOfFailures(t *testing.T) {
 	require.Equal(t, 2, worldOf(plan, in, echo).knowing(changed).run(t).Counts.Completed)
 }
 
-// A move does not grow without bound: the rest is for the next, at once.
+// A move is bounded: the rest is left for the next move, which is due at once.
 func TestMovesAreBounded(t *testing.T) {
 	t.Parallel()
 	var tasks []jig.Task

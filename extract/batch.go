@@ -13,24 +13,24 @@ import (
 
 // The tools that an extraction of many entities calls.
 const (
-	// ToolFilter takes {type, where?, match?, workspace?, sort, limit, cursor?} and gives {entities: [{entity_id}], next?}.
+	// ToolFilter takes {type, where?, match?, workspace?, sort, limit, cursor?} and returns {entities: [{entity_id}], next?}.
 	ToolFilter = "entities.filter"
-	// ToolExtract takes {id, mode?, fields?, input?} and gives a Result.
+	// ToolExtract takes {id, mode?, fields?, input?} and returns a [Result].
 	ToolExtract = "entities.extract"
 )
 
 const (
-	// DefaultBatchParallel is how many entities of a batch are filled at once when nothing is said.
+	// DefaultBatchParallel is how many entities of a batch are filled at once by default.
 	DefaultBatchParallel = 20
-	// MaxBatchParallel bounds what may be said.
+	// MaxBatchParallel is the largest number that may be requested.
 	MaxBatchParallel = 100
-	// pageEntities is how many entities a page has.
+	// pageEntities is the number of entities in a page.
 	pageEntities = 100
-	// maxFailures is how many failures are told of one by one.
+	// maxFailures is how many failures a result lists one by one.
 	maxFailures = 100
 )
 
-// BatchInput says which entities are filled, and how.
+// BatchInput says which entities to fill, and how.
 type BatchInput struct {
 	Type      string             `json:"type"`
 	Where     []jig.FilterClause `json:"where,omitempty"`
@@ -39,13 +39,13 @@ type BatchInput struct {
 	Mode      Mode               `json:"mode,omitempty"`
 	Fields    []string           `json:"fields,omitempty"`
 	Input     json.RawMessage    `json:"input,omitempty"`
-	// MaxParallel bounds the entities that are filled at once; DefaultBatchParallel when it is not positive.
+	// MaxParallel is how many entities are filled at once. It is [DefaultBatchParallel] if not positive and at most [MaxBatchParallel].
 	MaxParallel int `json:"max_parallel,omitempty"`
-	// Limit ends the batch after so many entities; none when it is not positive.
+	// Limit ends the batch after this many entities. There is no limit if it is not positive.
 	Limit int `json:"limit,omitempty"`
 }
 
-// BatchResult is the data of an extraction of many entities that is over. Matched is the sum of the other numbers.
+// BatchResult is the data of a finished extraction of many entities. Matched is the sum of the other counts.
 type BatchResult struct {
 	Type    string `json:"type"`
 	Matched int    `json:"matched"`
@@ -55,9 +55,9 @@ type BatchResult struct {
 	Pages    int            `json:"pages"`
 }
 
-// BatchCounts are numbers of entities by how their extraction ended.
+// BatchCounts counts entities by how their extraction ended.
 type BatchCounts struct {
-	// Completed: no task failed. Partial: some did. The others have no result at all, or were not begun (Canceled).
+	// Completed: no task failed. Partial: some tasks did. The others have no result at all, or were not begun (Canceled).
 	Completed int `json:"completed"`
 	Partial   int `json:"partial"`
 	Failed    int `json:"failed"`
@@ -80,15 +80,16 @@ type extractInput struct {
 	Input  json.RawMessage `json:"input,omitempty"`
 }
 
-// batchState is where a batch stands; failures are kept aside. It has at most pageEntities and twice the bound of entities at once.
+// batchState is the state of a batch. Failures are kept as values. It never holds more than pageEntities plus twice the limit of parallel
+// entities.
 type batchState struct {
 	Format int `json:"v"`
-	// Pages were asked for; Paging says that the last of them is open, Last that none follows.
+	// Pages counts the pages requested. Paging says that the last of them is still open, and Last that no further page follows.
 	Pages  int    `json:"pages,omitempty"`
 	Paging bool   `json:"paging,omitempty"`
 	Last   bool   `json:"last,omitempty"`
 	Cursor string `json:"cursor,omitempty"`
-	// Found counts the entities of all pages; Todo are those that have not begun, Open those under way.
+	// Found counts the entities of all pages. Todo are those that have not begun, and Open those that are running.
 	Found    int      `json:"found,omitempty"`
 	Todo     []string `json:"todo,omitempty"`
 	Open     []string `json:"open,omitempty"`
@@ -99,19 +100,19 @@ type batchState struct {
 	BatchCounts
 }
 
-// batch is one AdvanceBatch.
+// batch is one call of AdvanceBatch.
 type batch struct {
 	in   BatchInput
 	at   Situation
 	st   batchState
 	move Move
-	// calls is what is known of what was open when the move began.
+	// calls holds the calls that were open when the move began.
 	calls map[string]jig.StepCall
 }
 
-// AdvanceBatch takes an extraction of many entities as far as it goes without waiting, as Plan.Advance does that of one. Its
-// calls are those of ToolFilter, a page each (path page[N]), and of ToolExtract, an entity each (path is its id). Pages are in the
-// order of creation, so that no entity comes twice whatever is changed meanwhile. Failures are kept as failure[N].
+// AdvanceBatch takes an extraction of many entities as far as it can go without waiting, as [Plan.Advance] does for one entity. It calls
+// [ToolFilter] once for each page (path page[N]) and [ToolExtract] once for each entity (the path is the entity's id). Pages are ordered by
+// creation time, so that no entity comes twice whatever changes in the meantime. Failures are kept as failure[N].
 func AdvanceBatch(ctx context.Context, state json.RawMessage, facts jig.Facts, at Situation) (Move, error) {
 	b := &batch{at: at}
 	if err := ctx.Err(); err != nil {
@@ -217,7 +218,7 @@ func (b *batch) ended(id string, call jig.StepCall) error {
 	return nil
 }
 
-// turn takes a page that has come.
+// turn takes the entities of a page that has arrived.
 func (b *batch) turn() {
 	if !b.st.Paging {
 		return
@@ -254,7 +255,7 @@ func (b *batch) turn() {
 	b.st.Last = page.Next == "" || b.wanted() == 0
 }
 
-// wanted is how many more entities a page may bring.
+// wanted returns how many entities the next page may bring at most.
 func (b *batch) wanted() int {
 	if b.in.Limit <= 0 {
 		return pageEntities
@@ -262,7 +263,7 @@ func (b *batch) wanted() int {
 	return min(pageEntities, b.in.Limit-b.st.Found)
 }
 
-// begin asks for the next entities, and for a further page while there is still something to do, so that nobody waits for it.
+// begin requests the next entities. It requests the next page while there is still work left, so that nothing has to wait for it.
 func (b *batch) begin() error {
 	for len(b.st.Open) < b.in.MaxParallel && len(b.st.Todo) > 0 {
 		id := b.st.Todo[0]
@@ -289,7 +290,7 @@ func (b *batch) ask(path, tool string, input any) error {
 	return err
 }
 
-// cancel ends what is under way, and begins nothing more.
+// cancel cancels what is running and begins nothing more.
 func (b *batch) cancel() {
 	b.st.Canceled += len(b.st.Todo)
 	b.st.Todo, b.st.Last = nil, true
@@ -299,7 +300,7 @@ func (b *batch) cancel() {
 	}
 }
 
-// describe tells the caller what is under way.
+// describe tells the caller what is running.
 func (b *batch) describe() {
 	under := slices.Clone(b.st.Open)
 	if b.st.Paging {
@@ -320,7 +321,7 @@ func (b *batch) progress() *jig.Progress {
 	}
 }
 
-// finish gives the result of a batch that is over.
+// finish sets the result of a batch that is over.
 func (b *batch) finish(ctx context.Context, facts jig.Facts) error {
 	out := BatchResult{Type: b.in.Type, Matched: b.st.Found, BatchCounts: b.st.BatchCounts, Failures: []BatchFailure{}, Pages: b.st.Pages}
 	var paths []string

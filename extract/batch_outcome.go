@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// How the extraction of an entity ended, in BatchFailure.Outcome.
+// The values of BatchFailure.Outcome: how the extraction of an entity ended.
 const (
 	outcomeCompleted = "completed"
 	outcomePartial   = "partial"
@@ -19,7 +19,7 @@ const (
 	outcomeCanceled  = "canceled"
 )
 
-// maxReason is how much is said of one failure.
+// maxReason is the length limit of the message of one failure.
 const maxReason = 300
 
 func (c *BatchCounts) add(outcome string, n int) {
@@ -39,7 +39,7 @@ func (c *BatchCounts) add(outcome string, n int) {
 
 func (c *BatchCounts) total() int { return c.Completed + c.Partial + c.Failed + c.Denied + c.Canceled }
 
-// summary is one line for people.
+// summary returns the counts as one line for people.
 func (r BatchResult) summary() string {
 	word := "entities"
 	if r.Matched == 1 {
@@ -57,8 +57,8 @@ func (r BatchResult) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// outcomeOf says how the extraction of an entity ended, and why when it did not complete. Of a large result the ledger gives the
-// counts and the summary; without counts nothing is called complete.
+// outcomeOf returns how the extraction of an entity ended, and why if it did not complete. For a large result the ledger has only the
+// counts and the summary. Without counts nothing is considered complete.
 func outcomeOf(call jig.StepCall) (string, *jig.Error) {
 	result := call.Outcome()
 	if !result.Success {
@@ -88,7 +88,7 @@ func outcomeOf(call jig.StepCall) (string, *jig.Error) {
 	return outcomePartial, jig.Errorf(jig.CodeInternal, "%s", jig.Cut(result.Summary, maxReason)).WithHint("tasks.getStatus says why")
 }
 
-// short is an error as a list of many has it.
+// short returns an error as a list of many errors shows it.
 func short(err *jig.Error) *jig.Error {
 	e := *brief(err)
 	e.Message, e.Hint, e.Violations = jig.Cut(e.Message, maxReason), jig.Cut(e.Hint, maxReason), nil

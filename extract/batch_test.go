@@ -17,16 +17,15 @@ import (
 	"github.com/jig-run/jig/extract"
 )
 
-// crowd is all that an extraction of many entities meets: their pages, a ledger, kept values. What it does with moves is what the
-// engine does.
+// crowd is everything that an extraction of many entities meets: its pages, a ledger and kept values. It treats moves as the engine does.
 type crowd struct {
 	ids   []string
 	fates map[string]jig.StepCall
 	order *rand.Rand
-	// crash loses moves, and works them out again; cancelAfter cancels once so many calls have ended, when it is positive.
+	// crash loses moves and computes them again. cancelAfter, if positive, cancels the batch once that many calls have ended.
 	crash       bool
 	cancelAfter int
-	// brokenPage fails, when it is positive.
+	// brokenPage, if positive, is the number of the page that fails.
 	brokenPage int
 	at         jig.Situation
 
@@ -39,7 +38,7 @@ type crowd struct {
 	most   int
 	ended  int
 	result jig.ToolResult
-	// biggest is that of the states.
+	// biggest is the size of the largest state.
 	biggest int
 }
 
@@ -202,7 +201,7 @@ func (c *crowd) run(t *testing.T) extract.BatchResult {
 	return extract.BatchResult{}
 }
 
-// fateOf is how the extraction of an entity ends: how it is counted, and the call.
+// fateOf returns how the extraction of an entity ends: the outcome that it is counted as, and the call.
 func fateOf(t *testing.T, r *rand.Rand) (string, jig.StepCall) {
 	t.Helper()
 	counts := extract.Counts{Total: 3, Completed: 2, Skipped: 1}
@@ -227,7 +226,7 @@ func fateOf(t *testing.T, r *rand.Rand) (string, jig.StepCall) {
 	case 0, 1:
 		raw, err = json.Marshal(map[string]any{"truncated": true, "counts": counts})
 		require.NoError(t, err)
-	case 2: // nobody knows how it ended
+	case 2: // how it ended is unknown
 		raw, outcome = []byte(`{"truncated":true}`), "partial"
 	}
 	done := jig.ToolResult{Success: true, Data: raw, Summary: counts.String()}
@@ -240,7 +239,7 @@ func countOf(out extract.BatchResult) map[string]int {
 	}
 }
 
-// Whatever becomes of the entities and of the moves: each entity is filled once, never more at once than is allowed, and counted.
+// Whatever happens to the entities and the moves, each entity is filled once and counted, and never more than allowed are filled at once.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -297,7 +296,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// A batch that is cancelled begins nothing more, waits for what it began, and says so.
+// A canceled batch begins nothing more, waits for what it began, and reports the cancellation.
 func TestBatchIsCanceled(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -319,7 +318,7 @@ func TestBatchIsCanceled(t *testing.T) {
 	}
 }
 
-// A page that fails ends the batch once what it found has ended.
+// When a page fails, the batch ends once the entities found so far have ended.
 func TestBatchWithoutItsPages(t *testing.T) {
 	t.Parallel()
 	for broken, found := range map[int]int{1: 0, 3: 200} {
@@ -339,7 +338,7 @@ func TestBatchWithoutItsPages(t *testing.T) {
 	}
 }
 
-// What the calls of a batch are told is what it was told.
+// The batch passes its own options on to the calls that it makes.
 func TestBatchAsks(t *testing.T) {
 	t.Parallel()
 	done := jig.ToolResult{Success: true, Data: []byte(`{"counts":{"total":1,"completed":1}}`)}
@@ -353,7 +352,7 @@ func TestBatchAsks(t *testing.T) {
 	require.JSONEq(t, `{"id":"ent_1","mode":"retry","fields":["text"],"input":{"a":1}}`, string(c.rows["ent_1"].input))
 }
 
-// A state that is not one ends the run with what is wrong.
+// An invalid state ends the run with an error that says what is wrong.
 func TestBatchWithABadState(t *testing.T) {
 	t.Parallel()
 	c := crowdOf(t, extract.BatchInput{Type: "page"}, nil, nil, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/extract"
 )
 
-// large is a steady graph of 1,000 tasks that call tools.
+// large returns a steady graph of 1,000 tasks that call tools.
 func large() steady {
 	s := randomSteady(rand.New(rand.NewPCG(1, 1)), 1000)
 	clear(s.dull)
@@ -20,7 +20,7 @@ func large() steady {
 	return s
 }
 
-// through takes an extraction to its end, with one call ending at a time: as many moves as there are calls.
+// through takes an extraction to its end, ending one call at a time, so that there are as many moves as calls.
 func through(t testing.TB, w *world) extract.Result {
 	t.Helper()
 	for {
@@ -51,7 +51,7 @@ func through(t testing.TB, w *world) extract.Result {
 	}
 }
 
-// BenchmarkThousandTasks is an extraction of 1,000 calls, each of which ends by itself: a thousand moves.
+// BenchmarkThousandTasks runs an extraction of 1,000 calls that end one by one: a thousand moves.
 func BenchmarkThousandTasks(b *testing.B) {
 	s := large()
 	plan := compile(b, s.kind)
@@ -61,7 +61,7 @@ func BenchmarkThousandTasks(b *testing.B) {
 	}
 }
 
-// BenchmarkRefreshThousandTasks changes a source of each task.
+// BenchmarkRefreshThousandTasks refreshes an extraction after the source of every task has changed.
 func BenchmarkRefreshThousandTasks(b *testing.B) {
 	s := large()
 	plan := compile(b, s.kind)
@@ -76,7 +76,7 @@ func BenchmarkRefreshThousandTasks(b *testing.B) {
 	}
 }
 
-// BenchmarkSevenComputed is the extraction of a small entity whose tasks call nothing: one move.
+// BenchmarkSevenComputed runs the extraction of a small entity whose tasks make no calls: one move.
 func BenchmarkSevenComputed(b *testing.B) {
 	var tasks []jig.Task
 	for i := range 7 {

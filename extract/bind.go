@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Bounds of what expressions read and make.
+// Limits on what expressions read and produce: bytes, and values loaded at once.
 const (
 	maxInput = 256 << 10
 	maxValue = 1 << 20
@@ -18,10 +18,10 @@ const (
 	maxBatch = 1_000
 )
 
-// at is a time of the state, in milliseconds since 1970.
+// at converts milliseconds since 1970, as the state has them, to a time.
 func at(milliseconds int64) time.Time { return time.UnixMilli(milliseconds).UTC() }
 
-// bind gives the variables of expressions of a task.
+// bind returns the variables for the expressions of a task.
 func (r *run) bind(ctx context.Context, t *task, rd reads, now time.Time, result *expr.Value) (map[string]any, error) {
 	vars := map[string]any{"tenant": r.at.Tenant, "now": now}
 	if result != nil {
@@ -63,8 +63,7 @@ func (r *run) entityType() string {
 	return r.plan.name
 }
 
-// content is what a task sees of the entity's content: the fields that no task fills, and those that tasks it depends on
-// have filled.
+// content returns what a task sees of the entity's content: the fields that no task fills, and those filled by tasks that it depends on.
 func (r *run) content(t *task, of names) (map[string]any, error) {
 	out := map[string]any{}
 	for _, name := range r.fieldsNamed(of) {
@@ -93,7 +92,7 @@ func (r *run) fieldsNamed(of names) []string {
 	return append(append([]string(nil), r.given.order...), sortedKeys(r.plan.filler)...)
 }
 
-// tasksNamed are the numbers of tasks that an expression reads: all that the task depends on when it may be any.
+// tasksNamed returns the indexes of the tasks that an expression reads. If it may read any, that is every task that t depends on.
 func (r *run) tasksNamed(t *task, of names) []int {
 	var out []int
 	for n, other := range r.plan.tasks {
@@ -107,7 +106,7 @@ func (r *run) tasksNamed(t *task, of names) []int {
 	return out
 }
 
-// tasksOf are the tasks whose values are read, as members of tasks or as fields of the entity.
+// tasksOf returns the tasks whose values are read, either as members of tasks or as fields of the entity.
 func (r *run) tasksOf(t *task, rd reads) []int {
 	out := r.tasksNamed(t, rd.tasks)
 	for _, name := range r.fieldsNamed(rd.content) {
@@ -118,7 +117,7 @@ func (r *run) tasksOf(t *task, rd reads) []int {
 	return out
 }
 
-// value is a task's value, ready for expressions.
+// value returns a task's value, decoded for expressions.
 func (r *run) value(n int) (expr.Value, error) {
 	if v, ok := r.ready[n]; ok {
 		return v, nil
@@ -135,7 +134,7 @@ func (r *run) value(n int) (expr.Value, error) {
 	return v, nil
 }
 
-// rawValue is a task's value as JSON; it has been loaded, or was kept by this move.
+// rawValue returns a task's value as JSON. The value must have been loaded, or kept by this move.
 func (r *run) rawValue(n int) (json.RawMessage, error) {
 	id := r.plan.tasks[n].ID
 	if r.st.marks[n] == markKept {
@@ -155,7 +154,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// loadValues makes the values of tasks known to this move.
+// loadValues reads the values of tasks that this move has not read yet.
 func (r *run) loadValues(ctx context.Context, numbers []int) error {
 	var paths []string
 	for _, n := range numbers {
@@ -166,7 +165,7 @@ func (r *run) loadValues(ctx context.Context, numbers []int) error {
 	return r.load(ctx, paths)
 }
 
-// load makes kept values known to this move.
+// load reads the kept values that this move has not read yet.
 func (r *run) load(ctx context.Context, paths []string) error {
 	var missing []string
 	for _, path := range paths {
@@ -188,7 +187,7 @@ func (r *run) load(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// loadCalls makes calls known to this move.
+// loadCalls reads the calls that this move has not read yet.
 func (r *run) loadCalls(ctx context.Context, paths []string) error {
 	var missing []string
 	for _, path := range paths {

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ask makes the next call of a task: its first, or one that asks for another answer.
+// ask makes the next call of a task: the first one, or one that asks for another answer.
 func (r *run) ask(ctx context.Context, t *task, o *openState) (*jig.Error, error) {
 	input, problem, err := r.callInput(ctx, t, o)
 	if problem != nil || err != nil {
@@ -32,7 +32,7 @@ func (r *run) make(a jig.Ask) {
 	r.stored += len(a.Input)
 }
 
-// callInput is what the next call takes: an object of at most 256 KiB.
+// callInput returns the input of the next call, an object of at most 256 KiB.
 func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMessage, *jig.Error, error) {
 	members := map[string]json.RawMessage{}
 	if t.input != nil {
@@ -71,19 +71,19 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 	return raw, nil, err
 }
 
-// asksModel says that the prompt is put to a model as it stands, rather than to a document that has it.
+// asksModel reports whether the task puts its prompt to a model directly, rather than calling a document that contains the prompt.
 func (t *task) asksModel() bool { return t.tool == ToolPrompt || t.tool == ToolSkill }
 
-// mends says that an answer which does not fit is asked for once more.
+// mends reports whether an answer that does not fit is asked for a second time.
 func (t *task) mends() bool { return t.Kind == jig.TaskPrompt || t.asksModel() || t.wantsJSON() }
 
-// wantsJSON says that the answer of an agent is to be JSON.
+// wantsJSON reports whether an agent's answer must be JSON.
 func (t *task) wantsJSON() bool {
 	return t.Kind == jig.TaskAgent && t.Value == "" && len(t.OutputSchema) > 0
 }
 
-// toAgent makes the input of ToolAgent: what the task says is that already when it has no other members than task, input and
-// model, and the agent's own input otherwise. The agent is told what its answer must fit.
+// toAgent makes the input of [ToolAgent]. If the task's input has no members other than task, input and model, it already is that input;
+// otherwise it becomes the agent's own input. The agent is told which schema its answer must fit.
 func toAgent(t *task, members map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	own := false
 	for name := range members {
@@ -103,11 +103,11 @@ func toAgent(t *task, members map[string]json.RawMessage) (map[string]json.RawMe
 	return members, extend(members, "task", "Your final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n"+string(t.OutputSchema))
 }
 
-// maxQuoted is how much of an answer that was not accepted is shown again.
+// maxQuoted is how many bytes of a rejected answer are shown to the model again.
 const maxQuoted = 16 << 10
 
-// repair tells a model what was wrong with its answer; a document with a prompt of its own is told as `repair`. An agent begins
-// anew, in a session that knows nothing of the first: what that one did it must not do again.
+// repair tells a model what was wrong with its answer. A document with a prompt of its own receives this as `repair`. An agent starts over
+// in a new session that knows nothing of the first, so it is told not to repeat the changes that the first one made.
 func (r *run) repair(ctx context.Context, t *task, o *openState, members map[string]json.RawMessage) error {
 	if o.Repairs == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (r *run) repair(ctx context.Context, t *task, o *openState, members map[str
 	return err
 }
 
-// told is an error in words, with every place that it names.
+// told renders an error as text, with every place that it names.
 func told(e *jig.Error) string {
 	var b strings.Builder
 	b.WriteString(e.Message)
@@ -142,7 +142,7 @@ func told(e *jig.Error) string {
 	return b.String()
 }
 
-// extend puts a paragraph behind a text of the input; what is no text is left for the tool to refuse.
+// extend appends a paragraph to a text member of the input. A member that is not a text is left for the tool to refuse.
 func extend(members map[string]json.RawMessage, name, paragraph string) error {
 	if raw, ok := members[name]; ok {
 		text, is := textOf(raw)
@@ -156,7 +156,7 @@ func extend(members map[string]json.RawMessage, name, paragraph string) error {
 	return err
 }
 
-// answered takes the result of a call: the task has its value, is tried again, or has failed.
+// answered handles a call that has ended: the task gets its value, is tried again, or fails.
 func (r *run) answered(ctx context.Context, t *task, o *openState, result jig.ToolResult) (over bool, err error) {
 	about := usageOf(result.Data)
 	o.Tokens += about.tokens
@@ -179,7 +179,7 @@ func (r *run) answered(ctx context.Context, t *task, o *openState, result jig.To
 	return r.again(ctx, t, o)
 }
 
-// broke takes a call that failed.
+// broke handles a call that failed: the task waits for its next attempt, fails, or is canceled.
 func (r *run) broke(ctx context.Context, t *task, o *openState, failure *jig.Error) (over bool, err error) {
 	if r.at.Canceled && failure.Code == jig.CodeCanceled {
 		r.st.marks[t.number] = markCanceled

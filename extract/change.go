@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// change is what this move writes to the entity.
+// change returns the change that this move makes to the entity.
 func (r *run) change() *jig.EntityChange {
 	if r.move.Entity == nil {
 		r.move.Entity = &jig.EntityChange{ID: r.given.EntityID, Tasks: map[string]json.RawMessage{}}
@@ -14,7 +14,7 @@ func (r *run) change() *jig.EntityChange {
 	return r.move.Entity
 }
 
-// write lets the entity's fields have a value.
+// write sets the fields of the entity that the task fills.
 func (r *run) write(t *task, value json.RawMessage, p jig.Provenance) {
 	c := r.change()
 	if len(t.fields) > 0 && c.Fields == nil {
@@ -26,8 +26,8 @@ func (r *run) write(t *task, value json.RawMessage, p jig.Provenance) {
 	}
 }
 
-// ended keeps how a task ended for the next extraction. The value of fields, and its provenance, stand with the entity: what
-// somebody changes there is not the task's any more.
+// ended stores how a task ended, for the next extraction. If the task fills fields, its value and provenance are not stored here: the
+// entity has them, because once somebody changes a field there, the value is no longer the task's.
 func (r *run) ended(t *task, e Earlier) error {
 	if len(t.fields) > 0 {
 		e.Value, e.Provenance = nil, nil
@@ -39,19 +39,19 @@ func (r *run) ended(t *task, e Earlier) error {
 	return err
 }
 
-// Begin is what is known of an entity when an extraction of it begins.
+// Begin is what is known about an entity when an extraction begins.
 type Begin struct {
 	Entity jig.Entity
 	Fields []string
 	Mode   Mode
-	// Input is read as `input`.
+	// Input is what expressions read as `input`.
 	Input json.RawMessage
-	// Tasks says how tasks ended before: what the changes of earlier extractions had as EntityChange.Tasks.
+	// Tasks says how tasks ended before, as stored from EntityChange.Tasks of earlier extractions.
 	Tasks map[string]json.RawMessage
 }
 
-// InputOf is the input of an extraction that begins so. A task that filled fields has its value no more when somebody else
-// changed one of them, or its provenance is another task's.
+// InputOf returns the input of an extraction that begins like this. A task that filled fields no longer counts as having its value if
+// somebody else has changed one of them, or if a field's provenance names another task.
 func InputOf(kind jig.EntityType, b Begin) (json.RawMessage, error) {
 	in := Input{
 		EntityID: b.Entity.ID, Entity: Target{Type: b.Entity.Type, Title: b.Entity.Title, Content: b.Entity.Content}, Fields: b.Fields, Mode: b.Mode, Input: b.Input,
@@ -79,8 +79,8 @@ func InputOf(kind jig.EntityType, b Begin) (json.RawMessage, error) {
 	return encode(in)
 }
 
-// filled takes the value and the provenance of a task from the entity, when it fills any field; it is false when they are not
-// the task's any more.
+// filled takes the value and provenance of a task from the entity if the task fills a field. It returns false if they are no longer the
+// task's.
 func (e *Earlier) filled(kind jig.EntityType, id string, content map[string]json.RawMessage, provenance map[string]jig.Provenance) bool {
 	if e.Status != TaskCompleted && e.Status != TaskKept {
 		return true

@@ -9,13 +9,13 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ReasonCitations is the reason of a failure whose violations name claims.
+// ReasonCitations is the reason of an error whose violations point to claims.
 const ReasonCitations = "citations_rejected"
 
-// maxClaims bounds the claims of one text.
+// maxClaims is the most claims that one text may have.
 const maxClaims = 10_000
 
-// claims is the value of the task whose claims t checks.
+// claims returns the value of the task whose claims t checks.
 func (r *run) claims(ctx context.Context, t *task) (json.RawMessage, error) {
 	if err := r.loadValues(ctx, []int{t.claims}); err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (r *run) claims(ctx context.Context, t *task) (json.RawMessage, error) {
 	return r.rawValue(t.claims)
 }
 
-// cited is the value of a citations task: the claims, when they all hold.
+// cited returns the value of a citations task: the list of claims, if they all hold.
 func (r *run) cited(ctx context.Context, t *task, raw json.RawMessage) (json.RawMessage, *jig.Error, error) {
 	list, claims, problem := readClaims(raw)
 	if problem != nil {
@@ -56,7 +56,7 @@ func (r *run) cited(ctx context.Context, t *task, raw json.RawMessage) (json.Raw
 	return list, nil, nil
 }
 
-// mayCite are the only ids that the claims of a task may cite.
+// mayCite returns the ids that the claims of a task may cite, from its among expression.
 func (r *run) mayCite(ctx context.Context, t *task) (map[string]bool, *jig.Error, error) {
 	vars, err := r.bind(ctx, t, t.reads.among, r.at.Now.UTC(), nil)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *run) mayCite(ctx context.Context, t *task) (map[string]bool, *jig.Error
 	return may, nil, nil
 }
 
-// readClaims reads a list of claims, or an object that has one as claims.
+// readClaims reads a list of claims, or an object with such a list as claims.
 func readClaims(raw json.RawMessage) (list json.RawMessage, claims []jig.TextClaim, problem *jig.Error) {
 	list = raw
 	var object struct {
@@ -96,7 +96,7 @@ func readClaims(raw json.RawMessage) (list json.RawMessage, claims []jig.TextCla
 	return list, claims, nil
 }
 
-// citedIDs are the ids that claims name, each once.
+// citedIDs returns the ids that claims name, without duplicates.
 func citedIDs(raw json.RawMessage) []string {
 	_, claims, problem := readClaims(raw)
 	if problem != nil {
@@ -115,10 +115,10 @@ func citedIDs(raw json.RawMessage) []string {
 	return out
 }
 
-// CheckClaims rejects claims that rest on nothing: that say nothing, have no source, name one outside the connected set, or
-// quote what stands in none of their sources. own are ids that no claim may name, with the reason why. The error, INVALID_OUTPUT
-// with reason citations_rejected, names all that is wrong; pointers are into the list of claims. Quotes are compared word for
-// word, white space aside.
+// CheckClaims rejects claims without a basis: those that say nothing, have no source, name a source outside connected, or have a quote that
+// none of their sources contains. own are ids that no claim may name, with the reason. The error is INVALID_OUTPUT with the reason
+// [ReasonCitations] and lists everything that is wrong; its pointers are relative to the list of claims. Quotes are compared word for word,
+// ignoring white space.
 func CheckClaims(claims []jig.TextClaim, connected map[string]Source, own map[string]string) *jig.Error {
 	c := claimChecker{connected: connected, own: own, texts: map[string]string{}}
 	wrong := 0
@@ -143,7 +143,7 @@ func CheckClaims(claims []jig.TextClaim, connected map[string]Source, own map[st
 type claimChecker struct {
 	connected map[string]Source
 	own       map[string]string
-	// texts are those of sources, as they are compared.
+	// texts caches the texts of sources in the form in which they are compared.
 	texts map[string]string
 	found []jig.Violation
 }
@@ -202,5 +202,5 @@ func (c *claimChecker) quoted(at string, claim jig.TextClaim, texts []string) {
 	c.reject(at, "this does not stand in any of the claim's sources: %q", jig.Cut(quote, 200))
 }
 
-// spaced is a text with single spaces between its words.
+// spaced returns the text with single spaces between its words.
 func spaced(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -24,7 +24,7 @@ func TestCitations(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		claims string
-		// wrong are the pointers of what is rejected, says a part of the message of the first.
+		// wrong are the pointers of the violations. says is part of the message of the first one.
 		wrong []string
 		says  string
 	}{
@@ -86,7 +86,7 @@ func TestCitations(t *testing.T) {
 	}
 }
 
-// The claims that pass are the value, and the entities that they name are its sources.
+// Claims that pass become the value, and the entities that they name become its sources.
 func TestCitationsValue(t *testing.T) {
 	t.Parallel()
 	kind := kindOf(
@@ -115,7 +115,7 @@ func TestCitationsValue(t *testing.T) {
 	require.Equal(t, extract.TaskFailed, again(known))
 }
 
-// An error that names many claims is whole in the result and short in the log.
+// An error that names many claims is complete in the result and shortened in the log.
 func TestCitationsFullList(t *testing.T) {
 	t.Parallel()
 	var claims []jig.TextClaim
@@ -137,7 +137,7 @@ func TestCitationsFullList(t *testing.T) {
 	require.Len(t, about.Error.Violations, 10)
 }
 
-// Claims may cite what a task of the same extraction found: the entity points at it by then.
+// Claims may cite what another task of the same extraction found, because the entity points to it by then.
 func TestClaimsOnWhatATaskFound(t *testing.T) {
 	t.Parallel()
 	claims := compute("claims", `[{"text": "It is small.", "source_entity_ids": [tasks.parts[0]]}]`, "parts")
@@ -152,7 +152,7 @@ func TestClaimsOnWhatATaskFound(t *testing.T) {
 		w := worldOf(plan, in, answers(nil)).knowing(known)
 		w.watch = func(t *testing.T, w *world, move jig.Move) {
 			t.Helper()
-			if move.Entity != nil && move.Entity.Fields["parts"] != nil { // as the store does: relations come with the move
+			if move.Entity != nil && move.Entity.Fields["parts"] != nil { // as the store does: relations are stored with the move
 				w.knowing(map[string]extract.Source{"mod_a": {Hash: "1"}, "mod_b": {Hash: "2"}})
 			}
 		}
@@ -165,7 +165,7 @@ func TestClaimsOnWhatATaskFound(t *testing.T) {
 	require.Equal(t, 3, again.Counts.Kept, "a source that came during the extraction is no change of it")
 }
 
-// With `among` a claim may cite of what is connected nothing but what that gives, and another answer of it is a change.
+// With `among`, a claim may cite only those connected entities that the expression returns. A different result of it counts as a change.
 func TestClaimsAmongTheseAlone(t *testing.T) {
 	t.Parallel()
 	plan := compile(t, kindOf(

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// What a plan may hold, and what it takes where the document says nothing.
+// Limits of a plan, and defaults for what the document leaves out.
 const (
 	maxTasks        = 1_000
 	maxDepth        = 100
@@ -22,7 +22,7 @@ const (
 	maxAttempts     = 100
 )
 
-// taskID keeps ids apart from what is put behind them in paths: ~2 and #.
+// taskID rules out ids that could be confused with the suffixes that paths use, ~2 and #.
 var taskID = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`)
 
 // Plan is an entity type whose tasks are ready to run. It is safe for concurrent use.
@@ -31,12 +31,12 @@ type Plan struct {
 	name, version string
 	// tasks are in the order of the document.
 	tasks []*task
-	// filler is the number of the task that fills a field, by the field's name.
+	// filler maps the name of a field to the index of the task that fills it.
 	filler   map[string]int
 	fields   map[string]bool
 	parallel int
 	checks   Checks
-	// last is the input that was read last: a run's is the same in all its moves.
+	// last is the input that was read last. It is the same in all moves of a run.
 	last atomic.Pointer[given]
 }
 
@@ -45,28 +45,28 @@ type task struct {
 	jig.Task
 	number int
 	deps   []int
-	// ancestors are the tasks that it depends on, directly or not.
+	// ancestors are the tasks that this one depends on, directly or not.
 	ancestors bits
 	fields    []jig.Field
-	// tool is what it calls; empty of one that is worked out in the move.
+	// tool is the tool that the task calls. It is empty if the task is evaluated within the move.
 	tool string
-	// claims is the number of the task whose claims it checks.
+	// claims is the index of the task whose claims this one checks.
 	claims int
 
 	when, compute, value, sources, among *expr.Program
 	input                                *expr.Document
-	// of what each part reads; all is all that its value depends on.
+	// reads says what each part reads; all is everything that the value depends on.
 	reads struct{ when, compute, input, value, sources, among, all reads }
 	// resultSources says that the sources are not known before the call.
 	resultSources bool
-	// definition is what of the document its value depends on, for the input hash.
+	// definition is the part of the document that the value depends on, for the input hash.
 	definition json.RawMessage
 }
 
-// local says that the task is worked out in the move.
+// local reports whether the task is evaluated within the move, without a call.
 func (t *task) local() bool { return t.tool == "" }
 
-// bits is a set of task numbers.
+// bits is a set of task indexes.
 type bits []uint64
 
 func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
@@ -79,9 +79,9 @@ func (b bits) addAll(other bits) {
 	}
 }
 
-// Compile makes a plan of an entity type: its tasks form a graph without cycles, read nothing that they do not depend on, and
-// their expressions compile. Errors are INVALID_INPUT with the path in the document. Package spec reports the same, all at
-// once and with lines; here it keeps out what that has not seen.
+// Compile makes a plan from an entity type. It checks that the tasks form a graph without cycles, that they read nothing they do not depend
+// on, and that their expressions compile. Errors are INVALID_INPUT with the path in the document. Package spec reports the same problems,
+// all at once and with line numbers; these checks catch documents that did not go through it.
 func Compile(t jig.EntityType, checks Checks) (*Plan, error) {
 	if checks.Field == nil || checks.Schema == nil {
 		return nil, jig.Errorf(jig.CodeInternal, "the extraction of %s has nothing to check values with", t.Name)
@@ -119,7 +119,7 @@ func Compile(t jig.EntityType, checks Checks) (*Plan, error) {
 	return p, nil
 }
 
-// compiler makes tasks.
+// compiler makes the tasks of a plan.
 type compiler struct {
 	plan *Plan
 	env  *expr.Env
@@ -130,7 +130,7 @@ func (p *Plan) fault(at, format string, args ...any) *jig.Error {
 	return p.located(at, jig.Errorf(jig.CodeInvalidInput, format, args...))
 }
 
-// located says where in the document something is wrong.
+// located returns err as an INVALID_INPUT error that names the place in the document.
 func (p *Plan) located(at string, err error) *jig.Error {
 	e := *jig.AsError(err)
 	if e.Field != "" {
@@ -219,7 +219,7 @@ func (c *compiler) connect() error {
 	return nil
 }
 
-// visit gives a task its ancestors and its depth. A depth of -1 says that its own are being looked at.
+// visit computes a task's ancestors and its depth. A depth of -1 marks a task that is being visited.
 func (c *compiler) visit(t *task, depth []int, path []string) error {
 	if depth[t.number] > 0 {
 		return nil
@@ -250,7 +250,7 @@ func (c *compiler) visit(t *task, depth []int, path []string) error {
 	return nil
 }
 
-// fill gives the fields to the tasks that fill them.
+// fill assigns the fields to the tasks that fill them.
 func (c *compiler) fill(fields []jig.Field) error {
 	for _, f := range fields {
 		at := "fields." + f.Name
@@ -274,7 +274,7 @@ func (c *compiler) fill(fields []jig.Field) error {
 	return nil
 }
 
-// nested is the name of a part of a field that names a task.
+// nested returns a description of a part of a field that names a task, or an empty string if there is none.
 func nested(f jig.Field) string {
 	parts := f.Fields
 	if f.Items != nil {
@@ -291,7 +291,7 @@ func nested(f jig.Field) string {
 	return ""
 }
 
-// compile compiles a task's expressions and holds what they read against what the task depends on.
+// compile compiles a task's expressions and checks what they read against what the task depends on.
 func (c *compiler) compile(t *task) (err error) {
 	var all expr.Reads
 	for _, p := range []struct {
@@ -299,7 +299,7 @@ func (c *compiler) compile(t *task) (err error) {
 		want         expr.Type
 		program      **expr.Program
 		reads        *reads
-		// result says that it is worked out after the call.
+		// result says that the part is evaluated after the call and may read result.
 		result bool
 	}{
 		{"when", t.When, expr.Bool, &t.when, &t.reads.when, false},
@@ -353,7 +353,7 @@ func (c *compiler) define(t *task) (err error) {
 	return nil
 }
 
-// definition is what of a task its value depends on; when and how often it is tried is not.
+// definition is the part of a task that its value depends on. When and how often the task is attempted is not part of it.
 type definition struct {
 	Kind         jig.TaskKind    `json:"kind"`
 	When         string          `json:"when,omitempty"`
@@ -371,7 +371,7 @@ func (c *compiler) tooEarly(t *task, part string) error {
 	return c.plan.fault(t.at(part), "it reads result, and nothing has been called yet").WithHint("read it in value or sources")
 }
 
-// depends refuses a task that reads what it does not wait for.
+// depends refuses a task that reads something it does not depend on.
 func (c *compiler) depends(t *task) error {
 	for _, id := range t.reads.all.tasks.list {
 		n, ok := c.byID[id]

@@ -66,7 +66,7 @@ func TestCompileRefuses(t *testing.T) {
 	require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
 }
 
-// What another task says by itself does not make a task depend on it: texts, comments, escapes.
+// The name of a task in a text, a comment or an escape does not count as reading that task.
 func TestCompileReadsExpressions(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{

@@ -6,93 +6,93 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// The contract with those who keep what comes of a move stands in the vocabulary; here it has its short names.
+// The contract with the callers that store moves is declared in package jig. These are short names for it.
 type (
-	// Facts is what Advance may read: the calls and the values of this extraction, and what these may rest on.
+	// Facts is what Advance may read: the calls and values of this extraction, and the sources that the values may rest on.
 	Facts = jig.ExtractionFacts
-	// Situation is what an extraction is in, beside its state. Its Input is an Input; Session, Principal and Events are not read.
+	// Situation is the context of an extraction, besides its state. Its Input is an [Input]. Session, Principal and Events are not read.
 	Situation = jig.Situation
-	// Move is what comes of Advance: the caller stores all of it in one transaction, or none.
+	// Move is the result of Advance. The caller stores all of it in one transaction, or nothing.
 	Move = jig.Move
 )
 
 // The tools that tasks of kinds other than tool and composition call.
 const (
-	// ToolPrompt takes {model?, system?, prompt, schema?, max_tokens?} and gives {text} or, with a schema, {output}, and
+	// ToolPrompt takes {model?, system?, prompt, schema?, max_tokens?} and returns {text} or, with a schema, {output}, together with
 	// {model, usage}.
 	ToolPrompt = "prompt.direct"
-	// ToolSkill takes {skill, …} beside that and gives the same.
+	// ToolSkill takes {skill, …} in addition and returns the same.
 	ToolSkill = "prompt.skill"
-	// ToolAgent takes {agent, task?, input?, model?} and gives {session_id, answer}.
+	// ToolAgent takes {agent, task?, input?, model?} and returns {session_id, answer}.
 	ToolAgent = "agent.run"
 )
 
-// TaskEvent says what became of a task: the data of task.started, task.completed, task.failed and task.skipped.
+// TaskEvent describes the progress of a task. It is the data of task.started, task.completed, task.failed and task.skipped.
 type TaskEvent struct {
 	EntityID string       `json:"entity_id"`
 	Task     string       `json:"task"`
 	Kind     jig.TaskKind `json:"kind"`
-	// Attempts is how many calls were made, the repair of an answer included; 0 of a task that makes none.
+	// Attempts is how many calls were made, including one that repairs an answer. It is 0 for a task that makes no calls.
 	Attempts int `json:"attempts,omitempty"`
-	// Because is why it was skipped: "condition", or the id of the task that it depends on and that has no value.
+	// Because is why the task was skipped: "condition", or the id of a task that it depends on and that has no value.
 	Because string     `json:"because,omitempty"`
 	Error   *jig.Error `json:"error,omitempty"`
 }
 
-// EntityEvent is the data of entity.updated. It says which fields have a new value: that of the task, kept under its id.
+// EntityEvent is the data of entity.updated. It names the fields that have a new value, which is the value of the task, kept under its id.
 type EntityEvent struct {
 	EntityID string   `json:"entity_id"`
 	Fields   []string `json:"fields"`
 	Task     string   `json:"task"`
 }
 
-// Checks are the rules that a value must keep. Both functions are required and must be pure; the error says what is wrong, a
-// jig.Error with its place.
+// Checks are the rules that a value must meet. Both functions are required and must be pure. Their error says what is wrong; it should be a
+// [jig.Error] that names the place.
 type Checks struct {
-	// Field holds a value against a field of the entity type.
+	// Field checks a value against a field of the entity type.
 	Field func(field jig.Field, value json.RawMessage) error
-	// Schema holds a value against the JSON Schema of a task's output.
+	// Schema checks a value against the JSON Schema of a task's output.
 	Schema func(schema, value json.RawMessage) error
 }
 
-// Mode is what an extraction does with the tasks of an earlier one.
+// Mode is what an extraction does with the tasks of an earlier extraction.
 type Mode string
 
 // The modes.
 const (
 	// ModeRun runs every task. It is the default.
 	ModeRun Mode = "run"
-	// ModeRetry runs those that have no value; the values of the others are kept.
+	// ModeRetry runs the tasks that have no value and keeps the values of the others.
 	ModeRetry Mode = "retry"
-	// ModeRefresh runs those whose input hash is another than before; the others stay as they were, also the failed ones.
+	// ModeRefresh runs the tasks whose input hash has changed. The others stay as they were, including failed ones.
 	ModeRefresh Mode = "refresh"
 )
 
-// Input is what an extraction is given.
+// Input is the input of an extraction.
 type Input struct {
 	EntityID string `json:"entity_id"`
 	Entity   Target `json:"entity"`
-	// Input is read as `input`.
+	// Input is what expressions read as `input`.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Fields are the only ones to be filled, with what they depend on; all when it is empty.
+	// Fields limits the extraction to these fields and what they depend on. Empty means all fields.
 	Fields []string `json:"fields,omitempty"`
 	Mode   Mode     `json:"mode,omitempty"`
-	// Earlier is how the tasks ended before, by id; see Result.Earlier.
+	// Earlier is how the tasks ended before, by id; see [Result.Earlier].
 	Earlier map[string]Earlier `json:"earlier,omitempty"`
 }
 
-// Target is the entity as it is when the extraction begins.
+// Target is the entity as it was when the extraction began.
 type Target struct {
 	Type    string          `json:"type,omitempty"`
 	Title   string          `json:"title,omitempty"`
 	Content json.RawMessage `json:"content,omitempty"`
 }
 
-// Source is what an id stands for.
+// Source is an entity or document that a value rests on.
 type Source struct {
 	// Hash changes whenever the content does.
 	Hash string `json:"hash,omitempty"`
-	// Text is its content when it is a text: where quotes are looked for.
+	// Text is the content of the source if it is text. Quotes are looked up in it.
 	Text *string `json:"text,omitempty"`
 }
 
@@ -121,12 +121,12 @@ type TaskStatus string
 // The statuses.
 const (
 	TaskCompleted TaskStatus = "completed"
-	// TaskKept has the value of an earlier extraction.
+	// TaskKept means that the task has the value of an earlier extraction.
 	TaskKept   TaskStatus = "kept"
 	TaskFailed TaskStatus = "failed"
-	// TaskSkipped had a condition that was false, or depends on a task without a value.
+	// TaskSkipped means that the task's condition was false, or that it depends on a task without a value.
 	TaskSkipped TaskStatus = "skipped"
-	// TaskCanceled had not ended when the extraction was cancelled.
+	// TaskCanceled means that the task had not ended when the extraction was canceled.
 	TaskCanceled TaskStatus = "canceled"
 )
 

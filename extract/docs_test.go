@@ -17,7 +17,7 @@ import (
 
 var fenced = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// documented are the entity types of the reference, by name.
+// documented returns the entity types of the reference page, by name.
 func documented(t *testing.T) map[string]jig.EntityType {
 	t.Helper()
 	page, err := os.ReadFile("../docs/spec.md")
@@ -33,7 +33,7 @@ func documented(t *testing.T) map[string]jig.EntityType {
 	return out
 }
 
-// strict are the checks that the engine makes.
+// strict returns the checks that the engine uses.
 func strict() extract.Checks {
 	schemas := schema.NewCompiler(schema.Options{})
 	return extract.Checks{Field: spec.CheckField, Schema: func(raw, value json.RawMessage) error {

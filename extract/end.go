@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// asBefore leaves a task as an earlier extraction left it, when the mode says so.
+// asBefore leaves a task as an earlier extraction left it, if the mode says so. It reports whether it did.
 func (r *run) asBefore(ctx context.Context, t *task) (bool, error) {
 	before, ok := r.given.Earlier[t.ID]
 	if !ok || r.given.Mode == ModeRun {
@@ -53,7 +53,7 @@ func (r *run) asBefore(ctx context.Context, t *task) (bool, error) {
 	return true, r.keepRecord(t, before.Record)
 }
 
-// sourcesBefore are the sources of a task that are known without a result.
+// sourcesBefore returns the sources of a task that are known without a result.
 func (r *run) sourcesBefore(ctx context.Context, t *task) ([]string, *jig.Error, error) {
 	if t.resultSources {
 		return nil, nil, nil
@@ -61,7 +61,7 @@ func (r *run) sourcesBefore(ctx context.Context, t *task) ([]string, *jig.Error,
 	return r.sources(ctx, t, nil, nil, nil)
 }
 
-// failed fails a task when there is a problem.
+// failed fails a task if there is a problem.
 func (r *run) failed(ctx context.Context, t *task, o *openState, problem *jig.Error, err error) error {
 	if problem == nil || err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *run) failed(ctx context.Context, t *task, o *openState, problem *jig.Er
 	return r.fail(ctx, t, o, problem)
 }
 
-// fail ends a task without a value. o is nil of one that has called nothing.
+// fail ends a task without a value. o is nil if the task made no call.
 func (r *run) fail(ctx context.Context, t *task, o *openState, problem *jig.Error) error {
 	record := Record{Error: whole(problem)}
 	if o != nil {
@@ -92,7 +92,7 @@ func (r *run) fail(ctx context.Context, t *task, o *openState, problem *jig.Erro
 	return r.keepRecord(t, record)
 }
 
-// whole is an error as the result has it.
+// whole returns an error as the result shows it, longer than brief does.
 func whole(err *jig.Error) *jig.Error {
 	e := *err
 	e.Message, e.Hint, e.Cause = jig.Cut(e.Message, maxMessage*4), jig.Cut(e.Hint, maxMessage*4), nil
@@ -131,7 +131,7 @@ func (r *run) keepRecord(t *task, record Record) error {
 	return nil
 }
 
-// event writes what became of a task.
+// event writes an event about a task.
 func (r *run) event(kind jig.EventType, t *task, o *openState, about TaskEvent) {
 	about.EntityID, about.Task, about.Kind = r.given.EntityID, t.ID, t.Kind
 	e := jig.Event{Type: kind}
@@ -142,7 +142,7 @@ func (r *run) event(kind jig.EventType, t *task, o *openState, about TaskEvent) 
 	r.move.Events = append(r.move.Events, e)
 }
 
-// updated writes which fields have a new value.
+// updated writes an event with the fields that have a new value.
 func (r *run) updated(t *task) {
 	if len(t.fields) == 0 {
 		return
@@ -161,7 +161,7 @@ func (t *task) fieldNames() []string {
 	return out
 }
 
-// finish gives the result of an extraction that is over.
+// finish sets the result of an extraction that is over.
 func (r *run) finish(ctx context.Context) error {
 	var paths []string
 	for n, t := range r.plan.tasks {
@@ -204,7 +204,7 @@ func (r *run) finish(ctx context.Context) error {
 	return nil
 }
 
-// report says how a task ended.
+// report adds the outcome of a task to the result.
 func (r *run) report(out *Result, t *task) error {
 	m := r.st.marks[t.number]
 	one := TaskResult{Status: m.status(), Fields: t.fieldNames()}
@@ -256,11 +256,11 @@ func (c *Counts) add(status TaskStatus) {
 		c.Skipped++
 	case TaskCanceled:
 		c.Canceled++
-	case TaskPending: // no task that is reported is
+	case TaskPending: // never the status of a reported task
 	}
 }
 
-// String is one line for people.
+// String returns the counts as one line for people.
 func (c Counts) String() string {
 	parts := []string{fmt.Sprintf("%d completed", c.Completed)}
 	for _, part := range []struct {

@@ -9,29 +9,29 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxPlans is how many plans an Engine keeps.
+// maxPlans is the number of plans that an Engine keeps.
 const maxPlans = 256
 
-// Load reads a document of an entity type. document is the file's name, for messages.
+// Load parses a document of an entity type. document is the file name for error messages.
 type Load func(document string, body []byte) (jig.EntityType, error)
 
-// Engine works out moves for documents and keeps their plans. It is safe for concurrent use.
+// Engine computes moves for documents and caches their plans. It is safe for concurrent use.
 type Engine struct {
 	load   Load
 	checks Checks
 
 	mu sync.Mutex
-	// plans are by the SHA-256 of the document's text.
+	// plans are keyed by the SHA-256 of the document's text.
 	plans map[[sha256.Size]byte]*Plan
 }
 
-// NewEngine makes an Engine that reads documents with load; see Compile for checks.
+// NewEngine returns an Engine that parses documents with load. For checks see [Checks].
 func NewEngine(load Load, checks Checks) *Engine {
 	return &Engine{load: load, checks: checks, plans: map[[sha256.Size]byte]*Plan{}}
 }
 
-// Advance is Plan.Advance for the document with this body. version is that of the entity type which the extraction began with:
-// another body is refused as INTERNAL.
+// Advance calls [Plan.Advance] for the document with this body. version is the version of the entity type that the extraction began with; a
+// body of another version is refused as INTERNAL.
 func (e *Engine) Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts Facts, at Situation) (Move, error) {
 	plan, err := e.plan(body)
 	if err != nil {
@@ -44,7 +44,7 @@ func (e *Engine) Advance(ctx context.Context, version string, body []byte, state
 	return plan.Advance(ctx, state, facts, at)
 }
 
-// Type is the entity type of the document with this body, which is parsed once. Whoever gets it changes nothing.
+// Type returns the entity type of the document with this body, which is parsed once. Callers must not modify it.
 func (e *Engine) Type(body []byte) (jig.EntityType, error) {
 	plan, err := e.plan(body)
 	if err != nil {
@@ -70,7 +70,7 @@ func (e *Engine) plan(body []byte) (*Plan, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.plans) >= maxPlans { // rare, and those in use are soon made anew
+	if len(e.plans) >= maxPlans { // rare, and plans still in use are soon compiled again
 		clear(e.plans)
 	}
 	e.plans[key] = plan

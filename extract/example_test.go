@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/extract"
 )
 
-// ledger is a table of calls and values in memory, in place of a store.
+// ledger is an in-memory table of calls and values, in place of a store.
 type ledger struct {
 	calls  map[string]jig.StepCall
 	values map[string]json.RawMessage
@@ -51,7 +51,7 @@ func anything() extract.Checks {
 	}
 }
 
-// The caller stores what a move asks for, lets the calls run, and asks for the next move.
+// The caller stores what a move requests, runs the calls, and asks for the next move.
 func ExamplePlan_Advance() {
 	plan, err := extract.Compile(module(), anything())
 	if err != nil {

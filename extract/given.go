@@ -8,23 +8,23 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// given is the input of an extraction, read; it is not changed.
+// given is the decoded input of an extraction. It is not modified.
 type given struct {
 	Input
 	raw struct {
-		// all is the input as it was given, content that of the entity's content, member by member.
+		// all is the input as it was given. content is the entity's content, member by member.
 		all     json.RawMessage
 		content map[string]json.RawMessage
 	}
-	// content and input are ready for expressions; order has the members of the content.
+	// content and input are decoded for expressions. order has the names of the content's members, sorted.
 	content map[string]expr.Value
 	order   []string
 	input   expr.Value
-	// asked says which tasks are to have an end, by number.
+	// asked says which tasks must end, by index.
 	asked []bool
 }
 
-// given reads the input. The error is what is wrong with it.
+// given reads the input. The error says what is wrong with it.
 func (p *Plan) given(raw json.RawMessage) (*given, *jig.Error) {
 	if last := p.last.Load(); last != nil && bytes.Equal(last.raw.all, raw) {
 		return last, nil
@@ -34,7 +34,7 @@ func (p *Plan) given(raw json.RawMessage) (*given, *jig.Error) {
 	if err := json.Unmarshal(raw, &g.Input); err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the input of the extraction cannot be read: %w", err)
 	}
-	if _, err := digest(raw); err != nil { // or the input hashes could not be worked out
+	if _, err := digest(raw); err != nil { // otherwise input hashes could not be computed
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the input of the extraction: %w", err)
 	}
 	switch g.Mode {
@@ -77,7 +77,7 @@ func (g *given) readContent() error {
 	return nil
 }
 
-// askedFor says which tasks the fields need; all of them when no field is named.
+// askedFor returns which tasks the fields need, or all tasks if no field is named.
 func (p *Plan) askedFor(fields []string) ([]bool, *jig.Error) {
 	asked := make([]bool, len(p.tasks))
 	for i := range asked {

@@ -21,39 +21,39 @@ import (
 
 var start = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
 
-// world is all that an extraction meets: a ledger, kept values, a clock, and tools that answer when it is their turn. It does
-// with moves what the engine does: stores each as a whole, or not at all.
+// world is everything that an extraction meets: a ledger, kept values, a clock, and tools that answer when it is their turn. It treats
+// moves as the engine does: it stores each one completely or not at all.
 type world struct {
 	sources map[string]extract.Source
 	plan    *extract.Plan
 	tools   func(*row) (jig.ToolResult, bool)
 	at      jig.Situation
-	// order picks which of the open calls ends next; the first when nil.
+	// order picks which of the open calls ends next; if nil, the first does.
 	order *rand.Rand
-	// crash throws moves away and works them out again; never when nil.
+	// crash discards moves and computes them again; never if nil.
 	crash *rand.Rand
-	// cancelAfter cancels the extraction once so many calls have ended; never when it is 0.
+	// cancelAfter cancels the extraction once that many calls have ended; 0 means never.
 	cancelAfter int
-	// watch sees each move that was stored.
+	// watch is called with each move that was stored.
 	watch func(*testing.T, *world, jig.Move)
 
 	state  json.RawMessage
 	rows   map[string]*row
 	values map[string]json.RawMessage
-	// asked are the paths of the calls in the order in which they were asked for.
+	// asked are the paths of the calls, in the order in which they were requested.
 	asked  []string
 	log    []jig.Event
 	result jig.ToolResult
 	moves  int
 	ended  int
-	// biggest is that of the states.
+	// biggest is the size of the largest state.
 	biggest int
 }
 
 // row is a call in the ledger.
 type row struct {
 	path, tool string
-	// retryOf is the path of the attempt that failed before.
+	// retryOf is the path of the attempt that failed before this one.
 	retryOf  string
 	input    json.RawMessage
 	status   jig.CallStatus
@@ -61,7 +61,7 @@ type row struct {
 	canceled bool
 }
 
-// lenient checks hold values against nothing but what the tests call bad.
+// lenient returns checks that accept every value except those that the tests mark as bad.
 func lenient() extract.Checks {
 	return extract.Checks{
 		Field: func(_ jig.Field, value json.RawMessage) error {
@@ -100,7 +100,7 @@ func worldOf(plan *extract.Plan, input extract.Input, tools func(*row) (jig.Tool
 	}
 }
 
-// knowing lets values rest on sources, and claims cite them.
+// knowing sets the sources that values may rest on and claims may cite.
 func (w *world) knowing(sources map[string]extract.Source) *world {
 	w.sources = sources
 	return w
@@ -137,7 +137,7 @@ func (w *world) Values(_ context.Context, paths []string) (map[string]json.RawMe
 	return out, nil
 }
 
-// run takes the extraction to its end.
+// run takes the extraction to its end and returns its result.
 func (w *world) run(t *testing.T) extract.Result {
 	t.Helper()
 	for range 100_000 {
@@ -156,7 +156,7 @@ func (w *world) run(t *testing.T) extract.Result {
 	return extract.Result{}
 }
 
-// move works the next move out and stores it. With crash, moves are lost before they are stored, or worked out again after.
+// move computes the next move and stores it. With crash set, moves are lost before they are stored, or computed again afterwards.
 func (w *world) move(t *testing.T) jig.Move {
 	t.Helper()
 	move := w.advance(t)
@@ -225,7 +225,7 @@ func (w *world) finish(r *row, result jig.ToolResult) {
 	w.ended++
 }
 
-// happen lets the next thing happen: an open call ends, or time passes until something does.
+// happen lets the next thing happen: an open call ends, or time passes until one does.
 func (w *world) happen(t *testing.T, move jig.Move) {
 	t.Helper()
 	if move.Wake.Equal(w.at.Now) {
@@ -242,7 +242,7 @@ func (w *world) happen(t *testing.T, move jig.Move) {
 		r := w.rows[path]
 		require.False(t, r.status.Final(), "%s is over, and the move says it is open", path)
 		result, ends := w.tools(r)
-		if r.canceled && len(path)%2 == 0 { // some do not heed the cancel
+		if r.canceled && len(path)%2 == 0 { // the others ignore the cancellation
 			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")), true
 		}
 		if ends {
@@ -261,10 +261,10 @@ func succeed(data string) jig.ToolResult {
 
 func failing(code jig.Code) jig.ToolResult { return jig.Failure(jig.Errorf(code, "it did not work")) }
 
-// echo gives back what it was asked.
+// echo returns its input.
 func echo(r *row) (jig.ToolResult, bool) { return succeed(fmt.Sprintf(`{"input":%s}`, r.input)), true }
 
-// answers gives each path its data; what has none fails.
+// answers returns the data listed for each path. A call of any other path fails.
 func answers(of map[string]string) func(*row) (jig.ToolResult, bool) {
 	return func(r *row) (jig.ToolResult, bool) {
 		if data, ok := of[r.path]; ok {
@@ -274,10 +274,10 @@ func answers(of map[string]string) func(*row) (jig.ToolResult, bool) {
 	}
 }
 
-// field is a text field that a task of the same name fills.
+// field returns a text field that the task of the same name fills.
 func field(name string) jig.Field { return jig.Field{Name: name, Type: jig.FieldText, Task: name} }
 
-// kindOf is an entity type with a field for each of its tasks.
+// kindOf returns an entity type with a field for each of its tasks.
 func kindOf(tasks ...jig.Task) jig.EntityType {
 	kind := jig.EntityType{Name: "module", Version: "v1", Tasks: tasks}
 	for _, t := range tasks {

@@ -10,8 +10,8 @@ import (
 	"github.com/jig-run/jig/canonical"
 )
 
-// hashed is what a task's value depends on; its hash is the input hash. Values of tasks, of fields and of the input stand in
-// it by their own hashes. `now` and `tenant` do not count: the one always changes, the other never.
+// hashed is what a task's value depends on; the hash of this document is the task's input hash. It contains the values of tasks, fields and
+// the input as hashes. `now` and `tenant` are not part of it: the first always changes, the second never does.
 type hashed struct {
 	Definition json.RawMessage `json:"definition"`
 	Tasks      map[string]any  `json:"tasks,omitempty"`
@@ -19,11 +19,11 @@ type hashed struct {
 	// Entity has the entity's id, type and title.
 	Entity []string `json:"entity,omitempty"`
 	Input  string   `json:"input,omitempty"`
-	// Sources are by id; null when nothing is known of one.
+	// Sources maps ids to hashes; null if nothing is known about a source.
 	Sources map[string]any `json:"sources,omitempty"`
 }
 
-// hash is the input hash of a task whose value rests on these sources.
+// hash returns the input hash of a task whose value rests on these sources.
 func (r *run) hash(ctx context.Context, t *task, sources []string) (string, error) {
 	rd := t.reads.all
 	doc := hashed{Definition: t.definition}
@@ -68,7 +68,7 @@ func (r *run) hash(ctx context.Context, t *task, sources []string) (string, erro
 	return digest(raw)
 }
 
-// sourceHashes stand for what is known of sources, by id; null when nothing is.
+// sourceHashes returns the hash of each source, by id; null if nothing is known about it.
 func (r *run) sourceHashes(ctx context.Context, ids []string) (map[string]any, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -131,7 +131,7 @@ func (r *run) valueHash(n int) (string, error) {
 	return sum, err
 }
 
-// digest is the SHA-256 of a JSON value's RFC 8785 form, in hex.
+// digest returns the SHA-256 of a JSON value's RFC 8785 form, in hex.
 func digest(raw json.RawMessage) (string, error) {
 	sum, err := canonical.Hash(raw)
 	if err != nil {

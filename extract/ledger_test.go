@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/extract"
 )
 
-// A call that ended without a result says by its status why.
+// When a call ended without a result, its status decides the error.
 func TestCallsWithoutResult(t *testing.T) {
 	t.Parallel()
 	for status, code := range map[jig.CallStatus]jig.Code{
@@ -39,7 +39,7 @@ func TestCallsWithoutResult(t *testing.T) {
 	require.Equal(t, jig.CodeInternal, w.run(t).Tasks["x"].Error.Code)
 }
 
-// broken facts cannot be read: the calls, or the values.
+// broken returns errors instead of calls or values.
 type broken struct {
 	*world
 	calls, values error
@@ -61,7 +61,7 @@ func (b broken) Values(ctx context.Context, paths []string) (map[string]json.Raw
 	return b.world.Values(ctx, paths)
 }
 
-// An error of the facts, or the end of the context, ends the move and not the extraction.
+// An error of the facts, or the end of the context, fails the move but not the extraction.
 func TestFactsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
@@ -94,7 +94,7 @@ func TestFactsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What all values take together is bounded.
+// The total size of all values is limited.
 func TestTotalOfValues(t *testing.T) {
 	t.Parallel()
 	var tasks []jig.Task

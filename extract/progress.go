@@ -7,11 +7,12 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// TaskPending is the status of a task that has not ended, or that was not asked for.
+// TaskPending is the status of a task that has not ended, or that was not requested.
 const TaskPending TaskStatus = "pending"
 
-// Standing says how the tasks of an entity type stand, by id: as the state of an extraction has it (nil of none) and, of those that
-// the extraction was not asked for or that have not begun, as how they ended before. ended is what was stored of the tasks.
+// Standing returns the status of each task of an entity type, by id. It comes from the state of an extraction (nil if there is none). Tasks
+// that have no final status there have the status with which they ended before, if there is no extraction or it is over. ended is what was
+// stored about how the tasks ended.
 func Standing(kind jig.EntityType, state json.RawMessage, ended map[string]json.RawMessage) (map[string]jig.TaskState, error) {
 	var st struct {
 		Marks string `json:"marks"`
@@ -52,7 +53,7 @@ func Standing(kind jig.EntityType, state json.RawMessage, ended map[string]json.
 	return all, nil
 }
 
-// progress counts the tasks that were asked for.
+// progress counts the requested tasks by status.
 func (r *run) progress() *jig.Progress {
 	var p jig.Progress
 	for n, m := range r.st.marks {

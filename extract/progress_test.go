@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/extract"
 )
 
-// How tasks stand is what the state says, and of those that were not asked for, how they ended before.
+// The status of a task comes from the state, or for tasks that were not requested, from how they ended before.
 func TestStanding(t *testing.T) {
 	t.Parallel()
 	kind := kindOf(compute("a", "1"), tool("b", `{}`), compute("c", "tasks.b", "b"), compute("d", "[1][3]"))

@@ -17,27 +17,27 @@ import (
 	"github.com/jig-run/jig/extract"
 )
 
-// fate is what a random task meets, said by the test and not worked out from the document.
+// fate is what happens to a random task. The test chooses it; it is not derived from the document.
 type fate int
 
 const (
 	fateValue fate = iota
 	fateFails
-	// fateFlaky fails twice and is tried three times, fateGivesUp is tried twice.
+	// fateFlaky fails twice and is tried three times; fateGivesUp is tried only twice.
 	fateFlaky
 	fateGivesUp
-	// fateMended gives an answer that does not fit and then one that does, fateUnfit never one that does.
+	// fateMended first gives an answer that does not fit and then one that does; fateUnfit never gives one that does.
 	fateMended
 	fateUnfit
 	fateConditionFalse
 )
 
-// graph is a random entity type with what is to come of its tasks.
+// graph is a random entity type, with the expected fate of each of its tasks.
 type graph struct {
 	kind  jig.EntityType
 	fates map[string]fate
 	deps  map[string][]string
-	// order has the tasks so that each stands behind what it depends on.
+	// order lists the tasks so that each comes after those that it depends on.
 	order []string
 }
 
@@ -82,7 +82,7 @@ func furnish(r *rand.Rand, t *jig.Task) fate {
 		t.When = "input.yes"
 	}
 	n := r.IntN(20)
-	for n < 9 && (n == 0 || n > 5) && r.IntN(8) > 0 { // most tasks have a value, or hardly any of a large graph would run
+	for n < 9 && (n == 0 || n > 5) && r.IntN(8) > 0 { // give most tasks a value; otherwise hardly any task of a large graph would run
 		n = r.IntN(20)
 	}
 	switch {
@@ -120,7 +120,7 @@ func furnish(r *rand.Rand, t *jig.Task) fate {
 	return f
 }
 
-// tools answers calls as the fates have it; some take long.
+// tools answers calls according to the fates; some calls take long.
 func (g graph) tools(r *row) (jig.ToolResult, bool) {
 	id, attempt, _ := strings.Cut(r.path, "~")
 	good := fmt.Sprintf(`{"name":%q,"text":%q,"model":"m","usage":{"input":2,"output":3}}`, id, id)
@@ -135,7 +135,7 @@ func (g graph) tools(r *row) (jig.ToolResult, bool) {
 	return succeed(good), true
 }
 
-// expected is how the tasks end, worked out one after another.
+// expected computes how the tasks end, one after another.
 func (g graph) expected() map[string]extract.TaskStatus {
 	out := map[string]extract.TaskStatus{}
 	for _, id := range g.order {
@@ -156,7 +156,7 @@ func (g graph) expected() map[string]extract.TaskStatus {
 	return out
 }
 
-// calls is how many calls a task makes that runs.
+// calls returns how many calls a task makes if it runs.
 func (g graph) calls(kind jig.TaskKind, id string) int {
 	if kind == jig.TaskCompute {
 		return 0
@@ -173,12 +173,12 @@ func (g graph) calls(kind jig.TaskKind, id string) int {
 	return 1
 }
 
-// history is what the log has told so far.
+// history is what the log has said so far.
 type history struct {
 	started, ended, valued map[string]bool
 }
 
-// watcher holds each move against the rules: no task begins twice or before its dependencies, none waits that could begin.
+// watcher checks each move against the rules: no task begins twice or before its dependencies, and none waits that could begin.
 func (g graph) watcher() func(*testing.T, *world, jig.Move) {
 	h := history{started: map[string]bool{}, ended: map[string]bool{}, valued: map[string]bool{}}
 	return func(t *testing.T, w *world, move jig.Move) {
@@ -285,7 +285,7 @@ func (w *world) callsOf(id string) int {
 	return n
 }
 
-// checkFields checks that the fields are those of the tasks that have a value.
+// checkFields checks that exactly the fields of tasks with a value are filled.
 func checkFields(t *testing.T, g graph, result extract.Result) {
 	t.Helper()
 	var filled []string
@@ -300,7 +300,7 @@ func checkFields(t *testing.T, g graph, result extract.Result) {
 	require.ElementsMatch(t, filled, slices.Collect(maps.Keys(result.Values)))
 }
 
-// A run straight through and one with lost moves come to the same, whatever happens to be cancelled.
+// A normal run and one with lost moves end the same way, whether or not they are canceled.
 func TestLostMovesChangeNothing(t *testing.T) {
 	t.Parallel()
 	canceled := 0
@@ -331,10 +331,10 @@ func TestLostMovesChangeNothing(t *testing.T) {
 	require.Greater(t, canceled, 15)
 }
 
-// steady gives each task a value that tells which version of it there is, so that a refresh can be foreseen.
+// steady gives each task a value that contains the version of its source, so that the effect of a refresh can be predicted.
 type steady struct {
 	graph
-	// version of a task's source; dull tasks give the same value whatever their source.
+	// version is the version of each task's source. dull tasks give the same value whatever their source.
 	version map[string]int
 	dull    map[string]bool
 }
@@ -380,8 +380,8 @@ func (s steady) sources() map[string]extract.Source {
 	return out
 }
 
-// TestRefreshRunsWhatChanged changes some sources and foresees what must run: the tasks whose source changed, and those that
-// read a value which is another now.
+// TestRefreshRunsWhatChanged changes some sources and predicts which tasks must run: those whose source changed, and those that read a
+// value that is different now.
 func TestRefreshRunsWhatChanged(t *testing.T) {
 	t.Parallel()
 	stopped := 0
@@ -426,7 +426,7 @@ func TestRefreshRunsWhatChanged(t *testing.T) {
 	require.Greater(t, stopped, 10)
 }
 
-// TestRetryRunsTheRest runs again with tools that work now: what had a value is kept, all else runs.
+// TestRetryRunsTheRest runs an extraction again with tools that now work: values are kept, and everything else runs.
 func TestRetryRunsTheRest(t *testing.T) {
 	t.Parallel()
 	mended := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// known are the entities and documents that values rest on and claims may cite, by id, as they are when this move first asks.
+// known returns the entities and documents that values rest on and claims may cite, by id, as they are when this move first asks.
 func (r *run) known(ctx context.Context) (map[string]Source, error) {
 	if r.sourcesRead {
 		return r.connected, nil
@@ -21,7 +21,7 @@ func (r *run) known(ctx context.Context) (map[string]Source, error) {
 	return r.connected, nil
 }
 
-// sourcesOf says by what hash each source is known. A quote of an entity is looked for in its texts.
+// sourcesOf returns each source with its hash. Quotes of an entity are looked up in the entity's texts.
 func sourcesOf(all jig.Sources) map[string]Source {
 	out := make(map[string]Source, len(all.Texts)+len(all.Entities))
 	bodies, sums := map[string][]string{}, map[string][]string{}
@@ -43,10 +43,10 @@ func sourcesOf(all jig.Sources) map[string]Source {
 	return out
 }
 
-// rests says that what is known of sources matters to the task.
+// rests reports whether the task depends on what is known about sources.
 func (t *task) rests() bool { return t.Kind == jig.TaskCitations || t.sources != nil }
 
-// points says that a value of one of these fields may make the entity point at others.
+// points reports whether a value of one of these fields may make the entity point to other entities.
 func points(fields []jig.Field) bool {
 	return slices.ContainsFunc(fields, func(f jig.Field) bool {
 		return f.Type == jig.FieldRelation || points(f.Fields) || f.Items != nil && points([]jig.Field{*f.Items})

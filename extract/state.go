@@ -10,22 +10,22 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// format is the version of the state's own form.
+// format is the version of the state's JSON format.
 const format = 1
 
-// mark is where a task stands, a letter of state.Marks.
+// mark is the status of a task, one letter of state.Marks.
 type mark byte
 
 const (
 	markPending mark = '.'
-	// markReady has been found to run, and waits for its turn.
+	// markReady: the task is known to run and waits for its turn.
 	markReady mark = 'r'
 	markOpen  mark = 'o'
 	markDone  mark = 'd'
-	// markKept has the value of an earlier extraction.
+	// markKept: the task has the value of an earlier extraction.
 	markKept   mark = 'k'
 	markFailed mark = 'f'
-	// markLeft was skipped because of what it depends on, markOut because of its condition.
+	// markLeft: skipped because of what the task depends on. markOut: skipped because of its condition.
 	markLeft     mark = 's'
 	markOut      mark = 'w'
 	markCanceled mark = 'c'
@@ -33,10 +33,10 @@ const (
 
 const marksKnown = ".rodkfswc"
 
-// hasValue says that whatever depends on the task may use its value.
+// hasValue reports whether tasks that depend on this one may use its value.
 func (m mark) hasValue() bool { return m == markDone || m == markKept }
 
-// over says that nothing more becomes of the task.
+// over reports whether the task has reached its final status.
 func (m mark) over() bool { return m != markPending && m != markReady && m != markOpen }
 
 func (m mark) status() TaskStatus {
@@ -54,34 +54,34 @@ func (m mark) status() TaskStatus {
 	return TaskCanceled
 }
 
-// state is where an extraction stands. Values and errors are kept aside, so its size goes with the tasks under way.
+// state is the state of an extraction. Values and errors are kept elsewhere, so its size depends on the running tasks.
 type state struct {
 	Format int    `json:"v"`
 	Plan   string `json:"plan"`
-	// Marks has a letter for each task, in the order of the document.
+	// Marks has one letter for each task, in the order of the document.
 	Marks string      `json:"marks"`
 	Open  []openState `json:"open,omitempty"`
-	// Bytes is the size of all values.
+	// Bytes is the total size of all values and records that are kept.
 	Bytes int  `json:"bytes,omitempty"`
 	Done  bool `json:"done,omitempty"`
 
 	marks []mark
 }
 
-// openState is a task under way: its call is open, or it waits for its next attempt.
+// openState is a running task: its call is open, or it waits for its next attempt.
 type openState struct {
-	// Task is its number in the document.
+	// Task is the task's index in the document.
 	Task int `json:"t"`
-	// Since is `now` for its expressions, Until when the next attempt begins; both in milliseconds since 1970.
+	// Since is the value of `now` in its expressions, and Until is when the next attempt begins. Both are in milliseconds since 1970.
 	Since int64 `json:"s"`
 	Until int64 `json:"u,omitempty"`
-	// Calls counts the calls asked for, Failed those that failed for another reason than their answer.
+	// Calls counts the calls requested. Failed counts those that failed for a reason other than their answer.
 	Calls  int `json:"c,omitempty"`
 	Failed int `json:"f,omitempty"`
-	// Repairs is the number of the call whose answer is to be mended, Problem what was wrong with it.
+	// Repairs is the number of the call whose answer must be repaired, and Problem is what was wrong with that answer.
 	Repairs int        `json:"r,omitempty"`
 	Problem *jig.Error `json:"p,omitempty"`
-	// Tokens that the calls took.
+	// Tokens is how many tokens the calls have used.
 	Tokens int64 `json:"n,omitempty"`
 }
 
@@ -96,7 +96,7 @@ func attemptPath(id string, call int) string {
 
 func recordPath(id string) string { return id + "#" }
 
-// read reads a state and holds it against the plan, so that what follows need not doubt it.
+// read decodes a state and checks it against the plan, so that the code that follows can rely on it.
 func (p *Plan) read(raw json.RawMessage) (*state, error) {
 	if len(raw) == 0 {
 		st := &state{Format: format, Plan: p.version, marks: make([]mark, len(p.tasks))}
@@ -162,7 +162,7 @@ func (st *state) encode() (json.RawMessage, error) {
 	return encode(st)
 }
 
-// encode writes JSON as people read it: without escapes for HTML.
+// encode returns v as JSON without HTML escapes, as people expect to read it.
 func encode(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -173,13 +173,13 @@ func encode(v any) (json.RawMessage, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// What an error may bring into the state and into an event; the whole of it is kept in the task's record.
+// Limits, in bytes and violations, on what an error may add to the state or an event. The task's record keeps a longer form of it.
 const (
 	maxMessage    = 2 << 10
 	maxViolations = 10
 )
 
-// brief is an error that is small enough for the state and the events.
+// brief returns an error that is small enough for the state and the events.
 func brief(err *jig.Error) *jig.Error {
 	if err == nil {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// answer is what a call gave.
+// answer is the answer of a call.
 type answer struct {
 	data  json.RawMessage
 	model string
 }
 
-// valueOf takes the value out of what a call gave.
+// valueOf extracts the value from the data of a call.
 func (r *run) valueOf(ctx context.Context, t *task, o *openState, data json.RawMessage) (json.RawMessage, *jig.Error, error) {
 	if t.value != nil {
 		result, err := expr.FromJSON(data)
@@ -39,7 +39,7 @@ func (r *run) valueOf(ctx context.Context, t *task, o *openState, data json.RawM
 	return orNull(data), nil, nil
 }
 
-// answerOf is what a model or an agent answered: its output, its text or its answer, otherwise all of the data.
+// answerOf returns what a model or an agent answered: its output, text or answer member, or otherwise all of the data.
 func answerOf(data json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(data, &members) == nil {
@@ -52,11 +52,11 @@ func answerOf(data json.RawMessage) json.RawMessage {
 	return orNull(data)
 }
 
-// parsed is the JSON that an agent's answer is as a text.
+// parsed returns the JSON that an agent's answer contains as text.
 func parsed(value json.RawMessage) (json.RawMessage, *jig.Error, error) {
 	text, is := textOf(value)
 	if !is {
-		return value, nil, nil // it is more than a text already
+		return value, nil, nil // not a text: it is JSON already
 	}
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "```"); ok && strings.HasSuffix(inner, "```") {
@@ -74,7 +74,7 @@ func textOf(raw json.RawMessage) (text string, is bool) {
 	return text, is
 }
 
-// usage is what a call took.
+// usage is the model that a call used and the tokens that it took.
 type usage struct {
 	model  string
 	tokens int64
@@ -96,7 +96,7 @@ func usageOf(data json.RawMessage) usage {
 	return usage{model: d.Model, tokens: d.Usage.Input + d.Usage.Output + d.Usage.CacheRead + d.Usage.CacheCreate}
 }
 
-// fits holds a value against the task's schema and its fields.
+// fits checks a value against the task's schema and its fields.
 func (r *run) fits(t *task, value json.RawMessage) *jig.Error {
 	if len(value) > maxValue {
 		return jig.Errorf(jig.CodeInvalidOutput, "the value takes %d KiB; at most %d are allowed", len(value)>>10, maxValue>>10)
@@ -123,7 +123,7 @@ func invalid(what string, err error) *jig.Error {
 	return &e
 }
 
-// accept gives a task its value, when it fits. o and given are nil of one that calls nothing.
+// accept gives a task its value, if the value fits. o and given are nil if the task made no call.
 func (r *run) accept(ctx context.Context, t *task, o *openState, value json.RawMessage, given *answer) (*jig.Error, error) {
 	if value = orNull(value); r.st.Bytes+len(value) > maxTotal {
 		return jig.Errorf(jig.CodeInvalidOutput, "the values of the entity take more than %d MiB", maxTotal>>20), nil
@@ -156,11 +156,11 @@ func (r *run) accept(ctx context.Context, t *task, o *openState, value json.RawM
 	return nil, r.keepRecord(t, record)
 }
 
-// maxSources bounds what a value may be said to rest on.
+// maxSources is the most sources that a value may rest on.
 const maxSources = 1_000
 
-// sources are the ids that a task's value rests on. given is what its call gave, value what was made of it; before there is
-// a value, the ids that are known without.
+// sources returns the ids that a task's value rests on. given is the answer of its call, and value what was made of it. Before there is a
+// value, it returns the ids that are known without one.
 func (r *run) sources(ctx context.Context, t *task, o *openState, value json.RawMessage, given *answer) ([]string, *jig.Error, error) {
 	if t.Kind == jig.TaskCitations {
 		raw, err := r.claims(ctx, t)
@@ -195,7 +195,7 @@ func (r *run) sources(ctx context.Context, t *task, o *openState, value json.Raw
 	return ids, problem, nil
 }
 
-// idsOf reads one id or a list of them, at most so many.
+// idsOf reads one id or a list of at most that many ids.
 func idsOf(v any, most int) ([]string, *jig.Error) {
 	list, ok := v.([]any)
 	if !ok {
