@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// documentKey is a document, whatever its version.
+// documentKey identifies a document regardless of its version.
 type documentKey struct{ kind, name string }
 
 func keyOf(d jig.DocumentVersion) documentKey { return documentKey{d.Kind, d.Name} }
@@ -19,33 +19,33 @@ func (k documentKey) compare(other documentKey) int {
 	return cmp.Or(strings.Compare(k.kind, other.kind), strings.Compare(k.name, other.name))
 }
 
-// heldDocument is the current version of a document and the bundle that made it so; none when it is the tenant's own.
+// heldDocument is the current version of a document and the bundle that installed it; Bundle is empty for the tenant's own version.
 type heldDocument struct{ Kind, Name, Version, Bundle string }
 
 func (h heldDocument) document() jig.DocumentVersion {
 	return jig.DocumentVersion{Kind: h.Kind, Name: h.Name, Version: h.Version}
 }
 
-// shelf is what a tenant has of bundles, as seen from the one with a name.
+// shelf is a tenant's bundles and documents, as seen from one bundle.
 type shelf struct {
 	name string
-	// before is the bundle of that name as it is installed; nil when it is not.
+	// before is the installed bundle of that name; nil when it is not installed.
 	before *jig.Bundle
 	// others are the tenant's other bundles, sorted by name.
 	others []jig.Bundle
-	// current are the documents that the bundle has, or is to have, as they stand.
+	// current holds the current versions of the documents that the bundle has or is to get.
 	current map[documentKey]heldDocument
 }
 
-// bundlePlan is what becomes of documents when a bundle comes or goes.
+// bundlePlan says what happens to documents when a bundle is installed or removed.
 type bundlePlan struct {
-	// put become current and the bundle's, retired stop being current, given become current and another bundle's.
+	// put become current and belong to the bundle, retired stop being current, and given become current and belong to another bundle.
 	put     []jig.StoredDocument
 	retired []jig.DocumentVersion
 	given   []heldDocument
-	// removed are those that are out of use from now on.
+	// removed go out of use.
 	removed []jig.DocumentVersion
-	// before are the versions that were current.
+	// before holds the versions that were current.
 	before map[documentKey]heldDocument
 }
 
@@ -56,7 +56,7 @@ func (s *shelf) version() string {
 	return s.before.Version
 }
 
-// had returns the version of a document that the installed bundle brought; empty when it has none.
+// had returns the version of a document that the installed bundle brought; "" when it has no such document.
 func (s *shelf) had(key documentKey) string {
 	if s.before == nil {
 		return ""
@@ -73,7 +73,7 @@ func versionIn(b jig.Bundle, key documentKey) string {
 	return ""
 }
 
-// replaced lists the documents of the installed bundle that the tenant has its own versions of, which b would put aside.
+// replaced lists the documents of the installed bundle that the tenant has its own versions of and that installing b would replace.
 func (s *shelf) replaced(b jig.BundleInstall) []string {
 	var list []string
 	for _, d := range b.Documents {
@@ -87,7 +87,7 @@ func (s *shelf) replaced(b jig.BundleInstall) []string {
 	return list
 }
 
-// taken lists the documents of b that are somebody else's in another version, and whose they are.
+// taken lists the documents of b that exist in another version and belong to somebody else, with their owner.
 func (s *shelf) taken(b jig.BundleInstall) []string {
 	var list []string
 	for _, d := range b.Documents {
@@ -110,7 +110,7 @@ func (s *shelf) taken(b jig.BundleInstall) []string {
 	return list
 }
 
-// requiring lists the other bundles that require one.
+// requiring lists the other bundles that require the named one.
 func (s *shelf) requiring(name string) []string {
 	var list []string
 	for _, o := range s.others {
@@ -121,7 +121,7 @@ func (s *shelf) requiring(name string) []string {
 	return list
 }
 
-// refuse says why a bundle cannot be installed; nil when it can.
+// refuse returns why a bundle cannot be installed; nil when it can.
 func (s *shelf) refuse(b jig.BundleInstall, replaced []string) error {
 	have := ""
 	if s.before != nil {
@@ -151,7 +151,7 @@ func (s *shelf) refuse(b jig.BundleInstall, replaced []string) error {
 	return nil
 }
 
-// install plans how the documents of a bundle, which was not refused, take their places.
+// install plans the changes of documents for a bundle that was not refused.
 func (s *shelf) install(b jig.BundleInstall) *bundlePlan {
 	var gone []jig.DocumentVersion
 	if s.before != nil {
@@ -165,7 +165,7 @@ func (s *shelf) install(b jig.BundleInstall) *bundlePlan {
 	for _, d := range b.Documents {
 		have, there := s.current[keyOf(d.DocumentVersion)]
 		if there && have.Version == d.Version && have.Bundle != "" {
-			continue // the bundle's already, or shared with the one whose it is
+			continue // it already belongs to the bundle, or is shared with the bundle it belongs to
 		}
 		if there && have.Version != d.Version {
 			p.retired = append(p.retired, have.document())
@@ -175,8 +175,8 @@ func (s *shelf) install(b jig.BundleInstall) *bundlePlan {
 	return p
 }
 
-// giveUp plans what becomes of documents that the bundle does not have any more: those that are still its own go to another bundle
-// that brought them too, else out of use.
+// giveUp plans what happens to documents that the bundle no longer has. Documents that still belong to it go to another bundle that
+// also brought them; else they go out of use.
 func (s *shelf) giveUp(documents []jig.DocumentVersion) *bundlePlan {
 	p := &bundlePlan{before: s.current}
 	for _, d := range documents {
@@ -204,7 +204,7 @@ func (s *shelf) giveUp(documents []jig.DocumentVersion) *bundlePlan {
 	return p
 }
 
-// audits are the rows that tell of current versions that changed.
+// audits returns the audit rows for the current versions that changed.
 func (p *bundlePlan) audits(by jig.Invocation) []jig.AuditEntry {
 	var rows []jig.AuditEntry
 	change := func(d jig.DocumentVersion) {

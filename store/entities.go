@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// entityRow is a row of entities, as far as it is read.
+// entityRow is a row of entities, with the columns that are read.
 type entityRow struct {
 	TenantID    string
 	EntityID    string
@@ -51,10 +51,10 @@ func noEntity(id string) *jig.Error {
 	return jig.Errorf(jig.CodeNotFound, "there is no entity %q", text(id)).WithField("entity_id")
 }
 
-// CreateEntity stores an entity under an id of the store's choice, with its relations, its workspaces and the call that is to
-// fill it, if any. With a key that was used before it changes nothing and returns what was made then (created is false), CONFLICT
-// when that is of another type. NOT_FOUND names a relation's end that is not there. UNAVAILABLE when the type has another version
-// by now than the one that the content was checked against: check it anew.
+// CreateEntity stores an entity with its relations, its workspaces and the call that will fill it, if any. The store chooses the id.
+// If the key was used before, nothing changes and the entity created then is returned with created false; CONFLICT means that it has
+// another type. NOT_FOUND names the missing end of a relation. UNAVAILABLE means that the type has changed since the content was
+// checked: check it again.
 func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, created bool, err error) {
 	if err := jig.CheckTenant(n.Tenant); err != nil {
 		return jig.Entity{}, false, err
@@ -115,7 +115,7 @@ func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, 
 	return e, created, err
 }
 
-// missing names the first of some entities that is not there.
+// missing returns NOT_FOUND for the first of the entities that does not exist.
 func (t *tx) missing(ctx context.Context, ids []string) error {
 	var rows []entityRow
 	list(t.queue("EntitiesGet", t.tenant, ids), &rows)
@@ -130,7 +130,7 @@ func (t *tx) missing(ctx context.Context, ids []string) error {
 	return jig.Errorf(jig.CodeConflict, "an entity was deleted or came back at the same time")
 }
 
-// Entity returns an entity; NOT_FOUND when there is none, or not any more.
+// Entity returns an entity; NOT_FOUND when it does not exist or was deleted.
 func (db *DB) Entity(ctx context.Context, tenant, id string) (jig.Entity, error) {
 	found, err := db.Entities(ctx, tenant, []string{id})
 	if err != nil {
@@ -142,7 +142,7 @@ func (db *DB) Entity(ctx context.Context, tenant, id string) (jig.Entity, error)
 	return found[0], nil
 }
 
-// Entities returns those of some entities that are there, in the order of the ids.
+// Entities returns those of the given entities that exist, in the order of ids.
 func (db *DB) Entities(ctx context.Context, tenant string, ids []string) ([]jig.Entity, error) {
 	ids = texts(ids)
 	var rows []entityRow
@@ -157,7 +157,7 @@ func (db *DB) Entities(ctx context.Context, tenant string, ids []string) ([]jig.
 	return entities(rows)
 }
 
-// EntityTypeOf returns the type of an entity, also of one that was deleted; NOT_FOUND when there never was one.
+// EntityTypeOf returns the type of an entity, even of a deleted one; NOT_FOUND when it never existed.
 func (db *DB) EntityTypeOf(ctx context.Context, tenant, id string) (string, error) {
 	var name *string
 	if err := db.once(ctx, tenant, func(t *tx) { value(t.queue("EntityTypeOf", tenant, text(id)), &name) }); err != nil {
@@ -169,8 +169,8 @@ func (db *DB) EntityTypeOf(ctx context.Context, tenant, id string) (string, erro
 	return *name, nil
 }
 
-// UpdateEntity changes some fields of an entity that is at a revision (at any when it is 0) and returns it as it is then.
-// CONFLICT when it is at another, NOT_FOUND when it is not there, or one that a relation points at is not.
+// UpdateEntity changes some fields of an entity and returns the changed entity. revision must be its current revision; 0 means any.
+// Returns CONFLICT at another revision, and NOT_FOUND when the entity or the target of a relation does not exist.
 func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch jig.EntityPatch) (jig.Entity, error) {
 	args, err := patchColumns(patch)
 	if err != nil {
@@ -229,8 +229,8 @@ type entityState struct {
 	Revision int64
 }
 
-// DeleteEntity takes an entity out of sight, with its texts, its relations and its places in workspaces; its row stays. One that
-// is deleted already stays so, without an error. CONFLICT when it is at another revision than the one given, unless that is 0.
+// DeleteEntity hides an entity with its texts, its relations and its workspace memberships; the row stays. Deleting a deleted entity
+// is not an error. Returns CONFLICT when the entity is at another revision than the given one; revision 0 means any.
 func (db *DB) DeleteEntity(ctx context.Context, tenant, id string, revision int64) error {
 	id = text(id)
 	var done int64
@@ -250,7 +250,7 @@ func (db *DB) DeleteEntity(ctx context.Context, tenant, id string, revision int6
 	return nil
 }
 
-// EntityCounts says how many entities of each type there are, sorted by type.
+// EntityCounts returns how many entities of each type exist, sorted by type.
 func (db *DB) EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error) {
 	var counts []jig.EntityCount
 	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EntityCounts", tenant), &counts) })
@@ -260,16 +260,16 @@ func (db *DB) EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCoun
 	return counts, err
 }
 
-// EntitiesElsewhere returns which of some ids are those of entities of other tenants, in the order asked. It is for the audit: nobody
-// else is told.
+// EntitiesElsewhere returns which of the ids belong to entities of other tenants, in the order of ids. Only the audit may use it;
+// nobody else learns that they exist.
 func (db *DB) EntitiesElsewhere(ctx context.Context, tenant string, ids []string) ([]string, error) {
 	var foreign []string
 	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("EntitiesElsewhere", texts(ids)), &foreign) })
 	return foreign, err
 }
 
-// SearchEntities finds entities of some types by words: their own (title and content) or those of their texts, the best first.
-// The query is what people type into search engines: all words, "a phrase", or, -not.
+// SearchEntities finds entities of some types by words in their title, content or texts, best match first. The query has the syntax
+// of search engines: all words, "a phrase", or, -not.
 func (db *DB) SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]jig.EntityHit, error) {
 	if err := db.checkWorkspace(ctx, tenant, workspace); err != nil {
 		return nil, err

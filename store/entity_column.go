@@ -11,10 +11,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// filterKind is how values of a field are compared.
+// filterKind says how a field's values are compared.
 type filterKind string
 
-// The kinds.
+// The kinds of columns.
 const (
 	kindText    filterKind = "text"
 	kindNumber  filterKind = "number"
@@ -24,23 +24,24 @@ const (
 	kindObject  filterKind = "object"
 )
 
-// idColumn sorts ids by their bytes, whatever the database's collation.
+// idColumn sorts ids by their bytes, regardless of the database's collation.
 const idColumn = `e.entity_id collate "C"`
 
-// filterColumn is what a name in a filter stands for.
+// filterColumn is what a name in a filter refers to.
 type filterColumn struct {
-	// name is as the filter has it, field its definition and path its way into the content; nil of what is no field.
+	// name is the name in the filter. field is its definition and path its path in the content; both are nil for a column that is no
+	// field.
 	name  string
 	field *jig.Field
 	path  []string
 	kind  filterKind
-	// sql is the value, json the value as jsonb (lists and objects have this alone), missing whether there is none; always
-	// says that there is one.
+	// sql is the value. json is the value as jsonb; lists and objects have only this. missing is the condition that there is no value,
+	// and always reports that there always is one.
 	sql, json, missing string
 	always             bool
 }
 
-// column finds what a name stands for.
+// column resolves a name in a filter.
 func (q *filterQuery) column(at, name string) (filterColumn, error) {
 	c := filterColumn{name: name, kind: kindText, always: true, missing: "false"}
 	switch name {
@@ -123,7 +124,7 @@ func kindOf(f *jig.Field) filterKind {
 	return kindText
 }
 
-// ops are the operators that a column takes.
+// ops returns the operators that a column accepts.
 func (c filterColumn) ops() []jig.FilterOp {
 	equal := []jig.FilterOp{jig.FilterEq, jig.FilterNeq, jig.FilterIn}
 	ordered := slices.Concat(equal, []jig.FilterOp{jig.FilterGt, jig.FilterLt, jig.FilterGte, jig.FilterLte})
@@ -142,7 +143,7 @@ func (c filterColumn) ops() []jig.FilterOp {
 	return []jig.FilterOp{jig.FilterContains}
 }
 
-// what says what a column holds, for messages.
+// what describes what a column holds, for messages.
 func (c filterColumn) what() string {
 	if c.field != nil && c.kind == kindText {
 		return "of type " + string(c.field.Type)
@@ -150,12 +151,12 @@ func (c filterColumn) what() string {
 	return "of type " + string(c.kind)
 }
 
-// cast is the type of a column's values, as an argument takes it.
+// cast is the SQL cast for an argument that is compared with the column.
 func (c filterColumn) cast() string {
 	return map[filterKind]string{kindText: "::text", kindNumber: "::numeric", kindBoolean: "::boolean", kindMoment: "::timestamptz"}[c.kind]
 }
 
-// list is the type of a list of a column's values, as slice makes it.
+// list is the SQL cast for a list of values as slice builds it.
 func (c filterColumn) list() string {
 	if c.kind == kindNumber {
 		return "::text[]::numeric[]"
@@ -163,7 +164,7 @@ func (c filterColumn) list() string {
 	return c.cast() + "[]"
 }
 
-// slice is a list of values as an argument takes it.
+// slice converts a list of values to the argument's Go type.
 func (c filterColumn) slice(values []any) any {
 	switch c.kind { //nolint:exhaustive // the others are texts
 	case kindBoolean:
@@ -184,7 +185,7 @@ func typed[T any](values []any) []T {
 	return list
 }
 
-// keyOf is the value of an entity that it is sorted by, as text; nil when it has none.
+// keyOf returns the entity's value of this sort column as text; nil when it has none.
 func (c filterColumn) keyOf(e jig.Entity, content map[string]any) *string {
 	at := func(t time.Time) *string { s := strconv.FormatInt(t.UnixMicro(), 10); return &s }
 	switch c.name {
@@ -228,7 +229,7 @@ func (c filterColumn) keyOf(e jig.Entity, content map[string]any) *string {
 	return nil
 }
 
-// parse reads what keyOf wrote, or what somebody made up.
+// parse reads back what keyOf wrote. A cursor comes from outside, so it may also hold anything else.
 func (c filterColumn) parse(s string) (any, bool) {
 	switch c.kind {
 	case kindNumber:

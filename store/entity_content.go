@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// patchColumns are the arguments of EntityUpdate between the id and the revision.
+// patchColumns returns the arguments of EntityUpdate between the id and the revision.
 func patchColumns(patch jig.EntityPatch) ([]any, error) {
 	set, gone, touched := map[string]json.RawMessage{}, []string{}, []string{}
 	for name, v := range patch.Fields {
@@ -46,7 +46,7 @@ func patchColumns(patch jig.EntityPatch) ([]any, error) {
 	return []any{content, gone, touched, provenance, title, text(patch.TypeVersion), text(patch.Key)}, nil
 }
 
-// contentOf is a content as the column takes it: an object, its texts without what PostgreSQL refuses.
+// contentOf checks content and returns it for the column: an object without texts and numbers that PostgreSQL refuses.
 func contentOf(raw json.RawMessage) ([]byte, error) {
 	if len(raw) == 0 {
 		return []byte("{}"), nil
@@ -78,7 +78,7 @@ func tooLarge() *jig.Error {
 		WithHint("keep long texts as texts of the entity, which can be searched, or as artifacts")
 }
 
-// hasNUL reports whether a text in a value, or a name, has a NUL character.
+// hasNUL reports whether a text or a name in a value contains a NUL character.
 func hasNUL(v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -95,7 +95,7 @@ func hasNUL(v any) bool {
 	return false
 }
 
-// extreme names the field of a content that holds a number which PostgreSQL would not take.
+// extreme returns the field of a content that holds a number which PostgreSQL would refuse.
 func extreme(content map[string]any) string {
 	var outside func(v any) bool
 	outside = func(v any) bool {
@@ -132,7 +132,7 @@ func provenanceOf(p map[string]jig.Provenance) ([]byte, error) {
 	return b, err
 }
 
-// contentMap reads a stored content, numbers as they are written.
+// contentMap decodes stored content and keeps numbers as they are written.
 func contentMap(content json.RawMessage) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.UseNumber()

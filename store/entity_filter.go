@@ -12,8 +12,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// FilterEntities returns a page of the entities of a type that pass a filter; f.Type may be empty. INVALID_INPUT points at
-// what does not fit the type's fields, NOT_FOUND says that there is no such workspace.
+// FilterEntities returns a page of the entities of a type that match a filter. f.Type may be empty. INVALID_INPUT points at what
+// does not fit the type's fields; NOT_FOUND means that the workspace does not exist.
 func (db *DB) FilterEntities(ctx context.Context, tenant string, t jig.EntityType, f jig.EntityFilter) (jig.EntityPage, error) {
 	q, err := compileFilter(tenant, t, f)
 	if err != nil {
@@ -43,8 +43,8 @@ func (db *DB) FilterEntities(ctx context.Context, tenant string, t jig.EntityTyp
 	return page, err
 }
 
-// filterQuery is a filter on its way to SQL. Its text is made of what this file says and of $n alone; whatever came from
-// outside, the paths of fields included, is an argument.
+// filterQuery is a filter being compiled to SQL. Its text consists only of what this file contains and of $n. Everything that comes
+// from outside, including the paths of fields, is an argument.
 type filterQuery struct {
 	t     jig.EntityType
 	args  []any
@@ -59,9 +59,9 @@ type sortKey struct {
 	desc bool
 }
 
-// filterCursor is where a page ended.
+// filterCursor is the position where a page ended.
 type filterCursor struct {
-	// Hash is of the filter that it goes with, Keys are the values that were sorted by, null for none.
+	// Hash identifies the filter that the cursor belongs to. Keys are the values of the sort columns, null for none.
 	Hash string    `json:"h"`
 	Keys []*string `json:"k"`
 	ID   string    `json:"id"`
@@ -89,7 +89,7 @@ func compileFilter(tenant string, t jig.EntityType, f jig.EntityFilter) (*filter
 	return q, q.after(f.Cursor)
 }
 
-// hashFilter tells filters apart whose cursors must not be mixed up.
+// hashFilter identifies a filter, so that a cursor is not used with another one.
 func hashFilter(f jig.EntityFilter) (string, error) {
 	f.Limit, f.Cursor, f.Type = 0, "", ""
 	b, err := json.Marshal(f)
@@ -104,7 +104,7 @@ func badFilter(at, format string, args ...any) *jig.Error {
 	return jig.Errorf(jig.CodeInvalidInput, format, args...).WithField(at)
 }
 
-// arg adds an argument and returns what stands for it.
+// arg adds an argument and returns its placeholder.
 func (q *filterQuery) arg(v any) string {
 	q.args = append(q.args, v)
 	return fmt.Sprintf("$%d", len(q.args))
@@ -133,7 +133,7 @@ func (q *filterQuery) order() string {
 	return b.String() + idColumn
 }
 
-// clauses adds the condition that the filter's clauses make.
+// clauses adds the condition for the filter's clauses.
 func (q *filterQuery) clauses(f jig.EntityFilter) error {
 	join := " and "
 	switch f.Match {
@@ -161,7 +161,7 @@ func (q *filterQuery) clauses(f jig.EntityFilter) error {
 	return nil
 }
 
-// clause compiles a condition or a group of them, and counts them.
+// clause compiles a condition or a group of conditions, and counts them.
 func (q *filterQuery) clause(at string, c jig.FilterClause) (sql string, count int, err error) {
 	group, name, join := c.Any, "any", " or "
 	if len(c.All) > 0 {
@@ -187,12 +187,12 @@ func (q *filterQuery) clause(at string, c jig.FilterClause) (sql string, count i
 	return "(" + strings.Join(parts, join) + ")", len(group), nil
 }
 
-// comparisons are the operators that SQL has itself.
+// comparisons maps operators to those of SQL.
 var comparisons = map[jig.FilterOp]string{
 	jig.FilterEq: " = ", jig.FilterNeq: " is distinct from ", jig.FilterGt: " > ", jig.FilterLt: " < ", jig.FilterGte: " >= ", jig.FilterLte: " <= ",
 }
 
-// condition compiles a comparison.
+// condition compiles one comparison.
 func (q *filterQuery) condition(at string, c jig.FilterCondition) (string, error) {
 	column, err := q.column(at+"/field", c.Field)
 	if err != nil {
@@ -230,7 +230,7 @@ func (q *filterQuery) condition(at string, c jig.FilterCondition) (string, error
 	return column.sql + comparisons[c.Op] + q.arg(v) + column.cast(), nil
 }
 
-// in compiles a comparison with a list of values, null among them or not.
+// in compiles a comparison with a list of values, which may include null.
 func (q *filterQuery) in(column filterColumn, raw json.RawMessage, wrong func(string) error) (string, error) {
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
@@ -256,7 +256,7 @@ func (q *filterQuery) in(column filterColumn, raw json.RawMessage, wrong func(st
 	return "(" + strings.Join(parts, " or ") + ")", nil
 }
 
-// contains compiles what is asked of a text, a list and an object.
+// contains compiles the contains operator for a text, a list or an object.
 func (q *filterQuery) contains(column filterColumn, raw json.RawMessage, wrong func(string) error) (string, error) {
 	if column.kind == kindText {
 		v, why := column.operand(raw)
@@ -272,7 +272,7 @@ func (q *filterQuery) contains(column filterColumn, raw json.RawMessage, wrong f
 	return "(not (" + column.missing + ") and " + column.json + " @> " + q.arg(part) + "::jsonb)", nil
 }
 
-// sorting reads the keys to sort by.
+// sorting resolves the columns to sort by.
 func (q *filterQuery) sorting(keys []jig.FilterSort) error {
 	if len(keys) == 0 {
 		keys = []jig.FilterSort{{Field: jig.FilterCreatedAt}}
@@ -294,7 +294,7 @@ func (q *filterQuery) sorting(keys []jig.FilterSort) error {
 	return nil
 }
 
-// after adds the condition that a row comes after the one where a page ended.
+// after adds the condition that a row comes after the end of the previous page.
 func (q *filterQuery) after(cursor string) error {
 	if cursor == "" {
 		return nil
@@ -317,13 +317,13 @@ func (q *filterQuery) after(cursor string) error {
 		}
 	}
 	id := q.arg(text(from.ID)) + "::text"
-	if only := q.sort[0]; len(q.sort) == 1 && only.always && !only.desc && values[0] != nil { // one range of the index
+	if only := q.sort[0]; len(q.sort) == 1 && only.always && !only.desc && values[0] != nil { // a single range of the index
 		q.where = append(q.where, "("+only.sql+", "+idColumn+") > ("+q.arg(values[0])+only.cast()+", "+id+")")
 		return nil
 	}
 	rest := idColumn + " > " + id
 	for i, key := range slices.Backward(q.sort) {
-		if values[i] == nil { // nothing comes after those without a value but more of them
+		if values[i] == nil { // nulls come last: only further rows without a value follow
 			rest = "(" + key.sql + " is null and " + rest + ")"
 			continue
 		}

@@ -8,14 +8,14 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// relationColumns are relations by name as two columns, each pair once.
+// relationColumns returns relations by name as two columns, with each pair once.
 func relationColumns(relations map[string][]string) (names, ends []string) {
 	names, ends = []string{}, []string{}
 	type end struct{ name, id string }
 	seen := map[end]bool{}
 	for _, name := range slices.Sorted(maps.Keys(relations)) {
 		for _, id := range texts(relations[name]) {
-			if e := (end{text(name), id}); !seen[e] { // two names may be one as they are stored
+			if e := (end{text(name), id}); !seen[e] { // two names may be equal once they are cleaned
 				seen[e] = true
 				names, ends = append(names, e.name), append(ends, id)
 			}
@@ -33,7 +33,8 @@ func relationNames(relations map[string][]string) []string {
 	return names
 }
 
-// Relate makes an entity point at another, by name; doing it twice changes nothing. NOT_FOUND when either is not there.
+// Relate adds a named relation from an entity to another. Adding it twice changes nothing. Returns NOT_FOUND when either does not
+// exist.
 func (db *DB) Relate(ctx context.Context, tenant string, r jig.Relation) error {
 	if r.Name == "" {
 		return jig.Errorf(jig.CodeInvalidInput, "a relation needs a name").WithField("name")
@@ -52,7 +53,7 @@ func (db *DB) Relate(ctx context.Context, tenant string, r jig.Relation) error {
 	})
 }
 
-// Unrelate takes a relation away and reports whether there was one.
+// Unrelate removes a relation and reports whether it existed.
 func (db *DB) Unrelate(ctx context.Context, tenant string, r jig.Relation) (bool, error) {
 	var gone int64
 	err := db.once(ctx, tenant, func(t *tx) {
@@ -61,9 +62,10 @@ func (db *DB) Unrelate(ctx context.Context, tenant string, r jig.Relation) (bool
 	return gone > 0, err
 }
 
-// Connected lists the entities that can be reached from one along relations, either way, in at most depth steps (1 when it is
-// not positive, jig.MaxConnectedDepth when it is more), the nearest first and without the one itself; at most
-// jig.MaxConnected. With a workspace, only entities of it are found and passed through. NOT_FOUND when the entity is not there.
+// Connected lists the entities that can be reached from an entity along relations, in either direction, in at most depth steps (1
+// when depth is not positive, at most [jig.MaxConnectedDepth]). The nearest come first, the entity itself is not included, and the
+// list has at most [jig.MaxConnected] ids. With a workspace, only its entities are found and passed through. Returns NOT_FOUND when
+// the entity does not exist.
 func (db *DB) Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error) {
 	var found []string
 	err := db.transact(ctx, tenant, func(t *tx) (err error) {
@@ -73,8 +75,8 @@ func (db *DB) Connected(ctx context.Context, tenant, id string, depth int, works
 	return found, err
 }
 
-// ConnectedEntities returns what Connected finds of some types (of all when there is none), without contents: the tenant, the
-// id, the type and the title alone, at most so many (jig.MaxConnected when limit is not positive).
+// ConnectedEntities returns the entities that [DB.Connected] finds, limited to some types (all when types is empty). Only the
+// tenant, id, type and title are set. At most limit entities are returned ([jig.MaxConnected] when limit is not positive).
 func (db *DB) ConnectedEntities(
 	ctx context.Context, tenant, id string, depth int, types []string, workspace string, limit int,
 ) ([]jig.Entity, error) {
@@ -102,12 +104,12 @@ func (db *DB) ConnectedEntities(
 	return found, nil
 }
 
-// reach is Connected within a transaction.
+// reach is [DB.Connected] within a transaction.
 func (t *tx) reach(ctx context.Context, id string, depth int, workspace string) ([]string, error) {
 	depth = min(max(depth, 1), jig.MaxConnectedDepth)
 	id, workspace = text(id), text(workspace)
 	var start *string
-	value(t.queue("EntityPatchKey", t.tenant, id), &start) // null for none
+	value(t.queue("EntityPatchKey", t.tenant, id), &start) // nil when there is no such entity
 	if err := t.flush(ctx); err != nil {
 		return nil, err
 	}
@@ -133,8 +135,8 @@ func (t *tx) reach(ctx context.Context, id string, depth int, workspace string) 
 	return found, nil
 }
 
-// AddToWorkspace makes entities a part of a workspace, which is there from its first entity on. NOT_FOUND names an entity
-// that is not there; then none was added.
+// AddToWorkspace adds entities to a workspace. A workspace exists from its first entity on. NOT_FOUND names an entity that does not
+// exist; then none was added.
 func (db *DB) AddToWorkspace(ctx context.Context, tenant, workspace string, ids ...string) error {
 	if workspace == "" {
 		return jig.Errorf(jig.CodeInvalidInput, "a workspace needs a name").WithField("workspace")
@@ -155,12 +157,12 @@ func (db *DB) AddToWorkspace(ctx context.Context, tenant, workspace string, ids 
 	})
 }
 
-// RemoveFromWorkspace takes entities out of a workspace; those that are not in it are passed over.
+// RemoveFromWorkspace removes entities from a workspace and ignores those that are not in it.
 func (db *DB) RemoveFromWorkspace(ctx context.Context, tenant, workspace string, ids ...string) error {
 	return db.once(ctx, tenant, func(t *tx) { t.queue("WorkspaceRemove", tenant, text(workspace), texts(ids)) })
 }
 
-// InWorkspace returns those of some entities that are in a workspace, in the order of the ids.
+// InWorkspace returns those of the given entities that are in a workspace, in the order of ids.
 func (db *DB) InWorkspace(ctx context.Context, tenant, workspace string, ids []string) ([]string, error) {
 	var held []string
 	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("WorkspaceHolds", tenant, text(workspace), texts(ids)), &held) })
@@ -174,7 +176,7 @@ func (db *DB) InWorkspace(ctx context.Context, tenant, workspace string, ids []s
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !in[id] }), nil
 }
 
-// checkWorkspace refuses a workspace that never had an entity; the empty one stands for none.
+// checkWorkspace returns NOT_FOUND for a workspace that never had an entity. "" means no workspace.
 func (db *DB) checkWorkspace(ctx context.Context, tenant, workspace string) error {
 	if workspace == "" {
 		return nil

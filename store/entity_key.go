@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// EntityByKey returns the entity that was created under a key, also one that was deleted since; found is false when none was.
+// EntityByKey returns the entity that was created under a key, even if it was deleted since. found is false when there is none.
 func (db *DB) EntityByKey(ctx context.Context, tenant, key string) (e jig.Entity, found bool, err error) {
 	var row *entityRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityByKey", tenant, text(key)), &row) }); err != nil || row == nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxOperand is the longest text of a filter, in bytes; maxNumber the longest number, in digits and signs.
+// maxOperand is the maximum length of a text in a filter, in bytes. maxNumber is that of a number, in characters.
 const (
 	maxOperand = 32 << 10
 	maxNumber  = 1000
 )
 
-// operand reads a value that the column is compared with; why is empty when it fits.
+// operand decodes a value that the column is compared with. why is empty when the value fits.
 func (c filterColumn) operand(raw json.RawMessage) (v any, why string) {
 	switch c.kind {
 	case kindText:
@@ -75,7 +75,7 @@ func textOperand(raw json.RawMessage) (s, why string) {
 	return s, ""
 }
 
-// part reads what a list or an object is asked to contain, as the JSON to look for.
+// part decodes what a list or object must contain, and returns it as the JSON to look for.
 func (c filterColumn) part(raw json.RawMessage) (string, string) {
 	item := c
 	if c.kind == kindList {
@@ -123,7 +123,7 @@ var (
 	momentForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9]))?$`)
 )
 
-// plainNumber reports whether a JSON number is one that PostgreSQL takes and that no answer grows out of bounds with.
+// plainNumber reports whether a JSON number is accepted by PostgreSQL and cannot make a result grow without bounds.
 func plainNumber(s string) bool {
 	return len(s) <= maxNumber && numberForm.MatchString(s) && smallExponent(s)
 }
@@ -137,7 +137,7 @@ func smallExponent(s string) bool {
 	return err == nil && n >= -400 && n <= 400
 }
 
-// momentOf reads a date, which is its midnight in UTC, or a time, as jig_moment does in SQL.
+// momentOf parses a date (midnight UTC) or a time, in the same way as the SQL function jig_moment.
 func momentOf(s string) (time.Time, bool) {
 	if !momentForm.MatchString(s) || strings.HasPrefix(s, "0000") {
 		return time.Time{}, false
@@ -152,7 +152,7 @@ func momentOf(s string) (time.Time, bool) {
 
 func isNull(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
 
-// jsonKind says what a JSON value is, for messages.
+// jsonKind names the kind of a JSON value, for messages.
 func jsonKind(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {

@@ -16,8 +16,8 @@ type progressRow struct {
 	Ended [][]byte
 }
 
-// EntityProgress returns an entity and how its tasks ended last, by id, as the moves of its extractions had it, both as of one
-// moment; NOT_FOUND when it is not there.
+// EntityProgress returns an entity and the latest outcome of each of its tasks by id, as the moves of its extractions stored them.
+// Both are read at the same moment. Returns NOT_FOUND when the entity does not exist.
 func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (jig.Entity, map[string]json.RawMessage, error) {
 	var row *progressRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityProgress", tenant, text(id)), &row) }); err != nil {
@@ -34,8 +34,8 @@ func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (jig.Entity
 	return e, ended, err
 }
 
-// Sources returns some entities, those that are there, and their texts, the oldest first, with hashes of what they hold. The
-// first texts come with their bodies, at most so many bytes together; none when that is 0.
+// Sources returns those of the given entities that exist, and their texts, oldest first, with hashes of their contents. The first
+// texts include their bodies, up to the given number of bytes together; 0 means no bodies.
 func (db *DB) Sources(ctx context.Context, tenant string, ids []string, bytes int) (jig.Sources, error) {
 	var found jig.Sources
 	ids = texts(ids)
@@ -46,15 +46,15 @@ func (db *DB) Sources(ctx context.Context, tenant string, ids []string, bytes in
 	return found, err
 }
 
-// changing is a change of an entity whose fields were queued.
+// changing is a change of an entity whose field update is already queued.
 type changing struct {
 	*jig.EntityChange
-	there *string // null: the entity is not there
+	there *string // nil: the entity does not exist
 	row   *entityRow
 	err   error
 }
 
-// changeFields queues what a move of an extraction says of its entity's fields; nil when it says nothing of it.
+// changeFields queues the update of an entity's fields that a move of an extraction makes; nil when the move changes no entity.
 func (t *tx) changeFields(c *jig.EntityChange) *changing {
 	if c == nil {
 		return nil
@@ -71,7 +71,7 @@ func (t *tx) changeFields(c *jig.EntityChange) *changing {
 	return e
 }
 
-// changed queues the rest of what is said of an entity, once its fields were sent. One that is not there any more stays so.
+// changed queues the rest of an entity's change, after the field update was sent. An entity that no longer exists is skipped.
 func (t *tx) changed(e *changing) error {
 	switch {
 	case e == nil:

@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxReviewers bounds how many people and tools figures name, the busiest.
+// maxReviewers is how many people and how many tools the statistics list; the busiest are kept.
 const maxReviewers = 500
 
 // openFiguresRow is the row of the query FiguresOpen.
@@ -31,8 +31,8 @@ type reviewerRow struct {
 	Median                  float64
 }
 
-// Figures says how a tenant's approvals fare: what waits now, and what was decided since a time. It names 500 people and
-// 500 tools at most, the busiest.
+// Figures returns statistics on a tenant's approvals: what waits now, and what was decided since a time. It lists at most 500 people
+// and 500 tools, the busiest of each.
 func (db *DB) Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error) {
 	now, err := db.Now(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r decidedFiguresRow) ofTool() jig.ToolFigures {
 	}
 }
 
-// spread reads what percentile_cont gives for the median, 0.9 and 1; nothing of no rows.
+// spread reads the result of percentile_cont for the median, 0.9 and 1; it is zero without rows.
 func spread(p []float64) jig.Spread {
 	if len(p) < 3 {
 		return jig.Spread{}
@@ -107,7 +107,7 @@ func share(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// keep notes a number that is not zero.
+// keep stores a number unless it is zero.
 func keep[K comparable](m map[K]int, key K, n int) {
 	if n != 0 {
 		m[key] = n

@@ -44,15 +44,15 @@ func (r *frameRow) frame(received []receivedRow) (jig.Frame, error) {
 	return f, err
 }
 
-// frameRead queues what Frame gives.
+// frameRead queues the queries for what Frame returns.
 func (t *tx) frameRead(id, callID string, row **frameRow, received *[]receivedRow) {
 	first(t.queue("FrameGet", t.tenant, id, callID), row)
 	list(t.queue("FrameReceived", t.tenant, id, callID), received)
 }
 
-// BeginFrame stores a composition that begins, for a call that is there and open (NOT_FOUND, CONFLICT); one that is there
-// already is returned as it stands, with the higher of both fences: a later attempt at the call takes it over. The entity that
-// it fills names its session and call from the moment in which it begins.
+// BeginFrame stores a composition that begins. Its call must exist and be open (NOT_FOUND, CONFLICT). A composition that exists
+// already is returned as it is, with the higher of both fences, because a later attempt at the call takes it over. From then on the
+// entity that the composition fills names its session and call.
 func (db *DB) BeginFrame(ctx context.Context, f jig.Frame) (jig.Frame, error) {
 	var row *frameRow
 	var received []receivedRow
@@ -76,7 +76,7 @@ func (db *DB) BeginFrame(ctx context.Context, f jig.Frame) (jig.Frame, error) {
 		f.CallID, f.SessionID, call.Status).WithField("call")
 }
 
-// Frame returns a composition as it stands; NOT_FOUND when there is none.
+// Frame returns a composition, or NOT_FOUND.
 func (db *DB) Frame(ctx context.Context, tenant, id, callID string) (jig.Frame, error) {
 	var row *frameRow
 	var received []receivedRow
@@ -94,8 +94,8 @@ func noFrame(session, call string) *jig.Error {
 	return jig.Errorf(jig.CodeNotFound, "call %q of session %q runs no composition", call, session).WithField("call")
 }
 
-// FrameWindow returns the composition's open calls, all of them, in the order in which they were admitted, with the
-// approvals of those that wait. A composition that is not there has none.
+// FrameWindow returns all open calls of a composition in the order of their admission, with the approvals that wait. An unknown
+// composition has none.
 func (db *DB) FrameWindow(ctx context.Context, tenant, id, callID string) (jig.Window, error) {
 	var rows []callRow
 	var open []approvalRow
@@ -120,7 +120,7 @@ type frameValueRow struct {
 	Value []byte
 }
 
-// FrameValues returns the values that were kept under paths of a composition; those that are not there are left out.
+// FrameValues returns the values stored under paths of a composition. Paths without a value are left out.
 func (db *DB) FrameValues(ctx context.Context, tenant, id, callID string, paths []string) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	if len(paths) == 0 {
@@ -140,8 +140,8 @@ type begunRow struct {
 	Write  bool
 }
 
-// BegunBelow reports whether a call that writes began inside a call, or in the whole session when callID is empty. It also returns the
-// ids of the calls of certain tools that began there (at most 1,000).
+// BegunBelow reports whether a call that writes has begun inside a call, or in the whole session when callID is empty. It also
+// returns the ids of the calls that began there and write or use one of the given tools (at most 1,000).
 func (db *DB) BegunBelow(ctx context.Context, tenant, id, callID string, tools []string) (wrote bool, calls []string, err error) {
 	var rows []begunRow
 	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("CallsBegunBelow", tenant, id, callID, tools), &rows) })

@@ -9,14 +9,14 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// hub tells the watchers of sessions in this process what any process committed. Each commit is announced (at most once
-// per Options.NotifyEvery, for all sessions together), one connection listens, and what was announced is read once for all
-// watchers. Announcements may be lost: Options.PollEvery is the net under them.
+// hub tells the watchers in this process which events any process has committed. Each commit is announced, at most once per
+// Options.NotifyEvery for all sessions together. One connection listens for announcements, and announced events are read once for
+// all watchers. Announcements can get lost; polling every Options.PollEvery catches those.
 type hub struct {
 	db   *DB
 	stop context.CancelFunc
 	done sync.WaitGroup
-	// wanted is closed when somebody watches for the first time, listening when the connection first listens.
+	// wanted is closed when somebody watches for the first time, and listening when the connection first listens.
 	wanted    chan struct{}
 	listening chan struct{}
 	want      sync.Once
@@ -32,25 +32,25 @@ type hub struct {
 	send     chan struct{}
 }
 
-// topicKey names a session.
+// topicKey identifies a session.
 type topicKey struct{ tenant, session string }
 
 // topic is a session that somebody in this process watches.
 type topic struct {
 	key      topicKey
 	watchers map[*watcher]struct{}
-	// known is the highest number that we heard of, seen the highest that was read for the watchers.
+	// known is the highest sequence number that was announced, and seen the highest that was read for the watchers.
 	known, seen int64
-	// assumed: known and seen are where the first watcher began, and nothing was heard yet.
+	// assumed reports that known and seen are where the first watcher started, and nothing has been announced yet.
 	assumed bool
-	// tail are the latest events read, without gaps, up to seen.
+	// tail holds the latest events read, without gaps, up to seen.
 	tail []jig.Event
 }
 
-// tailLength bounds the events kept for watchers that are a little behind.
+// tailLength is how many events are kept for watchers that are slightly behind.
 const tailLength = 256
 
-// watcher waits for the events of one session after a number.
+// watcher waits for the events of one session after a sequence number.
 type watcher struct {
 	key   topicKey
 	after int64
@@ -59,7 +59,7 @@ type watcher struct {
 }
 
 func newHub(ctx context.Context, db *DB) *hub {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the hub outlives the opening
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the hub outlives ctx, which limits only the opening
 	h := &hub{
 		db: db, stop: stop, wanted: make(chan struct{}), listening: make(chan struct{}), over: make(chan struct{}),
 		topics: map[topicKey]*topic{}, dirty: map[*topic]struct{}{}, announce: map[topicKey]int64{},
@@ -77,7 +77,7 @@ func (h *hub) close() {
 	h.done.Wait()
 }
 
-// touch hears of a commit of this process.
+// touch reports a commit of this process.
 func (h *hub) touch(key topicKey, seq int64) {
 	h.mu.Lock()
 	h.announce[key] = max(h.announce[key], seq)
@@ -86,12 +86,12 @@ func (h *hub) touch(key topicKey, seq int64) {
 	h.hear(key, seq)
 }
 
-// hear hears of a commit of any process.
+// hear reports a commit of any process.
 func (h *hub) hear(key topicKey, seq int64) {
 	h.mu.Lock()
 	t, ok := h.topics[key]
 	if ok && t.assumed {
-		if seq < t.known { // the first watcher began ahead of the log
+		if seq < t.known { // the first watcher started ahead of the log
 			t.seen, t.known = seq-1, seq-1
 		}
 		t.assumed = false
@@ -114,8 +114,8 @@ func nudge(c chan struct{}) {
 	}
 }
 
-// watch begins to watch a session. It returns when the connection listens, so that what is committed afterwards is heard of;
-// if that takes long, the net will do.
+// watch starts watching a session. It returns once the connection listens, so that no later commit is missed. If that takes longer
+// than Options.PollEvery it returns anyway, and polling finds the events.
 func (h *hub) watch(ctx context.Context, key topicKey, after int64) *watcher {
 	w := &watcher{key: key, after: after, wake: make(chan struct{}, 1), over: h.over}
 	h.mu.Lock()
@@ -150,7 +150,7 @@ func (h *hub) leave(w *watcher) {
 	}
 }
 
-// wait waits for news; false when ctx or the store came to an end first.
+// wait waits for new events. It returns false when ctx ends or the store closes first.
 func (w *watcher) wait(ctx context.Context) bool {
 	select {
 	case <-w.wake:
@@ -162,7 +162,7 @@ func (w *watcher) wait(ctx context.Context) bool {
 	}
 }
 
-// recent returns what the watcher has not had out of the tail; nothing when the tail begins too late.
+// recent returns the events in the tail that the watcher has not had; nil when the tail starts too late.
 func (h *hub) recent(w *watcher, limit int) []jig.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -178,7 +178,7 @@ func (h *hub) recent(w *watcher, limit int) []jig.Event {
 	return slices.Clone(rest[:min(limit, len(rest))])
 }
 
-// behind reports whether the watcher lacks events that others have had read for them.
+// behind reports whether the watcher lacks events that were already read for others.
 func (h *hub) behind(w *watcher) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -192,7 +192,7 @@ func (h *hub) position(w *watcher) int64 {
 	return w.after
 }
 
-// advance notes what a watcher has had. What it read by itself need not be read for everybody any more.
+// advance records what a watcher has had. Events that it read by itself need not be read again for the others.
 func (h *hub) advance(w *watcher, seq int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -210,15 +210,15 @@ func (h *hub) advance(w *watcher, seq int64) {
 	}
 }
 
-// deliver hands the events after `from` that were read for a topic to its watchers.
+// deliver hands the events after `from`, which were read for a topic, to its watchers.
 func (h *hub) deliver(t *topic, from int64, found []jig.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case len(found) == 0:
-		t.seen = max(t.seen, t.known) // they are gone
+		t.seen = max(t.seen, t.known) // the events no longer exist
 	case found[0].Seq != from+1 || from != t.seen:
-		return // somebody else was faster
+		return // another read got there first
 	default:
 		if len(t.tail) > 0 && t.tail[len(t.tail)-1].Seq != from {
 			t.tail = nil

@@ -7,9 +7,9 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// settlesLate reports whether a completion says how a call ended that was given up as unknown meanwhile. It must come from the
-// latest attempt. One that knows nothing itself settles nothing. After somebody said that nothing happened, a success still counts,
-// as long as the call has not begun again: it must not run a second time.
+// settlesLate reports whether a completion settles a call that has meanwhile been given up as unknown. The completion must come from
+// the latest attempt and must know the outcome. If a person has said that nothing happened, a success still counts as long as the
+// call has not begun again, because it must not run a second time.
 func settlesLate(c jig.Completion, row *callRow) bool {
 	if c.Fence != row.Fence || c.Status == jig.CallUnknown || c.InDoubt {
 		return false
@@ -18,14 +18,15 @@ func settlesLate(c jig.Completion, row *callRow) bool {
 		row.status() == jig.CallReserved && c.Status == jig.CallSucceeded && c.Digest == row.Digest
 }
 
-// completeLate ends a locked call as its attempt says after all, and withdraws the question that people were asked. It writes down that
-// the workflow is to be told, so that the word is not lost with this worker; see TakeSettled.
+// completeLate ends a locked call with the outcome that its attempt reported late, and withdraws the question that people were
+// asked. It also records that the workflow must be told, so that the message survives the death of this worker; see
+// [DB.TakeSettled].
 func (t *tx) completeLate(ctx context.Context, c jig.Completion, row *callRow) (**callRow, error) {
 	outcome := jig.OutcomeNotHappened
 	switch { //nolint:staticcheck // reads as a table
 	case c.Status == jig.CallSucceeded:
 		outcome = jig.OutcomeHappened
-	case c.Status == jig.CallReserved: // nothing happened, and nobody is left to try again
+	case c.Status == jig.CallReserved: // nothing happened, and no attempt is left to try again
 		c.Status = jig.CallFailed
 	}
 	const why = "the attempt reported late how it ended"
@@ -57,9 +58,9 @@ func (t *tx) completeLate(ctx context.Context, c jig.Completion, row *callRow) (
 // settledRow is a row of the query SettledTake.
 type settledRow struct{ TenantID, SessionID, CallID, Frame string }
 
-// TakeSettled takes at most limit calls of all tenants that were settled late and whose workflow nobody has tried to tell for as long
-// as age, by the database's clock. Of each call it gives the tenant, the session, the id and the frame. Nobody gets the same ones again
-// before age has passed; ToldSettled takes one out for good.
+// TakeSettled takes up to limit calls of all tenants that were settled late and whose workflow nobody has tried to tell for at least
+// age, by the database's clock. Only the tenant, session, id and frame of each call are set. A call is not handed out again before
+// age has passed; [DB.ToldSettled] removes it for good.
 func (db *DB) TakeSettled(ctx context.Context, age time.Duration, limit int) ([]jig.Call, error) {
 	var rows []settledRow
 	if err := db.once(ctx, "", func(t *tx) { list(t.queue("SettledTake", age, limit), &rows) }); err != nil {
@@ -72,7 +73,7 @@ func (db *DB) TakeSettled(ctx context.Context, age time.Duration, limit int) ([]
 	return calls, nil
 }
 
-// ToldSettled records that the workflow of a call knows that the call was settled late, or has ended.
+// ToldSettled records that a call's workflow knows that the call was settled late, or that the workflow has ended.
 func (db *DB) ToldSettled(ctx context.Context, tenant, id, callID string) error {
 	return db.once(ctx, tenant, func(t *tx) { t.queue("SettledTold", id, callID) })
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxDelegated bounds the sessions below a session that a view of it looks at.
+// maxDelegated is how many sessions below a session a view of it looks at.
 const maxDelegated = 500
 
-// delegatedRow is a row of the query Delegated: a session that answers a running call of another one.
+// delegatedRow is a row of the query Delegated: a session that answers a running call of another session.
 type delegatedRow struct {
 	SessionID string
 	ParentID  string
@@ -27,8 +27,8 @@ type delegatedApprovalRow struct {
 	Via string
 }
 
-// idleChildren counts, by session, the calls that only wait for people in the session that answers them. The rows have parents
-// before their children.
+// idleChildren counts, per session, the calls whose child session waits only for people. In rows, parents come before their
+// children.
 func idleChildren(rows []delegatedRow) map[string]int {
 	idle := map[string]int{}
 	for i := len(rows) - 1; i >= 0; i-- {
@@ -40,11 +40,11 @@ func idleChildren(rows []delegatedRow) map[string]int {
 	return idle
 }
 
-// onlyPeople reports whether people are all that calls wait for: some of them do, themselves or in the session that answers
-// them, and every other open call is a composition that waits for its own calls.
+// onlyPeople reports whether a session's calls wait only for people: at least one call waits for a person, itself or through the
+// session that answers it, and every other open call is a composition that waits for its own calls.
 func onlyPeople(waiting, busy, held, idle int) bool { return waiting+idle > 0 && busy == held+idle }
 
-// delegatedPending lists what waits in the sessions below one.
+// delegatedPending converts the open approvals of the sessions below a session.
 func delegatedPending(rows []delegatedApprovalRow) ([]jig.Pending, error) {
 	list := make([]jig.Pending, len(rows))
 	for i := range rows {
@@ -57,8 +57,8 @@ func delegatedPending(rows []delegatedApprovalRow) ([]jig.Pending, error) {
 	return list, nil
 }
 
-// NameChild records which session a running call starts, so that the session can show that the call did. CONFLICT when the call
-// does not run, or started another session.
+// NameChild records which session a running call starts, so that the child can prove which call started it. Returns CONFLICT when
+// the call is not running or has started another session.
 func (db *DB) NameChild(ctx context.Context, tenant, id, callID, child string) error {
 	var named *string
 	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallChild", tenant, id, callID, text(child)), &named) })
@@ -68,7 +68,8 @@ func (db *DB) NameChild(ctx context.Context, tenant, id, callID, child string) e
 	return err
 }
 
-// DoubtfulCalls lists calls of a session that ended without anybody knowing whether they took effect, as "<call> <tool>"; at most 50.
+// DoubtfulCalls lists calls of a session that ended without anybody knowing whether they took effect, as "<call> <tool>"; at most
+// 50.
 func (db *DB) DoubtfulCalls(ctx context.Context, tenant, id string) (doubtful []string, err error) {
 	err = db.once(ctx, tenant, func(t *tx) { column(t.queue("CallsDoubtful", tenant, text(id)), &doubtful) })
 	return doubtful, err

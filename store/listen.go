@@ -13,10 +13,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// payloadBytes bounds one notification; PostgreSQL takes less than 8,000 bytes.
+// payloadBytes is the maximum size of one notification. PostgreSQL accepts less than 8,000 bytes.
 const payloadBytes = 7900
 
-// notify announces the commits of this process: at once after a quiet time, else every Options.NotifyEvery.
+// notify announces the commits of this process: immediately after a quiet period, else every Options.NotifyEvery.
 func (h *hub) notify(ctx context.Context) {
 	for {
 		select {
@@ -50,7 +50,7 @@ func (h *hub) announceAll(ctx context.Context) {
 	}
 }
 
-// payloads write sessions and their counters, as many as fit into each.
+// payloads encodes sessions and their event counters, as many as fit into each notification.
 func payloads(waiting map[topicKey]int64) []string {
 	var all []string
 	var b strings.Builder
@@ -69,7 +69,7 @@ func (h *hub) heardPayload(payload string) {
 	for line := range strings.Lines(payload) {
 		fields := strings.Fields(line)
 		if len(fields) != 3 {
-			continue // not ours
+			continue // not one of our payloads
 		}
 		tenant, err1 := url.QueryUnescape(fields[0])
 		session, err2 := url.QueryUnescape(fields[1])
@@ -80,7 +80,7 @@ func (h *hub) heardPayload(payload string) {
 	}
 }
 
-// listen keeps one connection that listens, once somebody watches.
+// listen keeps one listening connection open, starting with the first watcher.
 func (h *hub) listen(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -109,7 +109,7 @@ func (h *hub) listenOnce(ctx context.Context) error {
 		return h.db.translate(err)
 	}
 	h.heard.Do(func() { close(h.listening) })
-	h.look(ctx) // for what was committed while nobody listened
+	h.look(ctx) // for what was committed while no connection listened
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -119,7 +119,7 @@ func (h *hub) listenOnce(ctx context.Context) error {
 	}
 }
 
-// poll looks at every watched session now and then.
+// poll checks every watched session regularly.
 func (h *hub) poll(ctx context.Context) {
 	for pause(ctx, h.db.options.PollEvery) {
 		h.look(ctx)
@@ -153,7 +153,7 @@ func (h *hub) look(ctx context.Context) {
 	}
 }
 
-// read reads what was heard of, for all sessions of a tenant together.
+// read reads the events that were announced, for all sessions of a tenant together.
 func (h *hub) read(ctx context.Context) {
 	for {
 		select {
@@ -171,7 +171,7 @@ func (h *hub) read(ctx context.Context) {
 	}
 }
 
-// due is a topic and the number up to which it had been read when it was taken.
+// due is a topic with the sequence number up to which it had been read when it was taken.
 type due struct {
 	topic *topic
 	from  int64
@@ -221,7 +221,7 @@ func (h *hub) readTenant(ctx context.Context, tenant string, topics []due) error
 	return nil
 }
 
-// pause waits; false when ctx ended first.
+// pause waits for d. It returns false when ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -20,13 +20,13 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// versionTable is where the migrations that were applied are written down.
+// versionTable is the table that records the applied migrations.
 const versionTable = "jig_schema_version"
 
-// grantsLock is the advisory lock under which rights are granted: two at a time fail in PostgreSQL.
+// grantsLock is the advisory lock under which privileges are granted: PostgreSQL fails when two programs grant at the same time.
 const grantsLock = 7_307_441
 
-// SchemaVersion is the version of the schema that this program was built for.
+// SchemaVersion returns the version of the schema that this program was built for.
 func SchemaVersion() (int64, error) {
 	entries, err := migrationFiles.ReadDir("migrations")
 	if err != nil {
@@ -44,8 +44,8 @@ func SchemaVersion() (int64, error) {
 	return latest, nil
 }
 
-// Migrate brings the schema of the database at ownerURL to the version of this program and gives appRole (none when "") the
-// rights that it needs. Several may run at once: one works, the others wait for it.
+// Migrate brings the schema of the database at ownerURL to this program's version and gives appRole the privileges it needs (""
+// grants nothing). Several may run at once: one works while the others wait for it.
 func Migrate(ctx context.Context, ownerURL, appRole string) error {
 	config, db, err := openOwner(ctx, ownerURL)
 	if err != nil {
@@ -65,7 +65,7 @@ func Migrate(ctx context.Context, ownerURL, appRole string) error {
 	return grant(ctx, db, config, appRole)
 }
 
-// MigrateDown takes the schema back to a version; 0 drops everything. For development and tests.
+// MigrateDown takes the schema back to a version; 0 drops everything. It is for development and tests.
 func MigrateDown(ctx context.Context, ownerURL string, version int64) error {
 	config, db, err := openOwner(ctx, ownerURL)
 	if err != nil {
@@ -91,9 +91,9 @@ func RoleOf(url string) (string, error) {
 	return config.User, nil
 }
 
-// openOwner connects as the owner of the tables. Its search path is the owner's schema and nothing else that anybody may write
-// to: `set search_path from current` of a security definer function captures it, so that no object of the caller's, not even
-// one of its temporary schema, can take the place of a table or a function that the function names.
+// openOwner connects as the owner of the tables. The search path is the owner's schema and pg_temp, and contains no other schema
+// that anybody may write to. A security definer function captures that path with `set search_path from current`, so that no object
+// of the caller, not even one in its temporary schema, can replace a table or function that the function names.
 func openOwner(ctx context.Context, url string) (*pgx.ConnConfig, *sql.DB, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -152,13 +152,13 @@ func migrationError(err error, config *pgx.ConnConfig) error {
 	return e
 }
 
-// grant gives the application role its rights: it reads and adds everywhere, changes what has a state, and deletes nothing.
+// grant gives the application role its privileges: it reads and inserts everywhere, updates what has a state, and deletes nothing.
 func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return migrationError(err, config)
 	}
-	defer func() { _ = tx.Rollback() }() //nolint:errcheck // what was not committed is gone either way
+	defer func() { _ = tx.Rollback() }() //nolint:errcheck // an uncommitted transaction is rolled back either way
 	var schema, database string
 	var known bool
 	if err := tx.QueryRowContext(ctx, "select current_schema(), current_database(), exists (select from pg_roles where rolname = $1)", role).

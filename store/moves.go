@@ -8,19 +8,19 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// move is a composition's move as the statements take it.
+// move is a composition's move as arguments of the SQL statements.
 type move struct {
 	jig.FrameMove
-	ready  admitting // nothing when there are no calls
+	ready  admitting // zero when there are no calls
 	result []byte
 	events *log
-	paths  []string // of the values, sorted
+	paths  []string // of the values; sorted
 }
 
-// MoveFrame stores a move in one transaction: the state, the calls with their approvals and events, as Admit does, the
-// cancellations, values, events, what the entity gets and what was consumed. Calls get the pass and the ordinal of the call that the composition
-// answers. Errors: NOT_FOUND without the composition, CONFLICT when another move was stored since, when the composition is
-// over, or when calls are to be admitted and the session has ended; nothing changes then.
+// MoveFrame stores a move in one transaction: the state, the calls with their approvals and events (as [DB.Admit] does), and the
+// cancellations, values, events, changes of the entity and consumed events. Calls get the pass and ordinal of the call that the
+// composition answers. Returns NOT_FOUND when there is no such composition, and CONFLICT when another move was stored since, when
+// the composition has ended, or when calls are to be admitted and the session has ended. After an error nothing has changed.
 func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
 	ready, err := db.moving(m)
 	if err != nil {
@@ -57,7 +57,7 @@ func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
 	})
 }
 
-// moving checks a move and works out its columns.
+// moving checks a move and prepares its columns.
 func (db *DB) moving(m jig.FrameMove) (move, error) {
 	pass, ordinal, _, err := jig.ParseCallID(m.CallID)
 	if err != nil {
@@ -100,7 +100,7 @@ func (db *DB) moving(m jig.FrameMove) (move, error) {
 	return ready, err
 }
 
-// notMoved says why a compare-and-set found nothing to move.
+// notMoved returns why the compare-and-set changed no row.
 func (t *tx) notMoved(ctx context.Context, m jig.FrameMove) error {
 	var row *frameRow
 	first(t.queue("FrameGet", m.Tenant, m.SessionID, m.CallID), &row)
@@ -117,7 +117,7 @@ func (t *tx) notMoved(ctx context.Context, m jig.FrameMove) error {
 		WithField("revision").WithHint("read it again and work the move out anew")
 }
 
-// move stores what a composition, whose row is locked, asks for, and commits.
+// move stores the rest of a move, after the composition's row is locked, and commits.
 func (t *tx) move(ctx context.Context, m move, dropped []callRow, entity *changing) error {
 	l := &log{}
 	if len(dropped) > 0 {
@@ -154,7 +154,7 @@ func (t *tx) move(ctx context.Context, m move, dropped []callRow, entity *changi
 	return t.finish(ctx, l, m.SessionID)
 }
 
-// keepValues queues what stores the values of a move: large ones in artifacts.
+// keepValues queues the storage of a move's values. Large values go to artifacts.
 func (t *tx) keepValues(m move) {
 	values, artifacts := make([][]byte, len(m.paths)), make([]*string, len(m.paths))
 	for i, path := range m.paths {
