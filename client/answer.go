@@ -7,11 +7,11 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// SignalAnswer is the signal with which the stock Temporal CLI answers a question.
+// SignalAnswer is the name of the signal that answers a question with the stock Temporal CLI.
 const SignalAnswer = workflows.SignalAnswer
 
-// Reply answers a question that a session asks a person; see Decide. A value that does not fit the question is refused, in
-// the result, and the question goes on waiting.
+// Reply answers a question of a session; it works like [Client.Decide]. If the value does not fit the question, the result says so and the
+// question keeps waiting. An empty value is MISSING_PARAM.
 func (c *Client) Reply(ctx context.Context, tenant, id string, reply jig.Reply) (workflows.DecideResult, error) {
 	if len(reply.Value) == 0 {
 		return workflows.DecideResult{}, jig.Errorf(jig.CodeMissingParam, "no answer is given").WithField("value").

@@ -8,17 +8,17 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// What is asked of a tenant's audit chain, and a page of what comes back.
+// A request for a tenant's audit chain, and a page of the reply.
 type (
-	// AuditRequest asks for the rows of a tenant's chain after a number, oldest first. With SessionID, Since or Until they are no
-	// chain.
+	// AuditRequest asks for the rows of a tenant's chain after a row number, oldest first. With SessionID, Since or Until the rows are a
+	// selection and no longer form a chain.
 	AuditRequest = workflows.AuditRequest
-	// AuditPage is a page of rows, at most 128 KiB of them, with the end of the tenant's chain.
+	// AuditPage is a page of at most 128 KiB of rows, with the head of the tenant's chain.
 	AuditPage = workflows.AuditPage
 )
 
-// Audit calls fn with page after page of a tenant's audit rows, at least once, until all were given or fn returns an error. Rows
-// that are appended after the first page was asked for are left out, so that an export ends at the first page's head.
+// Audit calls fn with the pages of a tenant's audit rows, at least once, until there are no more rows or fn returns an error. It leaves out
+// rows that were appended after the first page was read, so that an export ends at the head that the first page names.
 func (c *Client) Audit(ctx context.Context, request AuditRequest, fn func(AuditPage) error) error {
 	request.Tenant, request.SessionID = named(request.Tenant, request.SessionID)
 	head := int64(-1)

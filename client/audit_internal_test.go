@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// growing is a worker whose chain gets a row with every page that is read.
+// growing returns a fake worker whose audit chain grows by one row with every page that is read.
 func growing(t *testing.T, rows, pageRows int64) *fake {
 	t.Helper()
 	return &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {

@@ -9,10 +9,11 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// StartCall starts one call without a model, of a tool, a registered execution spec or one that comes along as a document, and
-// returns at once; WaitCall waits for its result, Follow shows what happens. id is the client's own id for the call's session, as
-// in [StartOptions]; jig makes one when it is empty. An id that is taken gives the call that is there when it was started by the
-// same request, and CONFLICT when it was not.
+// StartCall starts one call without a model and returns at once. The call may be of a tool, of a registered execution spec, or of a
+// document that is sent along. [Client.WaitCall] waits for its result; [Client.Follow] shows what happens.
+//
+// id is the client's own id for the call's session, as in [StartOptions]; if it is empty, jig makes one. If the id is taken, StartCall
+// returns the existing call if the same request started it, and CONFLICT otherwise.
 func (c *Client) StartCall(ctx context.Context, input workflows.CallInput, id string) (Started, error) {
 	var err error
 	fresh := id == ""
@@ -21,7 +22,7 @@ func (c *Client) StartCall(ctx context.Context, input workflows.CallInput, id st
 	}
 	request := callRequest(input)
 	started, err := c.beginCall(ctx, input, id)
-	if started.Existing && fresh { // an earlier attempt of this start started it
+	if started.Existing && fresh { // an earlier attempt of this request started it
 		started.Existing = false
 	} else if started.Existing {
 		_, err = c.sameRequest(ctx, input.Tenant, id, request)
@@ -32,20 +33,20 @@ func (c *Client) StartCall(ctx context.Context, input workflows.CallInput, id st
 	return started, nil
 }
 
-// StartChild starts the session that answers a call of another session, under the id that [jig.ChildSessionID] gives. One that is
-// there already is left alone. It is for tools, which may run more than once.
+// StartChild starts the session that answers a call of another session, under the id that [jig.ChildSessionID] returns. It is for tools,
+// which may run more than once: if the session already exists, StartChild leaves it alone.
 func (c *Client) StartChild(ctx context.Context, input workflows.CallInput, session string) error {
 	if err := errors.Join(jig.CheckTenant(input.Tenant), jig.CheckSessionID(session)); err != nil {
 		return translate(err)
 	}
 	started, err := c.beginCall(ctx, input, session)
 	if err == nil && started.Existing {
-		_, err = c.look(ctx, input.Tenant, session) // another tenant's is not the one that was meant
+		_, err = c.look(ctx, input.Tenant, session) // NOT_FOUND if the id belongs to another tenant's session
 	}
 	return err
 }
 
-// beginCall starts the workflow of a single call unless it is there.
+// beginCall starts the workflow of a single call unless it exists.
 func (c *Client) beginCall(ctx context.Context, input workflows.CallInput, id string) (Started, error) {
 	if input.Tool == "" && input.Document == "" && input.DocumentArtifact == "" {
 		return Started{}, jig.Errorf(jig.CodeInvalidInput, "a tool or an execution spec is needed").WithField("tool")
@@ -57,12 +58,12 @@ func (c *Client) beginCall(ctx context.Context, input workflows.CallInput, id st
 	return c.startOnce(ctx, options, workflows.CallWorkflow, input)
 }
 
-// callRequest is what a single call asks for.
+// callRequest returns what a single call asks for.
 func callRequest(in workflows.CallInput) jig.SessionRequest {
 	return jig.SessionRequest{Tool: in.Tool, Document: in.Document, Input: in.Input, Pairs: in.Pairs, Principal: in.Principal.ID}
 }
 
-// stageCall keeps aside what is too large to travel with the start.
+// stageCall uploads the document and the input as artifacts if they are too large to travel with the start.
 func (c *Client) stageCall(ctx context.Context, in *workflows.CallInput) (err error) {
 	if size := pairsSize(in.Pairs); size > inlineBytes {
 		return jig.Errorf(jig.CodeInvalidInput, "the key=value inputs have %d bytes, at most %d are taken", size, inlineBytes).
@@ -86,7 +87,7 @@ func (c *Client) stageCall(ctx context.Context, in *workflows.CallInput) (err er
 	return nil
 }
 
-// WholeResult returns a call's result with all of its data, fetched when the result at hand was cut down.
+// WholeResult returns a call's result with all of its data. If the given result was truncated, it fetches the whole one.
 func (c *Client) WholeResult(ctx context.Context, tenant string, r workflows.CallResult) (*jig.ToolResult, error) {
 	if r.Result == nil || len(r.Result.Artifacts) == 0 || !cutShort(r.Result.Data) {
 		return r.Result, nil
@@ -102,7 +103,7 @@ func (c *Client) WholeResult(ctx context.Context, tenant string, r workflows.Cal
 	return &whole, nil
 }
 
-// cutShort reports whether data is the preview of something larger.
+// cutShort reports whether data is only a preview of a larger value.
 func cutShort(data json.RawMessage) bool {
 	var p struct {
 		Truncated bool    `json:"truncated"`

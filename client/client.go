@@ -15,24 +15,22 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Options say where the engine is. The zero value of each field means its default.
+// Options say how to reach jig. The zero value of each field means its default.
 type Options struct {
-	// Temporal are the options of Temporal's own client (address, namespace, TLS, credentials); see LoadSettings. Dial
-	// alone uses them. Default: the address 127.0.0.1:7233 and the namespace default. Without a Logger nothing is logged.
+	// Temporal are the options of Temporal's own client (address, namespace, TLS, credentials); see [LoadSettings]. Only [Dial] uses them.
+	// Default: the address 127.0.0.1:7233 and the namespace default. Without a Logger nothing is logged.
 	Temporal sdk.Options
 	// TaskQueue is the queue that the workers poll; default jig.
 	TaskQueue string
 	// ConnectTimeout bounds Dial; default 3 s.
 	ConnectTimeout time.Duration
-	// WorkerTimeout is how long a request waits for a worker to take it before the answer is that there is none;
-	// default 5 s.
+	// WorkerTimeout is how long a request waits for a worker to pick it up before it fails with the reason [ReasonNoWorker]; default 5 s.
 	WorkerTimeout time.Duration
-	// RetryFor bounds how long a request is repeated while the server is busy or a session changes from one pass to the
-	// next; default 30 s.
+	// RetryFor is how long a request is retried while the server is busy or a session moves from one pass to the next; default 30 s.
 	RetryFor time.Duration
 }
 
-// temporal is the part of Temporal's client that a Client uses.
+// temporal is the part of Temporal's client that a [Client] uses.
 type temporal interface {
 	ExecuteWorkflow(ctx context.Context, options sdk.StartWorkflowOptions, workflow any, args ...any) (sdk.WorkflowRun, error)
 	GetWorkflow(ctx context.Context, workflowID, runID string) sdk.WorkflowRun
@@ -48,7 +46,8 @@ type temporal interface {
 	Close()
 }
 
-// Client is safe for use by several goroutines. Its errors are *jig.Error, or those of a context that ended.
+// Client starts, changes and reads sessions. It is safe for concurrent use. Its errors are a [*jig.Error], or wrap the error of a context
+// that ended.
 type Client struct {
 	temporal      temporal
 	queue         string
@@ -57,7 +56,7 @@ type Client struct {
 	owned         bool
 }
 
-// New uses a Temporal client that the caller has and closes.
+// New returns a client that uses the caller's Temporal client. The caller closes that one.
 func New(temporalClient sdk.Client, o Options) *Client { return newClient(temporalClient, o) }
 
 func newClient(t temporal, o Options) *Client {
@@ -74,7 +73,7 @@ func newClient(t temporal, o Options) *Client {
 	return c
 }
 
-// Dial connects to Temporal. When nothing answers within the time-out, the error is UNAVAILABLE and names the address.
+// Dial connects to Temporal. If nothing answers within ConnectTimeout, the error is UNAVAILABLE and names the address.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	t, err := DialTemporal(ctx, o.Temporal, o.ConnectTimeout)
 	if err != nil {
@@ -85,7 +84,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// DialTemporal makes the connection of Dial, for programs that need Temporal's client itself; a timeout of 0 is 3 s.
+// DialTemporal connects like [Dial], for programs that need Temporal's client itself. A timeout of 0 means 3 s.
 func DialTemporal(ctx context.Context, options sdk.Options, timeout time.Duration) (sdk.Client, error) {
 	if timeout <= 0 {
 		timeout = 3 * time.Second
@@ -122,12 +121,12 @@ func unreachable(address string, err error) error {
 	return e
 }
 
-// Close closes the connection that Dial made.
+// Close closes the connection that [Dial] opened. It does nothing for a client made by [New].
 func (c *Client) Close() {
 	if c.owned {
 		c.temporal.Close()
 	}
 }
 
-// TaskQueue is the queue that this client's requests go to.
+// TaskQueue returns the task queue that this client sends requests to.
 func (c *Client) TaskQueue() string { return c.queue }

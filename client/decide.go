@@ -13,8 +13,8 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Decide answers calls that wait for approval and returns what became of each decision. It takes effect once, however
-// often the request is repeated on the way. Unknown sessions are NOT_FOUND, ended ones CONFLICT.
+// Decide decides about calls that wait for approval and returns the outcome of each decision. A decision takes effect once, even if the
+// request has to be retried. An unknown session is NOT_FOUND, an ended one CONFLICT.
 func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (workflows.DecideResult, error) {
 	if len(decisions) == 0 {
 		return workflows.DecideResult{}, jig.Errorf(jig.CodeInvalidInput, "no decision is given").WithField("decisions")
@@ -22,17 +22,17 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 	return c.update(ctx, tenant, id, workflows.UpdateDecide, workflows.Decisions{Decisions: decisions})
 }
 
-// Reconcile gives a person's word on a call whose outcome is unknown; see Decide.
+// Reconcile says what happened in a call whose outcome is unknown; it works like [Client.Decide].
 func (c *Client) Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (workflows.DecideResult, error) {
 	return c.update(ctx, tenant, id, workflows.UpdateReconcile, word)
 }
 
-// update sends one update and waits for its answer. The update's id stays the same over all attempts: within a run
-// Temporal knows it, and over runs the store does.
+// update sends one update and waits for its answer. The update's id stays the same over all attempts: Temporal recognizes it within a
+// workflow run, and the store across runs.
 func (c *Client) update(ctx context.Context, tenant, id, name string, payload any) (workflows.DecideResult, error) {
 	var result workflows.DecideResult
 	tenant, id = named(tenant, id)
-	if sighted, err := c.look(ctx, tenant, id); err != nil { // nobody decides in another tenant's session
+	if sighted, err := c.look(ctx, tenant, id); err != nil { // nobody may decide in another tenant's session
 		return result, err
 	} else if !sighted.live {
 		return result, hasEnded(id, sighted)
@@ -55,8 +55,8 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 	}
 }
 
-// updateRun sends an update to the run of a session that can take it and waits for its answer. When the session ends before one
-// does, or is not there, ended says so.
+// updateRun sends an update to the session's current run and waits for its answer. If the session ends first, or does not exist, ended says
+// so.
 func (c *Client) updateRun(ctx context.Context, tenant string, options sdk.UpdateWorkflowOptions, answer any) (ended, err error) {
 	id := options.WorkflowID
 	err = c.watchWorker(ctx, id, func(ctx context.Context) error {
@@ -83,11 +83,11 @@ func (c *Client) updateRun(ctx context.Context, tenant string, options sdk.Updat
 	return ended, err
 }
 
-// updateID is made of the content and of randomness: two requests with the same content are two updates, one request
-// that is repeated is one.
+// updateID returns an id made of the payload's hash and a random part. Two requests with the same content are two updates; the retries of
+// one request are one update.
 func updateID(name string, payload any) string {
 	content, err := json.Marshal(payload)
-	if err != nil { // the SDK will say so when it encodes the payload
+	if err != nil { // the SDK reports the error when it encodes the payload
 		content = nil
 	}
 	sum := sha256.Sum256(content)

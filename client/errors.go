@@ -14,15 +14,15 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Finer codes (jig.Error.Reason) of UNAVAILABLE.
+// Reasons ([jig.Error.Reason]) of UNAVAILABLE.
 const (
-	// ReasonNoTemporal: nothing answers at the address.
+	// ReasonNoTemporal means that nothing answers at the address.
 	ReasonNoTemporal = "no_temporal"
-	// ReasonNoWorker: Temporal answers, and no worker took the request in time.
+	// ReasonNoWorker means that Temporal answers, but no worker picked up the request in time.
 	ReasonNoWorker = "no_worker"
 )
 
-// Types of failure that Temporal gives to an update whose run ended under it.
+// Failure types that Temporal gives to an update whose run ended before the update did.
 const (
 	typeUpdateCutOff      = "AcceptedUpdateCompletedWorkflow"
 	typeUpdateUnprocessed = "UnprocessedUpdate"
@@ -38,7 +38,7 @@ func isNoWorker(err error) bool {
 	return errors.As(err, &e) && e.Reason == ReasonNoWorker
 }
 
-// translate turns what Temporal's client returns into a *jig.Error; a context that ended stays what it is.
+// translate turns an error of Temporal's client into a [*jig.Error]. The error of an ended context is only wrapped.
 func translate(err error) error {
 	var known *jig.Error
 	var app *sdktemporal.ApplicationError
@@ -66,7 +66,7 @@ func translate(err error) error {
 	return fromService(err)
 }
 
-// fromApplication reads the failure of an activity or an update handler: its type is the code, its first detail the error.
+// fromApplication converts the failure of an activity or an update handler. The failure's type is the code and its first detail the error.
 func fromApplication(app *sdktemporal.ApplicationError, cause error) error {
 	e := &jig.Error{}
 	if !app.HasDetails() || app.Details(e) != nil || e.Code == "" {

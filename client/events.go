@@ -9,10 +9,10 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// longPoll is how long a follower's request waits for the next event.
+// longPoll is how long a request of a follower waits for the next event.
 const longPoll = 20 * time.Second
 
-// Events returns a session's events with a sequence number greater than after, oldest first: all that are there now.
+// Events returns a session's events so far with a sequence number greater than after, oldest first.
 func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error) {
 	tenant, id = named(tenant, id)
 	list := []jig.Event{}
@@ -30,9 +30,9 @@ func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]
 	}
 }
 
-// Watch calls fn for each event after a sequence number, in order, until the session has ended and its last event was
-// delivered, fn returns an error, or ctx ends. A session that has just been started is waited for; while no worker
-// answers, Watch waits for one.
+// Watch calls fn for each event with a sequence number greater than after, in order. It returns when the session has ended and its last
+// event was delivered, when fn returns an error, or when ctx ends. It waits for a session that was just started, and for a worker while
+// none answers.
 func (c *Client) Watch(ctx context.Context, tenant, id string, after int64, fn func(jig.Event) error) error {
 	return c.Follow(ctx, FollowOptions{Tenant: tenant, SessionID: id, After: after}, func(page workflows.EventsPage) error {
 		for _, event := range page.Events {
@@ -44,21 +44,21 @@ func (c *Client) Watch(ctx context.Context, tenant, id string, after int64, fn f
 	})
 }
 
-// FollowOptions say what to follow.
+// FollowOptions configure [Client.Follow].
 type FollowOptions struct {
 	Tenant    string
 	SessionID string
-	// After is the sequence number of the last event that is known already.
+	// After is the sequence number of the last event that the caller already has.
 	After int64
 	// Wait is the longest time between two pages; default 20 s.
 	Wait time.Duration
-	// Trouble is told of requests that failed and will be repeated (no worker, the server is away); it ends the following
-	// by returning an error. When nil, the following goes on.
+	// Trouble is called when a request fails and will be retried, because no worker answers or the server is unavailable. If it returns an
+	// error, Follow returns that error. If Trouble is nil, Follow keeps trying.
 	Trouble func(error) error
 }
 
-// Follow calls fn with page after page of events, also with empty ones (their status may have changed), until the session
-// has ended and its last event was delivered.
+// Follow calls fn with page after page of events until the session has ended and its last event was delivered. Pages may be empty; their
+// status may still have changed.
 func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(workflows.EventsPage) error) error {
 	o.Tenant, o.SessionID = named(o.Tenant, o.SessionID)
 	wait := o.Wait
@@ -91,7 +91,7 @@ func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(workflows.
 			return nil
 		}
 		request.Wait = wait
-		if page.Status.Final() { // the rest is there already
+		if page.Status.Final() { // the remaining events already exist
 			request.Wait = 0
 		}
 	}
@@ -99,7 +99,7 @@ func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(workflows.
 
 const firstPause = 100 * time.Millisecond
 
-// finished reports whether nothing follows a page.
+// finished reports whether a page is the last one.
 func finished(page workflows.EventsPage) bool {
 	if !page.Status.Final() {
 		return false
@@ -111,13 +111,13 @@ func finished(page workflows.EventsPage) bool {
 	return slices.Contains(ends, page.Events[len(page.Events)-1].Type)
 }
 
-// forgive decides whether following goes on after an error. A session without a row is one that is just starting, as long
-// as its workflow runs; ended says that the workflow was over already when the row was missing before.
+// forgive decides whether following continues after an error. A session without a row is one that is just starting, as long as its workflow
+// runs. ended says that the workflow had already ended when the row was missing the time before.
 func (c *Client) forgive(ctx context.Context, o FollowOptions, ended bool, err error) (nowEnded bool, fatal error) {
 	if ctx.Err() != nil {
 		return ended, translate(ctx.Err())
 	}
-	switch jig.CodeOf(err) { //nolint:exhaustive // the others are no trouble of the way
+	switch jig.CodeOf(err) { //nolint:exhaustive // the others are not transient
 	case jig.CodeNotFound:
 		session, lookErr := c.look(ctx, o.Tenant, o.SessionID)
 		if lookErr != nil || ended {

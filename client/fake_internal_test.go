@@ -20,18 +20,18 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// fake is a Temporal of functions; a request whose function is not set fails with errNotSet.
+// fake is a Temporal client made of functions. A request whose function is not set fails with errNotSet.
 type fake struct {
 	start    func(o sdk.StartWorkflowOptions, in workflows.PassInput) error
 	signal   func(o sdk.StartWorkflowOptions, name string, arg any) error
 	cancel   func() error
 	describe func(id string) (kind, tenant string, status enumspb.WorkflowExecutionStatus, err error)
-	// request is the digest in the memo of every workflow that is described.
+	// request is the digest in the memo of every described workflow.
 	request  string
 	update   func(o sdk.UpdateWorkflowOptions) (any, error)
 	activity func(o sdk.StartActivityOptions, name string, request any) (any, error)
 	result   func() (any, error)
-	// looks are errors of the first looks at what an activity gave.
+	// looks are the errors of the first attempts to get an activity's result.
 	looks []error
 }
 
@@ -117,12 +117,12 @@ func (f *fake) ExecuteActivity(_ context.Context, o sdk.StartActivityOptions, ac
 	return fakeActivity{f: f, value: v, err: err}, nil
 }
 
-// ScheduleClient is that of a fakeScheduler only.
+// ScheduleClient returns nil; fakeScheduler overrides it.
 func (f *fake) ScheduleClient() sdk.ScheduleClient { return nil }
 
 func (f *fake) Close() {}
 
-// copyTo gives a value the way it would come over the wire.
+// copyTo copies a value by encoding and decoding it, as if it were sent over the network.
 func copyTo(ptr, v any) error {
 	if ptr == nil || v == nil {
 		return nil
@@ -193,7 +193,7 @@ func unknown(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
 	return "", "", 0, notFound()
 }
 
-// as is a value of the type that it has to have.
+// as returns v as a T and fails the test if it has another type.
 func as[T any](t *testing.T, v any) T {
 	t.Helper()
 	typed, ok := v.(T)
@@ -201,7 +201,7 @@ func as[T any](t *testing.T, v any) T {
 	return typed
 }
 
-// testTimeout is longer than any test takes, however busy the machine is: a request that the test has not set up is never sent.
+// testTimeout is longer than any test takes, however busy the machine is, so that a request that the test has not set up is never sent.
 const testTimeout = time.Hour
 
 func newTestClient(f *fake) *Client {

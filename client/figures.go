@@ -8,18 +8,18 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// What a client gives of approvals and recorded calls.
+// Types of the answers about approvals and recorded calls.
 type (
-	// PendingPage is a page of what waits; Next is the cursor of the next one, empty at the end.
+	// PendingPage is a page of waiting calls. Next is the cursor of the next page, empty at the end.
 	PendingPage = workflows.ApprovalsPage
-	// BacktestPage is what came of a page of recorded calls.
+	// BacktestPage is the outcome of a page of recorded calls.
 	BacktestPage = workflows.BacktestPage
-	// BacktestCount is how many calls have the same three verdicts.
+	// BacktestCount is the number of calls that have the same three verdicts.
 	BacktestCount = workflows.BacktestCount
 )
 
-// Pending lists what waits in a tenant and passes a filter, oldest first, after a cursor ("" to begin): limit at most, all
-// when it is not positive.
+// Pending lists a tenant's waiting calls that match the filter, oldest first, starting after the cursor ("" for the beginning). It returns
+// at most limit calls, or all of them if limit is not positive.
 func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (PendingPage, error) {
 	tenant, filter.SessionID = named(tenant, filter.SessionID)
 	all := PendingPage{Approvals: []jig.Pending{}, Next: cursor}
@@ -40,18 +40,18 @@ func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingF
 	}
 }
 
-// Figures says how a tenant's approvals fare: what waits now, and what was decided since a time.
+// Figures returns statistics of a tenant's approvals: what waits now, and what was decided since the given time.
 func (c *Client) Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error) {
 	var f jig.Figures
 	err := c.ask(ctx, workflows.ReadFigures, 0, workflows.FiguresRequest{Tenant: tenant, Since: since}, &f)
 	return f, err
 }
 
-// backtestWait is what a page of a backtest may take beyond other answers: it rules on 500 calls, twice.
+// backtestWait is the additional time that a page of a backtest may take: it evaluates up to 500 calls, twice each.
 const backtestWait = 30 * time.Second
 
-// Backtest says what a policy document would have made of a tenant's calls since a time. fn is told of it page by page; its
-// error ends the test. Nothing is changed. With all, calls that the document changes nothing for are among the results.
+// Backtest shows what a policy document would have decided about a tenant's calls since the given time. It changes nothing. It calls fn for
+// each page and stops at fn's first error. With all, the results include calls that the document would not have changed.
 func (c *Client) Backtest(
 	ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(BacktestPage) error,
 ) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// waiting answers as a worker where n approvals wait, at most 3 a page; a cursor is the place that a page ended at.
+// waiting returns a fake worker with n waiting approvals, at most 3 per page. A cursor is the index at which a page ended.
 func waiting(t *testing.T, n int, filter jig.PendingFilter) *fake {
 	t.Helper()
 	return &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {

@@ -7,11 +7,11 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// GrantsRequest names a standing approval to end, and who ends it; see RevokeGrant.
+// GrantsRequest names a grant to revoke and who revokes it; see [Client.RevokeGrant].
 type GrantsRequest = workflows.GrantsRequest
 
-// Grants lists a tenant's standing approvals, the latest first: those that can be used, or all with those that are used up,
-// expired or revoked.
+// Grants lists a tenant's grants, latest first. Without all, it lists only grants that can be used, not those that are used up, expired or
+// revoked.
 func (c *Client) Grants(ctx context.Context, tenant string, all bool) ([]jig.Grant, error) {
 	list := []jig.Grant{}
 	request := workflows.GrantsRequest{Tenant: tenant, All: all}
@@ -28,8 +28,8 @@ func (c *Client) Grants(ctx context.Context, tenant string, all bool) ([]jig.Gra
 	}
 }
 
-// RevokeGrant ends the standing approval that request.Revoke names, and returns it as it was ended: by whoever was the first.
-// Repeated, it changes nothing. An unknown one is NOT_FOUND.
+// RevokeGrant revokes the grant that request.Revoke names and returns it. If the grant was already revoked, nothing changes and the
+// returned grant names who revoked it first. An unknown grant is NOT_FOUND.
 func (c *Client) RevokeGrant(ctx context.Context, request workflows.GrantsRequest) (jig.Grant, error) {
 	if request.Revoke == "" {
 		return jig.Grant{}, jig.Errorf(jig.CodeMissingParam, "no grant is named").WithField("revoke").WithHint("give the id of a grant")

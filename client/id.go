@@ -7,14 +7,15 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// requestMemo is the memo of a session's workflow: what the session was started with, so that a second start under its id can be
-// told from another request.
+// requestMemo returns the memo of a session's workflow. It holds a digest of the request that started the session, so that a repeated start
+// can be told from another request under the same id.
 func requestMemo(r jig.SessionRequest) map[string]any { return map[string]any{memoRequest: r.Digest()} }
 
-// memoRequest is the field of the memo that holds the digest of the request.
+// memoRequest is the memo field that holds the digest of the request.
 const memoRequest = "jig_request"
 
-// chosen checks the id that a client chose for a session and returns the session's own; with no id it makes one.
+// chosen checks the id that a client chose for a session and returns the tenant and the session's id. Without an id it makes one; the
+// default tenant is "default".
 func chosen(tenant, id string) (owner, session string, err error) {
 	if tenant == "" {
 		tenant = jig.DefaultTenant
@@ -28,7 +29,7 @@ func chosen(tenant, id string) (owner, session string, err error) {
 	return tenant, jig.SessionID(tenant, id), CheckID(tenant, id)
 }
 
-// CheckID refuses an id that cannot be chosen for a session of a tenant. It may be given with or without the tenant in front.
+// CheckID returns an error if a client cannot choose id for a session of the tenant. The id may be given with or without the tenant prefix.
 func CheckID(tenant, id string) error {
 	if client := jig.ClientID(jig.SessionID(tenant, id)); client != "" {
 		id = client
@@ -36,7 +37,7 @@ func CheckID(tenant, id string) error {
 	return translate(jig.CheckClientID(id))
 }
 
-// named returns the id of a session of a tenant, by default of the default tenant, from either form.
+// named returns a session's tenant and id. The id may be given in either form; the default tenant is "default".
 func named(tenant, id string) (owner, session string) {
 	if tenant == "" {
 		tenant = jig.DefaultTenant
@@ -44,7 +45,7 @@ func named(tenant, id string) (owner, session string) {
 	return tenant, jig.SessionID(tenant, id)
 }
 
-// sameRequest finds the session that is there under an id and refuses one that another request started.
+// sameRequest looks up the session with the given id. It returns CONFLICT if another request started it.
 func (c *Client) sameRequest(ctx context.Context, tenant, session string, r jig.SessionRequest) (sighting, error) {
 	sighted, err := c.look(ctx, tenant, session)
 	switch {

@@ -12,17 +12,17 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// sighting is what Temporal says of a session's workflow.
+// sighting is what Temporal knows about a session's workflow.
 type sighting struct {
 	kind  string
 	agent string
-	// request is the digest of what the session was started with; empty when it was started by other means.
+	// request is the digest of the request that started the session; empty if the session was not started by a client.
 	request string
 	status  enumspb.WorkflowExecutionStatus
 	live    bool
 }
 
-// look asks Temporal for a session's workflow. A session of another tenant is not found, like one that never was.
+// look asks Temporal for a session's workflow. For another tenant's session it returns NOT_FOUND, as for an unknown one.
 func (c *Client) look(ctx context.Context, tenant, id string) (sighting, error) {
 	if err := jig.CheckSessionID(id); err != nil {
 		return sighting{}, translate(err)
@@ -52,7 +52,7 @@ func (c *Client) look(ctx context.Context, tenant, id string) (sighting, error) 
 	return sighting{kind: kind, agent: agent, request: request, status: info.GetStatus(), live: live(info.GetStatus())}, nil
 }
 
-// keyword reads a search attribute, or a field of a memo; a workflow that was started by other means may lack it.
+// keyword decodes a search attribute or a memo field. ok is false if it is missing, as it may be if another program started the workflow.
 func keyword(attributes map[string]*commonpb.Payload, name string) (value string, ok bool) {
 	payload, ok := attributes[name]
 	if !ok || converter.GetDefaultDataConverter().FromPayload(payload, &value) != nil {
@@ -61,7 +61,7 @@ func keyword(attributes map[string]*commonpb.Payload, name string) (value string
 	return value, true
 }
 
-// otherSessions is how to find the session that was meant.
+// otherSessions is a hint for finding the right session.
 const otherSessions = "`temporal workflow list` or the Web UI show what there is; --tenant names another tenant"
 
 func noSession(id string) *jig.Error {

@@ -9,13 +9,14 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Message says something to a session. One that works takes it up with its next pass; one that has ended begins its next
-// pass. Unknown sessions are NOT_FOUND.
+// Message sends a message to a session. A working session reads it in its next pass; an ended session starts another pass. An unknown
+// session is NOT_FOUND.
 func (c *Client) Message(ctx context.Context, tenant, id, text, by string) error {
 	return c.Say(ctx, tenant, id, workflows.Message{Text: text, By: by})
 }
 
-// Say is Message with an id of the sender's choice, if any: the session takes a message of that id once, however often it is said.
+// Say is like [Client.Message], but lets the sender choose an optional message id: the session accepts only one message with that id,
+// however often it is sent.
 func (c *Client) Say(ctx context.Context, tenant, id string, m workflows.Message) error {
 	tenant, id = named(tenant, id)
 	text := m.Text
@@ -40,8 +41,8 @@ func (c *Client) Say(ctx context.Context, tenant, id string, m workflows.Message
 	return translate(err)
 }
 
-// addressee makes sure that a session can take a message, and returns its agent and the memo of its workflow. Temporal forgets
-// ended workflows after its retention time, the store does not: so the worker is asked about those that Temporal does not know.
+// addressee checks that a session can take a message and returns its agent and its workflow's memo. Temporal forgets ended workflows after
+// the retention time, but the store does not, so addressee asks a worker about sessions that Temporal does not know.
 func (c *Client) addressee(ctx context.Context, tenant, id string) (agent string, memo map[string]any, err error) {
 	sighted, err := c.look(ctx, tenant, id)
 	if isNotFound(err) {
@@ -54,14 +55,14 @@ func (c *Client) addressee(ctx context.Context, tenant, id string) (agent string
 	if err == nil && sighted.kind == workflows.CallWorkflow {
 		err = jig.Errorf(jig.CodeConflict, "%s is a single call: it takes no messages", id).WithField("session")
 	}
-	if sighted.request != "" { // the run that the message begins keeps it
+	if sighted.request != "" { // the run that the message starts keeps the memo
 		memo = map[string]any{memoRequest: sighted.request}
 	}
 	return sighted.agent, memo, err
 }
 
-// Cancel asks a session to stop: running tools are cancelled, waiting approvals too. It returns when the request is taken,
-// before the session has ended. An ended session is CONFLICT.
+// Cancel asks a session to stop: it cancels running tools and waiting approvals. It returns when the request is accepted, which is before
+// the session has ended. An ended session is CONFLICT.
 func (c *Client) Cancel(ctx context.Context, tenant, id string) error {
 	tenant, id = named(tenant, id)
 	sighted, err := c.look(ctx, tenant, id)

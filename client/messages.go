@@ -2,17 +2,17 @@ package client
 
 import "github.com/jig-run/jig/workflows"
 
-// The messages that a client gives and takes, under names of this package, so that its users need no other.
+// The messages that a client sends and receives. They have names in this package so that its users need not import another one.
 type (
-	// CallInput says which tool to run and on what; see Trigger.
+	// CallInput says which tool to run with which input; see [Client.Trigger].
 	CallInput = workflows.CallInput
-	// CallResult is where a single call stands.
+	// CallResult is the state of a single call.
 	CallResult = workflows.CallResult
-	// DecideResult says what became of decisions.
+	// DecideResult is the outcome of decisions.
 	DecideResult = workflows.DecideResult
-	// EventsPage is a piece of a session's log, with the session's status.
+	// EventsPage is a part of a session's log, with the session's status.
 	EventsPage = workflows.EventsPage
-	// PassResult is how a session ended.
+	// PassResult is the outcome of a session.
 	PassResult = workflows.PassResult
 )
 

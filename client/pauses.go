@@ -7,24 +7,24 @@ import (
 )
 
 type (
-	// PauseRequest says what to hold back, or to let go on, and who says so.
+	// PauseRequest names what to hold back or to release, and who asks for it.
 	PauseRequest = workflows.PauseRequest
-	// PauseResult says what a tenant holds back now.
+	// PauseResult lists what a tenant currently holds back.
 	PauseResult = workflows.PauseResult
 )
 
-// Pause holds back the calls of a session, a tool or a tenant that have not begun. What is held back already stays as it is;
-// the answer says which it was, and is false for a request that was repeated on the way.
+// Pause holds back the calls of a session, a tool or a tenant that have not started. Something that is already held back stays as it is.
+// The result says whether this request changed anything; the answer to a retried request says that it did not.
 func (c *Client) Pause(ctx context.Context, request workflows.PauseRequest) (workflows.PauseResult, error) {
 	return c.pausing(ctx, workflows.WritePause, request)
 }
 
-// Resume lets go on what Pause of the same scope and target held back; other pauses that concern the same calls stay.
+// Resume releases what [Client.Pause] with the same scope and target held back. Other pauses that apply to the same calls stay in force.
 func (c *Client) Resume(ctx context.Context, request workflows.PauseRequest) (workflows.PauseResult, error) {
 	return c.pausing(ctx, workflows.WriteResume, request)
 }
 
-// Pauses says what a tenant holds back, the oldest first.
+// Pauses lists what a tenant holds back, oldest first.
 func (c *Client) Pauses(ctx context.Context, tenant string) (workflows.PauseResult, error) {
 	return c.pausing(ctx, workflows.ReadPauses, workflows.PauseRequest{Tenant: tenant})
 }

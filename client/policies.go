@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Policies lists a tenant's policies by name, as the worker that answers has them: those that it cannot read say why.
+// Policies lists a tenant's policies by name, as the worker that answers has loaded them. A policy that it cannot read says why.
 func (c *Client) Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
 	list := []jig.PolicyState{}
 	request := workflows.PoliciesRequest{Tenant: tenant}

@@ -13,10 +13,10 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// answerTimeout bounds one attempt of a reading activity, beside the wait that it was asked for.
+// answerTimeout bounds one attempt of a reading activity, in addition to the time that it was asked to wait.
 const answerTimeout = 15 * time.Second
 
-// ask runs one of the activities that clients start by themselves. wait is how long the activity may wait on purpose.
+// ask runs one of the activities that clients start directly. wait is how long the activity may wait on purpose.
 func (c *Client) ask(ctx context.Context, name string, wait time.Duration, request, answer any) error {
 	options := sdk.StartActivityOptions{
 		ID:                     name + "/" + rand.Text(),
@@ -26,7 +26,7 @@ func (c *Client) ask(ctx context.Context, name string, wait time.Duration, reque
 		ScheduleToCloseTimeout: wait + 2*answerTimeout,
 		RetryPolicy:            &sdktemporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, MaximumAttempts: 3},
 	}
-	var begun sdk.ActivityHandle // what has begun is not begun again: a token in the request counts once
+	var begun sdk.ActivityHandle // a started activity is never started again, because a token in the request counts only once
 	err := c.repeat(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, options.ScheduleToCloseTimeout+answerTimeout)
 		defer cancel()
@@ -56,14 +56,14 @@ func (c *Client) ask(ctx context.Context, name string, wait time.Duration, reque
 	return err
 }
 
-// ping reports whether a worker answers; what it answers does not matter.
+// ping reports whether a worker answers, with whatever result.
 func (c *Client) ping(ctx context.Context, sessionID string) bool {
 	var view jig.SessionView
 	err := c.ask(ctx, workflows.ReadStatus, 0, workflows.StatusRequest{Tenant: jig.DefaultTenant, SessionID: sessionID}, &view)
 	return !isNoWorker(err)
 }
 
-// Status returns where a session stands, with what waits for a person and its latest calls (at most 500).
+// Status returns a session's state, with the calls that wait for a person and its latest calls (at most 500).
 func (c *Client) Status(ctx context.Context, tenant, id string) (jig.SessionView, error) {
 	tenant, id = named(tenant, id)
 	var view jig.SessionView
@@ -73,7 +73,7 @@ func (c *Client) Status(ctx context.Context, tenant, id string) (jig.SessionView
 	return view, nil
 }
 
-// Approvals lists everything that waits for a person in a tenant, oldest first; a session id narrows it.
+// Approvals lists all calls of a tenant that wait for a person, oldest first. A non-empty session id limits it to that session.
 func (c *Client) Approvals(ctx context.Context, tenant, sessionID string) ([]jig.Pending, error) {
 	tenant, sessionID = named(tenant, sessionID)
 	list := []jig.Pending{}
@@ -91,10 +91,10 @@ func (c *Client) Approvals(ctx context.Context, tenant, sessionID string) ([]jig
 	}
 }
 
-// Catalog is what a tenant sees of the worker's tools, and the documents that are registered, all sorted by name. A list of
-// names that is nil is not known: the worker is of an older version.
+// Catalog lists the tools that a tenant sees on the worker and the registered documents, all sorted by name. A nil list of names means that
+// the worker is too old to report it.
 type Catalog struct {
-	// Tools are all that can be called like one, execution specs with a tool's name included.
+	// Tools are all tools, including the execution specs with a tool's name.
 	Tools  []jig.Tool `json:"tools"`
 	Agents []string   `json:"agents,omitzero"`
 	Skills []string   `json:"skills,omitzero"`
@@ -103,7 +103,7 @@ type Catalog struct {
 	EntityTypes []string `json:"entity_types,omitzero"`
 }
 
-// Catalog asks the worker for its tools and for what is registered.
+// Catalog asks a worker for its tools and for the registered documents.
 func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 	all := Catalog{Tools: []jig.Tool{}}
 	request := workflows.CatalogRequest{Tenant: tenant}
@@ -123,11 +123,11 @@ func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 	}
 }
 
-// documentReads is how often a document is read from its beginning, when new versions of it come meanwhile.
+// documentReads is how often reading a document starts over because a new version appeared meanwhile.
 const documentReads = 3
 
-// Document returns the current version of a registered document. kind is agent, skill, or spec for all execution specs; an
-// unknown name is NOT_FOUND. A skill is JSON, with all of its files.
+// Document returns the current version of a registered document. kind is agent or skill, or spec for every execution spec. An unknown name
+// is NOT_FOUND. A skill is returned as JSON with all of its files.
 func (c *Client) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
 	for range documentReads {
 		body, err := c.readDocument(ctx, tenant, kind, name)
@@ -138,7 +138,7 @@ func (c *Client) Document(ctx context.Context, tenant, kind, name string) ([]byt
 	return nil, jig.Errorf(jig.CodeConflict, "the %s %s changes while it is read", kind, name).WithField("name").WithHint("try again")
 }
 
-// readDocument reads all pieces of a document; nil when they are not of one version.
+// readDocument reads all parts of a document. It returns nil if the parts are not of the same version.
 func (c *Client) readDocument(ctx context.Context, tenant, kind, name string) ([]byte, error) {
 	whole, hash := []byte{}, ""
 	for {
@@ -178,7 +178,7 @@ func (c *Client) Artifact(ctx context.Context, tenant, id string) ([]byte, error
 	}
 }
 
-// upload keeps a large value aside and returns its artifact's id.
+// upload stores a large value as an artifact and returns the artifact's id.
 func (c *Client) upload(ctx context.Context, tenant string, value []byte) (string, error) {
 	id := jig.NewArtifactID()
 	for offset := 0; offset < len(value); offset += chunkBytes {

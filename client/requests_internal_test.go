@@ -105,8 +105,7 @@ func TestDecideIsOneUpdateHoweverOftenItIsSent(t *testing.T) {
 	require.Len(t, ids, 2, "the same words said again are another update")
 }
 
-// A decision may wait for long, and asks meanwhile whether there is a worker. The client does not go on asking once it has
-// returned.
+// A decision may take long, and meanwhile the client checks whether a worker answers. These checks stop when the request returns.
 func TestDecide_LeavesNoPingBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,7 +113,7 @@ func TestDecide_LeavesNoPingBehind(t *testing.T) {
 		f := &fake{
 			describe: running,
 			update: func(sdk.UpdateWorkflowOptions) (any, error) {
-				time.Sleep(testTimeout + time.Second) // a second after the first ping begins, in the bubble's time
+				time.Sleep(testTimeout + time.Second) // one second after the first ping, in the bubble's time
 				return workflows.DecideResult{SessionID: "ses_a"}, nil
 			},
 			activity: func(sdk.StartActivityOptions, string, any) (any, error) {
@@ -203,7 +202,7 @@ func TestADocumentIsReadInPieces(t *testing.T) {
 		require.Equal(t, workflows.ReadCatalog, name)
 		require.Equal(t, workflows.CatalogRequest{Tenant: "acme", Kind: "spec", Name: "nightly", Offset: r.Offset}, r)
 		body := versions[0]
-		if r.Offset > 0 && changes > 0 { // a new version comes after the first piece
+		if r.Offset > 0 && changes > 0 { // a new version appears after the first part
 			changes--
 			slices.Reverse(versions)
 			body = versions[0]
@@ -242,7 +241,7 @@ func TestWatchUntilTheEnd(t *testing.T) {
 		r := as[workflows.EventsRequest](t, request)
 		asked++
 		switch asked {
-		case 1: // the row is not there yet
+		case 1: // the session's row does not exist yet
 			return nil, applicationError(jig.CodeNotFound, "there is no session")
 		case 2: // the worker died
 			return noWorkerAnswers(sdk.StartActivityOptions{}, "", nil)

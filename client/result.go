@@ -10,8 +10,8 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Result waits until a session has ended, over all its runs, and returns how, with the whole answer. A session that failed
-// is no error of Result: its own error is in the PassResult.
+// Result waits until a session has ended, across all its runs, and returns how it ended, with the whole answer. The failure of the session
+// is not an error of Result; it is in the PassResult.
 func (c *Client) Result(ctx context.Context, tenant, id string) (workflows.PassResult, error) {
 	tenant, id = named(tenant, id)
 	if _, err := c.look(ctx, tenant, id); err != nil {
@@ -42,8 +42,8 @@ func (c *Client) Result(ctx context.Context, tenant, id string) (workflows.PassR
 	return result, nil
 }
 
-// outcome waits for the workflow's end. When the workflow itself did not complete, result gets the status and the reason,
-// and the error says why.
+// outcome waits until the workflow ends. If the workflow failed or was canceled or terminated, outcome fills in result's status and, for a
+// termination, its reason, and returns the workflow's error.
 func (c *Client) outcome(ctx context.Context, id string, result *workflows.PassResult) error {
 	err := c.repeat(ctx, func(ctx context.Context) error {
 		return c.temporal.GetWorkflow(ctx, id, "").Get(ctx, result)
@@ -74,7 +74,7 @@ func (c *Client) outcome(ctx context.Context, id string, result *workflows.PassR
 	return translate(err)
 }
 
-// resultFromStore is for sessions that Temporal has forgotten.
+// resultFromStore reads the result of a session that Temporal has forgotten.
 func (c *Client) resultFromStore(ctx context.Context, tenant, id string, notFound error) (workflows.PassResult, error) {
 	view, err := c.Status(ctx, tenant, id)
 	if isNotFound(err) {
@@ -88,7 +88,7 @@ func (c *Client) resultFromStore(ctx context.Context, tenant, id string, notFoun
 	return result, err
 }
 
-// Answer returns a session's whole answer, fetched when the view has only a part of it.
+// Answer returns a session's whole answer. If the view has only a part of it, Answer fetches the rest.
 func (c *Client) Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error) {
 	if view.AnswerArtifact == "" {
 		return view.Answer, nil
@@ -97,7 +97,7 @@ func (c *Client) Answer(ctx context.Context, tenant string, view jig.SessionView
 	return string(whole), err
 }
 
-// Wait waits until a session has ended and returns where it stands.
+// Wait waits until a session has ended and returns its state.
 func (c *Client) Wait(ctx context.Context, tenant, id string) (jig.SessionView, error) {
 	if _, err := c.Result(ctx, tenant, id); err != nil {
 		return jig.SessionView{}, err

@@ -14,12 +14,12 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 )
 
-// missingAttribute recognises the server's complaint about a search attribute that the namespace lacks.
+// missingAttribute recognizes the server's error about a search attribute that the namespace lacks.
 func missingAttribute(message string) bool {
 	return strings.Contains(message, "search attribute") && strings.Contains(message, "Jig")
 }
 
-// busy reports whether the server asks for patience: the same request may succeed a moment later.
+// busy reports whether an error is transient, so that the same request may succeed a moment later.
 func busy(err error) bool {
 	var (
 		exhausted *serviceerror.ResourceExhausted
@@ -32,7 +32,7 @@ func busy(err error) bool {
 		errors.As(err, &updating)
 }
 
-// cutOff reports whether the run that a request was for ended under it; another run of the session may take it.
+// cutOff reports whether the workflow run that a request was sent to ended before it answered. Another run of the session may answer it.
 func cutOff(err error) bool {
 	var notFound *serviceerror.NotFound
 	var app *sdktemporal.ApplicationError
@@ -42,8 +42,8 @@ func cutOff(err error) bool {
 	return errors.As(err, &notFound) || strings.Contains(err.Error(), "continuing as new")
 }
 
-// repeat calls try until it succeeds, again says no, ctx ends, or RetryFor is over; it returns the last error. An update
-// that a session took for a while before its run ended begins RetryFor anew.
+// repeat calls try until it succeeds, again returns false for its error, ctx ends, or RetryFor has passed. It returns the last error.
+// RetryFor starts over if a session worked on an update for more than a second before its run ended.
 func (c *Client) repeat(ctx context.Context, try func(context.Context) error, again func(error) bool) error {
 	deadline := time.Now().Add(c.retryFor)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -64,7 +64,7 @@ func (c *Client) repeat(ctx context.Context, try func(context.Context) error, ag
 	}
 }
 
-// sleep waits and reports whether ctx still lives.
+// sleep waits for d and reports whether ctx is still alive.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -76,8 +76,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// watchWorker runs do and gives up when no worker answers: an update is not taken by anybody until a worker has seen it,
-// and would wait in silence. Nothing that it starts is left running when it returns.
+// watchWorker runs do, and cancels it if no worker answers. It is needed for updates: the server accepts an update only when a worker has
+// seen it, and would otherwise wait silently. When watchWorker returns, nothing that it started is still running.
 func (c *Client) watchWorker(ctx context.Context, sessionID string, do func(context.Context) error) error {
 	watched, cancel := context.WithCancelCause(ctx)
 	var pinging sync.WaitGroup
@@ -98,7 +98,7 @@ func (c *Client) watchWorker(ctx context.Context, sessionID string, do func(cont
 	return err
 }
 
-// live reports whether a workflow is in a state in which another run may take a request.
+// live reports whether a workflow is running, or has continued as a new run that may take a request.
 func live(status enumspb.WorkflowExecutionStatus) bool {
 	switch status { //nolint:exhaustive // the others have ended
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW,

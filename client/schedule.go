@@ -16,53 +16,52 @@ import (
 )
 
 const (
-	// DefaultCatchUp is how late a start that the server missed is still made, unless a schedule says otherwise. An hour is
-	// longer than a server's restart or upgrade, and short enough that yesterday's work does not run today.
+	// DefaultCatchUp is how late a start that the server missed may still be made, unless a schedule says otherwise. An hour is longer than a
+	// restart or an upgrade of the server, and short enough that yesterday's work does not run today.
 	DefaultCatchUp = time.Hour
-	// minCatchUp is the server's own floor: it raises what is less, without a word.
+	// minCatchUp is the server's own minimum. The server silently raises smaller values.
 	minCatchUp = 10 * time.Second
-	// schedulePrefix begins the ids of jig's schedules in Temporal: jig/<tenant>/<name>. The sweeper's own has another.
+	// schedulePrefix begins the ids of jig's schedules in Temporal: jig/<tenant>/<name>. The sweeper's schedule has another prefix.
 	schedulePrefix = "jig/"
-	// scheduleMemo is the field of a schedule's memo that says what it starts, for lists.
+	// scheduleMemo is the field of a schedule's memo that says what the schedule starts, for lists.
 	scheduleMemo = "jig"
-	// appendedTime is the form of the time that Temporal appends to a base id, in UTC and whole seconds.
+	// appendedTime is the format of the time that Temporal appends to a schedule's workflow id, in UTC and whole seconds.
 	appendedTime = "-" + time.RFC3339
 )
 
 var (
 	scheduleNameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-	// callableForm is the name of a registered document; a tool's has a form of its own.
+	// callableForm matches the names of registered documents. Tool names have a form of their own.
 	callableForm = regexp.MustCompile(`^[a-z][a-z0-9._-]{0,63}$`)
 )
 
-// ScheduleOptions say what to start, and when. One of Session and Call is needed, and a time in When.
+// ScheduleOptions say what to start, and when. Exactly one of Session and Call is required, and at least one time in When.
 type ScheduleOptions struct {
-	// Tenant owns the schedule and what it starts; default "default".
+	// Tenant owns the schedule and the sessions that it starts; default "default".
 	Tenant string
-	// Name names the schedule within its tenant: lower-case letters, digits, '.', '_' and '-', at most 63.
+	// Name is the schedule's name within its tenant: at most 63 lower-case letters, digits, '.', '_' and '-'.
 	Name string
-	// Session starts an agent session each time. Its ID and Tenant are not used. What it holds goes with the schedule: at
-	// most 48 KiB.
+	// Session is the agent session to start each time. Its ID and Tenant are ignored. Its document, input, task and pairs are stored in the
+	// schedule, so they may have at most 48 KiB together.
 	Session *StartOptions
-	// Call runs a tool, or a registered composition, each time. Its Tenant is not used.
+	// Call is the tool or registered composition to run each time. Its Tenant is ignored.
 	Call *CallInput
-	// When are the times.
+	// When says at which times to start.
 	When Timetable
-	// Overlap says what happens when the session before still runs; default OverlapSkip.
+	// Overlap says what happens if the previous session is still running; default [OverlapSkip].
 	Overlap Overlap
-	// CatchUp is how late a start is still made that the server missed while it was down; at least 10 s, default
-	// DefaultCatchUp.
+	// CatchUp is how late a start may still be made that the server missed while it was down; at least 10 s, default [DefaultCatchUp].
 	CatchUp time.Duration
-	// Paused creates it at rest.
+	// Paused creates the schedule paused.
 	Paused bool
 	// Note is for people, up to 1,000 bytes. Pausing and resuming replace it.
 	Note string
-	// Limit ends the schedule after so many starts; 0 is no limit.
+	// Limit ends the schedule after that many starts; 0 means no limit.
 	Limit int
 }
 
-// Check reports what is wrong with the options, without asking the server: INVALID_INPUT or MISSING_PARAM, its Field the
-// name of the command line's flag.
+// Check reports what is wrong with the options, without asking the server. Its error is INVALID_INPUT or MISSING_PARAM, with the name of
+// the command line's flag as its field.
 func (o ScheduleOptions) Check() error {
 	if o.Tenant != "" {
 		if err := jig.CheckTenant(o.Tenant); err != nil {
@@ -115,7 +114,7 @@ func (o ScheduleOptions) checkWhat() error {
 	return nil
 }
 
-// CheckScheduleName refuses a name that cannot be a schedule's, or that would make session ids that are not legal.
+// CheckScheduleName returns an error if name is not a valid schedule name, or if it would produce invalid session ids.
 func CheckScheduleName(tenant, name string) error {
 	if !scheduleNameForm.MatchString(name) {
 		return jig.Errorf(jig.CodeInvalidInput, "%q is not a schedule's name", name).WithField("name").
@@ -127,8 +126,8 @@ func CheckScheduleName(tenant, name string) error {
 	return nil
 }
 
-// sessionBase begins the ids of the sessions that a schedule starts; Temporal appends the time. Ids are shared by all
-// tenants, so another tenant's name goes in; neither name has a colon.
+// sessionBase returns the beginning of the ids of the sessions that a schedule starts; Temporal appends the time. All tenants share one
+// space of ids, so the id contains the tenant, except the default one. The colon makes it unambiguous, because neither name contains one.
 func sessionBase(tenant, name string) string {
 	if tenant == "" || tenant == jig.DefaultTenant {
 		return jig.SessionPrefix + name
@@ -143,14 +142,14 @@ func tenantPrefix(tenant string) string {
 	return schedulePrefix + tenant + "/"
 }
 
-// starts is what a schedule's memo says of what it starts.
+// starts is the part of a schedule's memo that says what the schedule starts.
 type starts struct {
 	Agent string `json:"agent,omitempty"`
 	Tool  string `json:"tool,omitempty"`
 	Task  string `json:"task,omitempty"`
 }
 
-// CreateSchedule makes a schedule and returns it as the server sees it. A name that is taken is CONFLICT.
+// CreateSchedule creates a schedule and returns it as the server sees it. If the name is taken, the error is CONFLICT.
 func (c *Client) CreateSchedule(ctx context.Context, o ScheduleOptions) (Schedule, error) {
 	if o.Tenant == "" {
 		o.Tenant = jig.DefaultTenant
@@ -180,8 +179,8 @@ func (c *Client) CreateSchedule(ctx context.Context, o ScheduleOptions) (Schedul
 		Paused: o.Paused, Note: o.Note, RemainingActions: o.Limit, Memo: map[string]any{scheduleMemo: what},
 		TypedSearchAttributes: sdktemporal.NewSearchAttributes(attributes...),
 	}
-	// The SDK repeats a request under one id. Only what the server refused to take is sent anew: a second request whose
-	// first one arrived would find the name taken.
+	// The SDK retries a request under one id. Only a request that the server refused may be sent again as a new one; otherwise the second
+	// request would find the name taken by the first.
 	err = c.repeat(ctx, func(ctx context.Context) error {
 		_, err := c.temporal.ScheduleClient().Create(ctx, options)
 		return err //nolint:wrapcheck // translated below
@@ -192,7 +191,7 @@ func (c *Client) CreateSchedule(ctx context.Context, o ScheduleOptions) (Schedul
 	return c.Schedule(ctx, o.Tenant, o.Name)
 }
 
-// scheduleAction is what the schedule starts each time: the workflow that Start or Trigger would start.
+// scheduleAction returns the action of a schedule: it starts the same workflow that Start or Trigger would start.
 func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.ScheduleWorkflowAction, starts, error) {
 	base := sessionBase(o.Tenant, o.Name)
 	if o.Call != nil {
@@ -211,7 +210,7 @@ func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.Sc
 	return startAction(options, workflows.PassWorkflow, input), what, nil
 }
 
-// startAction starts a workflow as the options would.
+// startAction returns the schedule action that starts a workflow with the given options.
 func startAction(o sdk.StartWorkflowOptions, workflow string, input any) *sdk.ScheduleWorkflowAction {
 	return &sdk.ScheduleWorkflowAction{
 		ID: o.ID, Workflow: workflow, Args: []any{input}, TaskQueue: o.TaskQueue, StaticSummary: o.StaticSummary,
@@ -219,21 +218,21 @@ func startAction(o sdk.StartWorkflowOptions, workflow string, input any) *sdk.Sc
 	}
 }
 
-// PauseSchedule stops a schedule from starting anything until it is resumed; what it started goes on. The note says why.
+// PauseSchedule keeps a schedule from starting anything until it is resumed. Sessions that it started continue. The note says why.
 func (c *Client) PauseSchedule(ctx context.Context, tenant, name, note string) (Schedule, error) {
 	return c.patched(ctx, tenant, name, func(ctx context.Context, h sdk.ScheduleHandle) error {
 		return h.Pause(ctx, sdk.SchedulePauseOptions{Note: note})
 	})
 }
 
-// ResumeSchedule lets a paused schedule go on. Times that passed meanwhile are not made up for.
+// ResumeSchedule resumes a paused schedule. It does not make up for times that passed meanwhile.
 func (c *Client) ResumeSchedule(ctx context.Context, tenant, name, note string) (Schedule, error) {
 	return c.patched(ctx, tenant, name, func(ctx context.Context, h sdk.ScheduleHandle) error {
 		return h.Unpause(ctx, sdk.ScheduleUnpauseOptions{Note: note})
 	})
 }
 
-// patched changes a schedule and returns it as it is then.
+// patched changes a schedule and returns its new state.
 func (c *Client) patched(
 	ctx context.Context, tenant, name string, change func(context.Context, sdk.ScheduleHandle) error,
 ) (Schedule, error) {
@@ -243,12 +242,13 @@ func (c *Client) patched(
 	return c.Schedule(ctx, tenant, name)
 }
 
-// DeleteSchedule removes a schedule. What it started goes on.
+// DeleteSchedule deletes a schedule. Sessions that it started continue.
 func (c *Client) DeleteSchedule(ctx context.Context, tenant, name string) error {
 	return c.onSchedule(ctx, tenant, name, refused, func(ctx context.Context, h sdk.ScheduleHandle) error { return h.Delete(ctx) })
 }
 
-// onSchedule does something with one schedule; again says after which errors it is done again. An unknown one is NOT_FOUND.
+// onSchedule calls do with the handle of a schedule, and retries after the errors for which again returns true. An unknown schedule is
+// NOT_FOUND.
 func (c *Client) onSchedule(
 	ctx context.Context, tenant, name string, again func(error) bool, do func(context.Context, sdk.ScheduleHandle) error,
 ) error {
@@ -268,13 +268,13 @@ func noSchedule(name string) *jig.Error {
 	return jig.Errorf(jig.CodeNotFound, "there is no schedule %s", name).WithField("name")
 }
 
-// refused reports whether the server did not take a request at all, so that it can be sent anew.
+// refused reports whether the server did not accept a request at all, so that it is safe to send it again.
 func refused(err error) bool {
 	var exhausted *serviceerror.ResourceExhausted
 	return errors.As(err, &exhausted)
 }
 
-// notCreated says why a schedule could not be made, naming the flag where one is to blame.
+// notCreated explains why a schedule could not be created and names the flag that caused it, if one did.
 func notCreated(o ScheduleOptions, err error) error {
 	var exists *serviceerror.AlreadyExists
 	var running *serviceerror.WorkflowExecutionAlreadyStarted

@@ -12,7 +12,7 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 )
 
-// fakeScheduler is a Temporal that keeps schedules as the server would; errs are what its next answers fail with.
+// fakeScheduler is a Temporal client that stores schedules as the server would. Its next requests fail with errs.
 type fakeScheduler struct {
 	*fake
 
@@ -20,7 +20,7 @@ type fakeScheduler struct {
 	created []sdk.ScheduleOptions
 	query   string
 	errs    []error
-	// triggered is told of a trigger and records what was started.
+	// triggered is called on a trigger and records the started session.
 	triggered func(s *fakeSchedule)
 }
 
@@ -37,7 +37,7 @@ func (f *fakeScheduler) client() *Client { return newClient(f, Options{}) }
 
 func (f *fakeScheduler) ScheduleClient() sdk.ScheduleClient { return f }
 
-// fail gives the next error that was prepared.
+// fail returns the next prepared error.
 func (f *fakeScheduler) fail() error {
 	if len(f.errs) == 0 {
 		return nil

@@ -35,7 +35,7 @@ func hourly() ScheduleOptions {
 	}
 }
 
-// ran is an action of a schedule.
+// ran returns the result of a schedule's action.
 func ran(id string, due time.Time) sdk.ScheduleActionResult {
 	return sdk.ScheduleActionResult{
 		ScheduleTime: due, ActualTime: due.Add(time.Second), StartWorkflowResult: &sdk.ScheduleWorkflowExecution{WorkflowID: id, FirstExecutionRunID: "run"},

@@ -19,37 +19,37 @@ import (
 )
 
 const (
-	// statusAtOnce bounds how many sessions are asked for their status at the same time.
+	// statusAtOnce bounds how many sessions' statuses are read at the same time.
 	statusAtOnce = 8
 	// triggerWait is how long TriggerSchedule waits to learn the session's id.
 	triggerWait = 10 * time.Second
 )
 
-// Schedule is a schedule as it stands. A list leaves out what Client.Schedule alone tells: each field says so.
+// Schedule is the current state of a schedule. A list leaves out the fields marked below; [Client.Schedule] fills in all of them.
 type Schedule struct {
 	Name string `json:"name"`
-	// Agent or Tool is what it starts, Task what the agent is to do (in a list its beginning).
+	// Agent or Tool is what the schedule starts; Task is the agent's task (in a list only its beginning).
 	Agent string `json:"agent,omitempty"`
 	Tool  string `json:"tool,omitempty"`
 	Task  string `json:"task,omitempty"`
-	// Model, Input, Pairs and Principal are what each run is given; not in a list.
+	// Model, Input, Pairs and Principal are what each run gets; not in a list.
 	Model     string            `json:"model,omitempty"`
 	Input     json.RawMessage   `json:"input,omitempty"`
 	Pairs     map[string]string `json:"pairs,omitempty"`
 	Principal string            `json:"principal,omitempty"`
-	// When is the timetable in one line; its parts follow.
+	// When describes the timetable in one line. The fields of Timetable are its parts.
 	When string `json:"when"`
 	Timetable
-	// Overlap and CatchUp are the policies; not in a list.
+	// Overlap and CatchUp are the schedule's policies; not in a list.
 	Overlap Overlap `json:"overlap,omitempty"`
 	CatchUp Span    `json:"catch_up,omitzero"`
 	Paused  bool    `json:"paused"`
 	Note    string  `json:"note,omitempty"`
-	// Remaining is how many starts are left; nil when there is no limit, and in a list.
+	// Remaining is how many starts are left; nil if there is no limit, and in a list.
 	Remaining *int `json:"remaining,omitempty"`
-	// Next are the coming times, the soonest first: up to 5 in a list, else up to 10.
+	// Next lists the coming start times, soonest first: up to 5 in a list, otherwise up to 10.
 	Next []time.Time `json:"next"`
-	// Last is the latest session, nil before the first.
+	// Last is the latest session; nil before the first.
 	Last *ScheduledSession `json:"last,omitempty"`
 	// Recent are the latest 10 sessions and Running those that have not ended, both oldest first; not in a list.
 	Recent  []ScheduledSession `json:"recent,omitempty"`
@@ -62,26 +62,26 @@ type Schedule struct {
 // ScheduledSession is a session that a schedule started.
 type ScheduledSession struct {
 	SessionID string `json:"session_id"`
-	// DueAt is the time in the schedule, with jitter, and StartedAt when it was started; zero when the server no longer says.
+	// DueAt is the scheduled time, including jitter, and StartedAt the time of the actual start; zero if the server no longer knows.
 	DueAt     time.Time `json:"due_at,omitzero"`
 	StartedAt time.Time `json:"started_at,omitzero"`
-	// Status is empty when Temporal has forgotten the session: its retention time is over.
+	// Status is empty if Temporal has forgotten the session because its retention time is over.
 	Status jig.Status `json:"status,omitempty"`
 
 	open bool
 }
 
-// ScheduleCounts say what became of a schedule's times so far.
+// ScheduleCounts count what happened at the schedule's times so far.
 type ScheduleCounts struct {
-	// Started counts sessions, also those started by TriggerSchedule.
+	// Started counts sessions, including those started by [Client.TriggerSchedule].
 	Started int `json:"started"`
-	// Skipped counts times that passed because a session still ran.
+	// Skipped counts times at which nothing was started because a session was still running.
 	Skipped int `json:"skipped"`
-	// Missed counts times that the server was down for, and for longer than the catch-up time.
+	// Missed counts times that passed while the server was down and were too old to catch up on.
 	Missed int `json:"missed"`
 }
 
-// Schedules lists a tenant's schedules by name. A list may lag behind a change by a second or so.
+// Schedules lists a tenant's schedules by name. A list may lag a second or so behind a change.
 func (c *Client) Schedules(ctx context.Context, tenant string) ([]Schedule, error) {
 	if tenant == "" {
 		tenant = jig.DefaultTenant
@@ -123,7 +123,7 @@ func (c *Client) Schedules(ctx context.Context, tenant string) ([]Schedule, erro
 func listed(name string, entry *sdk.ScheduleListEntry) Schedule {
 	var what starts
 	if payload := entry.Memo.GetFields()[scheduleMemo]; payload != nil {
-		// A memo that cannot be read leaves the schedule in the list, without what it starts.
+		// A schedule whose memo cannot be read stays in the list, without what it starts.
 		_ = converter.GetDefaultDataConverter().FromPayload(payload, &what) //nolint:errcheck // see above
 	}
 	s := Schedule{
@@ -137,7 +137,7 @@ func listed(name string, entry *sdk.ScheduleListEntry) Schedule {
 	return s
 }
 
-// Schedule describes one schedule. An unknown one is NOT_FOUND.
+// Schedule returns one schedule. An unknown one is NOT_FOUND.
 func (c *Client) Schedule(ctx context.Context, tenant, name string) (Schedule, error) {
 	d, err := c.describeSchedule(ctx, tenant, name)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *Client) Schedule(ctx context.Context, tenant, name string) (Schedule, e
 	for i := range s.Recent {
 		all = append(all, &s.Recent[i])
 	}
-	var others []ScheduledSession // running, and older than the latest ten
+	var others []ScheduledSession // running sessions that are older than the latest ten
 	for _, run := range d.Info.RunningWorkflows {
 		if !slices.ContainsFunc(s.Recent, func(r ScheduledSession) bool { return r.SessionID == run.WorkflowID }) {
 			others = append(others, ScheduledSession{SessionID: run.WorkflowID})
@@ -204,7 +204,7 @@ func described(name string, d *sdk.ScheduleDescription) Schedule {
 	return s
 }
 
-// readAction says what an action starts; one that was made by other means and cannot be read is left out.
+// readAction fills in what an action starts. It ignores an action that it cannot decode, which another program may have created.
 func (s *Schedule) readAction(action *sdk.ScheduleWorkflowAction) {
 	if len(action.Args) == 0 {
 		return
@@ -240,7 +240,7 @@ func recentSessions(actions []sdk.ScheduleActionResult) []ScheduledSession {
 	return list
 }
 
-// fillStatus asks Temporal where sessions stand, a few at a time.
+// fillStatus reads the statuses of sessions from Temporal, a few at a time.
 func (c *Client) fillStatus(ctx context.Context, sessions []*ScheduledSession) error {
 	var group sync.WaitGroup
 	errs := make([]error, len(sessions))
@@ -278,7 +278,8 @@ func (c *Client) scheduledStatus(ctx context.Context, session *ScheduledSession)
 	}, busy))
 }
 
-// sessionStatus joins what the workflow is with what it said last: one that was ended from outside said nothing.
+// sessionStatus combines the status of the workflow with the status that the session reported last. A workflow that was ended from outside
+// reported nothing.
 func sessionStatus(status enumspb.WorkflowExecutionStatus, said jig.Status) jig.Status {
 	switch {
 	case live(status):
@@ -297,9 +298,9 @@ func sessionStatus(status enumspb.WorkflowExecutionStatus, said jig.Status) jig.
 	}
 }
 
-// TriggerSchedule starts what a schedule starts, now and beside whatever still runs, also when it is paused or has no starts
-// left. It returns the session's id, or "" when that could not be known within 10 s: another start came in the same second, or
-// the server is slow.
+// TriggerSchedule starts what a schedule starts, immediately and alongside sessions that are still running, even if the schedule is paused
+// or has no starts left. It returns the session's id, or "" if the id could not be determined within 10 s, because another start came in
+// the same second or the server is slow.
 func (c *Client) TriggerSchedule(ctx context.Context, tenant, name string) (sessionID string, err error) {
 	before, err := c.describeSchedule(ctx, tenant, name)
 	if err != nil {
@@ -332,8 +333,8 @@ func (c *Client) TriggerSchedule(ctx context.Context, tenant, name string) (sess
 	return "", nil
 }
 
-// untilFree is how long to wait until the latest session's second is over: ids have whole seconds, and a second start in one
-// would be lost.
+// untilFree returns how long to wait until the second of the latest start is over. Session ids contain the start time in whole seconds, so
+// a second start within the same second would be lost.
 func untilFree(info sdk.ScheduleInfo, now time.Time) time.Duration {
 	if len(info.RecentActions) == 0 {
 		return 0
@@ -346,7 +347,7 @@ func untilFree(info sdk.ScheduleInfo, now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// newSessions are the sessions that were started between two looks, but for those whose time had come by itself.
+// newSessions lists the sessions that were started between two readings, without those that were due anyway.
 func newSessions(before, after sdk.ScheduleInfo) []string {
 	var ids []string
 	for _, action := range after.RecentActions {

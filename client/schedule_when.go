@@ -12,10 +12,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Span is a length of time that JSON shows as a flag takes it, e.g. "1h30m".
+// Span is a duration that JSON shows in the form of a flag, e.g. "1h30m".
 type Span time.Duration
 
-// String is the shortest form that time.ParseDuration reads.
+// String returns the shortest form that [time.ParseDuration] reads.
 func (s Span) String() string {
 	text := time.Duration(s).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -27,10 +27,10 @@ func (s Span) String() string {
 	return text
 }
 
-// MarshalText gives the form of String.
+// MarshalText returns the same form as String.
 func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the form of String.
+// UnmarshalText reads any form that [time.ParseDuration] reads.
 func (s *Span) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -40,20 +40,20 @@ func (s *Span) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Timetable says when a schedule starts something: at the times of each cron line and of the interval, whichever comes.
+// Timetable says when a schedule starts something: at the times of every cron line and of the interval.
 type Timetable struct {
-	// Cron lines have five fields (minute, hour, day of month, month, day of week), six (a year follows) or seven (seconds come
-	// first), or are @yearly, @monthly, @weekly, @daily or @hourly. When both days are given, both have to match.
+	// Cron lines have five fields (minute, hour, day of month, month, day of week), six (plus a year at the end) or seven (plus seconds at the
+	// beginning), or are @yearly, @monthly, @weekly, @daily or @hourly. If both days are given, both have to match.
 	Cron []string `json:"cron,omitempty"`
-	// Timezone is the IANA name of the zone that cron lines are read in; default UTC. A time that a change of the clock leaves
-	// out does not come; one that comes twice starts something twice.
+	// Timezone is the IANA name of the time zone of the cron lines; default UTC. When the clocks change, a time that is skipped does not
+	// occur, and a time that occurs twice starts something twice.
 	Timezone string `json:"timezone,omitempty"`
-	// Every is an interval of at least a second, counted from 1970-01-01T00:00Z; Offset moves it and is less than Every.
+	// Every is an interval of at least one second, counted from 1970-01-01T00:00Z. Offset shifts it and must be less than Every.
 	Every  Span `json:"every,omitzero"`
 	Offset Span `json:"offset,omitzero"`
-	// Jitter delays each start by a random time of up to this length, though not past the next one.
+	// Jitter delays each start by a random time of at most this length, but not past the next start.
 	Jitter Span `json:"jitter,omitzero"`
-	// Start and End bound the times, both inclusive; zero is no bound.
+	// Start and End limit the times, both inclusive; zero means no limit.
 	Start time.Time `json:"start,omitzero"`
 	End   time.Time `json:"end,omitzero"`
 }
@@ -86,7 +86,7 @@ func (w Timetable) check() error {
 	return nil
 }
 
-// checkCron refuses what is no cron line at all; the server reads its fields.
+// checkCron returns an error for a line that cannot be a cron line. The server checks the fields.
 func checkCron(line string) error {
 	wrong := func(hint string) error {
 		return jig.Errorf(jig.CodeInvalidInput, "%q is not a cron line", line).WithField("cron").WithHint(hint)
@@ -109,7 +109,7 @@ func checkCron(line string) error {
 
 const cronHint = `five fields, in one argument: minute, hour, day of month, month, day of week, e.g. "0 7 * * 1-5"`
 
-// complaint recognises what the server says of a timetable; nil when it is about something else.
+// complaint converts the server's error about a timetable; it returns nil if the error is about something else.
 func (w Timetable) complaint(message string) *jig.Error {
 	reason, ok := strings.CutPrefix(message, "Invalid schedule spec: ")
 	switch {
@@ -136,8 +136,9 @@ func (w Timetable) spec() sdk.ScheduleSpec {
 	return s
 }
 
-// timetable reads a schedule's times back. The server keeps cron lines as ranges; they are written as cron lines again. One
-// that was changed by other means may have more intervals than one, which only the text shows, and times left out.
+// timetable converts a schedule's spec back to a timetable and a description in one line. The server stores cron lines as ranges; timetable
+// writes them as cron lines again. A spec that another program changed may have several intervals and excluded times, which only the
+// description shows.
 func timetable(s *sdk.ScheduleSpec) (w Timetable, text string) {
 	if s == nil {
 		return w, ""
@@ -186,7 +187,7 @@ func timetable(s *sdk.ScheduleSpec) (w Timetable, text string) {
 	return w, text
 }
 
-// cronLine writes a calendar as the shortest cron line.
+// cronLine returns the shortest cron line for a calendar.
 func cronLine(c sdk.ScheduleCalendarSpec) string {
 	fields := []string{
 		cronField(c.Minute, 0, 59), cronField(c.Hour, 0, 23), cronField(c.DayOfMonth, 1, 31), cronField(c.Month, 1, 12),
@@ -228,7 +229,7 @@ func cronField(ranges []sdk.ScheduleRange, least, most int) string {
 	return strings.Join(parts, ",")
 }
 
-// Overlap says what happens at a schedule's time while a session that it started still runs, also one that waits for a
+// Overlap says what happens at a schedule's time if a session that it started is still running, which includes a session that waits for a
 // person.
 type Overlap string
 
@@ -236,15 +237,15 @@ type Overlap string
 const (
 	// OverlapSkip starts nothing.
 	OverlapSkip Overlap = "skip"
-	// OverlapBufferOne starts one more when the running one has ended, however many times passed.
+	// OverlapBufferOne starts one more session after the running one has ended, however many times passed meanwhile.
 	OverlapBufferOne Overlap = "buffer_one"
-	// OverlapBufferAll starts all of them, one after another.
+	// OverlapBufferAll starts a session for every time that passed, one after another.
 	OverlapBufferAll Overlap = "buffer_all"
-	// OverlapCancelOther cancels the running one and starts when it has ended.
+	// OverlapCancelOther cancels the running session and starts the next when it has ended.
 	OverlapCancelOther Overlap = "cancel_other"
-	// OverlapTerminateOther terminates the running one, which leaves it no time to tidy up, and starts.
+	// OverlapTerminateOther terminates the running session, which gives it no time to clean up, and starts the next.
 	OverlapTerminateOther Overlap = "terminate_other"
-	// OverlapAllowAll starts it beside the running one.
+	// OverlapAllowAll starts the next session alongside the running one.
 	OverlapAllowAll Overlap = "allow_all"
 )
 
@@ -253,7 +254,7 @@ func Overlaps() []Overlap {
 	return []Overlap{OverlapSkip, OverlapBufferOne, OverlapBufferAll, OverlapCancelOther, OverlapTerminateOther, OverlapAllowAll}
 }
 
-// policy is Temporal's value.
+// policy returns Temporal's value for o.
 func (o Overlap) policy() (enumspb.ScheduleOverlapPolicy, error) {
 	switch o {
 	case OverlapSkip, "":
@@ -283,5 +284,5 @@ func overlapOf(policy enumspb.ScheduleOverlapPolicy) Overlap {
 			return o
 		}
 	}
-	return OverlapSkip // the server's own default, when nothing is set
+	return OverlapSkip // the server's default if nothing is set
 }

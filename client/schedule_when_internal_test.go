@@ -27,7 +27,7 @@ func TestSpanSaysWhatFlagsTake(t *testing.T) {
 	require.ErrorContains(t, json.Unmarshal([]byte(`"soon"`), &s), `"soon" is not a length of time`)
 }
 
-// ranges is a field as the server keeps it: start, end, step, the last two 0 when they say nothing.
+// ranges returns a calendar field as the server stores it: start, end and step, the last two 0 if they are not needed.
 func ranges(numbers ...int) []sdk.ScheduleRange {
 	var list []sdk.ScheduleRange
 	for i := 0; i+2 < len(numbers); i += 3 {

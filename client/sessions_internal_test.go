@@ -43,7 +43,7 @@ func TestStartSetsWhatListsShow(t *testing.T) {
 	require.Equal(t, Started{SessionID: "acme.order-7", ClientID: "order-7"}, started)
 }
 
-// taken is a Temporal in which every id of the tenant default belongs to a session that runs and was started by a request.
+// taken returns a fake in which every id of the tenant default belongs to a running session that request r started.
 func taken(kind string, r jig.SessionRequest) *fake {
 	there := serviceerror.NewWorkflowExecutionAlreadyStarted("taken", "", "run")
 	return &fake{
@@ -91,7 +91,7 @@ func TestStart_SameIDWithAnotherRequestIsConflict(t *testing.T) {
 	_, err = c.StartCall(t.Context(), CallInput{Tool: "file.read", Principal: jig.Principal{ID: "ana"}}, "order-7")
 	require.Error(t, err)
 
-	// Another tenant's workflow under the id can only have been started by other means: it is not the session that was meant.
+	// A workflow of another tenant under this id cannot have been started by a client. It is a conflict, not the requested session.
 	foreign := taken(workflows.PassWorkflow, same.request())
 	foreign.describe = func(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
 		return workflows.PassWorkflow, "acme", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
@@ -108,7 +108,7 @@ func TestTrigger_SameIDWithAnotherRequestIsConflict(t *testing.T) {
 	f := taken(workflows.CallWorkflow, callRequest(call))
 	there := f.update
 	f.update = func(o sdk.UpdateWorkflowOptions) (any, error) {
-		if first { // together with the start
+		if first { // the update that is sent with the start
 			first = false
 			return there(o)
 		}
@@ -170,7 +170,7 @@ func TestStartRepeatsWhileTheServerIsBusy(t *testing.T) {
 	require.Equal(t, 3, tries)
 }
 
-// The answer to a start may be lost on the way: what the next attempt finds under an id that nobody else has is what was started.
+// The answer to a start may get lost. If jig made the id, a session that the next attempt finds under it was started by this request.
 func TestStartOfAFreshIDIsNeverAnothersSession(t *testing.T) {
 	t.Parallel()
 	for given, existing := range map[string]bool{"": false, "mine": true} {
@@ -201,7 +201,7 @@ func TestStartKeepsLargeValuesAside(t *testing.T) {
 			require.LessOrEqual(t, len(up.Data), 128<<10)
 			require.EqualValues(t, len(uploaded[up.ID]), up.Offset)
 			uploaded[up.ID] += string(up.Data)
-			return nil, nil //nolint:nilnil // an upload answers nothing
+			return nil, nil //nolint:nilnil // an upload returns nothing
 		},
 		start: func(_ sdk.StartWorkflowOptions, in workflows.PassInput) error { got = *in.Start; return nil },
 	}
@@ -336,7 +336,7 @@ func TestTrigger(t *testing.T) {
 }
 
 func applicationError(code jig.Code, message string) error {
-	e := jig.Error{Code: code, Message: message, Hint: "look"} // a value: nothing is encoded here
+	e := jig.Error{Code: code, Message: message, Hint: "look"} // a value, because the error is not encoded here
 	return sdktemporal.NewApplicationErrorWithOptions(message, string(code), sdktemporal.ApplicationErrorOptions{Details: []any{e}})
 }
 

@@ -18,31 +18,31 @@ import (
 const (
 	DefaultAddress   = "127.0.0.1:7233"
 	DefaultNamespace = "default"
-	// DevEnvFile is where `make dev` writes the environment of what it started, relative to the current folder.
+	// DevEnvFile is the file, relative to the current folder, in which `make dev` stores the environment of what it started.
 	DevEnvFile = ".jig/dev.env"
 )
 
-// Names in the environment.
+// Environment variables.
 const (
 	EnvAddress   = "JIG_TEMPORAL_ADDRESS"
 	EnvNamespace = "JIG_TEMPORAL_NAMESPACE"
 	EnvTaskQueue = "JIG_TASK_QUEUE"
 )
 
-// SettingsRequest is what settings are made from. For each of them the first that is given counts: the field here (a
-// flag), the JIG_ variable, Temporal's own environment and profile (TEMPORAL_ADDRESS, temporal.toml: TLS and API key come
-// from there), the file of `make dev`, the default.
+// SettingsRequest lists the sources of the settings. For each setting the first source that has it counts: the field here (a flag), the
+// JIG_ variable, Temporal's own environment and profile (TEMPORAL_ADDRESS, temporal.toml; these also give TLS and the API key), the file of
+// `make dev`, and the default.
 type SettingsRequest struct {
 	Address   string
 	Namespace string
 	TaskQueue string
-	// Environ is the process's environment, as os.Environ returns it.
+	// Environ is the process's environment, in the form of [os.Environ].
 	Environ []string
-	// DevEnv is the content of the file of `make dev`; see ReadEnvFile. May be nil.
+	// DevEnv holds the variables in the file of `make dev`; see [ReadEnvFile]. May be nil.
 	DevEnv map[string]string
 }
 
-// Settings say where Temporal is.
+// Settings say how to reach Temporal.
 type Settings struct {
 	// Temporal are the options for Temporal's client.
 	Temporal sdk.Options
@@ -52,7 +52,7 @@ type Settings struct {
 	Source string
 }
 
-// LoadSettings works the settings out.
+// LoadSettings determines the settings. It returns INVALID_INPUT if Temporal's own settings cannot be used.
 func LoadSettings(r SettingsRequest) (Settings, error) {
 	env := ParseEnviron(r.Environ)
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{EnvLookup: environment(env)})
@@ -87,7 +87,7 @@ func first(choices ...choice) (value, source string) {
 	return "", ""
 }
 
-// environment is an environment for envconfig.
+// environment implements envconfig's lookup on a map.
 type environment map[string]string
 
 func (e environment) LookupEnv(name string) (string, bool) { v, ok := e[name]; return v, ok }
@@ -100,7 +100,7 @@ func (e environment) Environ() []string {
 	return list
 }
 
-// ParseEnviron makes a map of an environment in the form of os.Environ; a later entry wins.
+// ParseEnviron converts an environment in the form of [os.Environ] to a map; later entries win.
 func ParseEnviron(environ []string) map[string]string {
 	env := make(map[string]string, len(environ))
 	for _, entry := range environ {
@@ -111,10 +111,10 @@ func ParseEnviron(environ []string) map[string]string {
 	return env
 }
 
-// ReadEnvFile reads a file of NAME=value lines (with an optional export before and quotes around). A file that is not
-// there gives nil.
+// ReadEnvFile reads a file of NAME=value lines, with an optional "export" before the name and optional quotes around the value. If the file
+// does not exist, it returns nil.
 func ReadEnvFile(path string) (map[string]string, error) {
-	content, err := os.ReadFile(path) //nolint:gosec // the path is the program's own
+	content, err := os.ReadFile(path) //nolint:gosec // the path is a constant of the program
 	if os.IsNotExist(err) {
 		return nil, nil //nolint:nilnil // no file, no values
 	}

@@ -16,52 +16,51 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Sizes of what goes through Temporal.
+// Sizes of messages that go through Temporal.
 const (
-	// inlineBytes bounds the document, input and task that go with a start; more is uploaded first.
+	// inlineBytes bounds the document, input and task that travel with a start; anything larger is uploaded first.
 	inlineBytes = 48 << 10
-	// chunkBytes is the largest piece of an upload.
+	// chunkBytes is the size of an upload's largest part.
 	chunkBytes = 128 << 10
-	// summaryBytes bounds the line that the Web UI shows beside a workflow.
+	// summaryBytes bounds the line that the Web UI shows next to a workflow.
 	summaryBytes = 200
 )
 
-// StartOptions say what to start. Agent or Document is needed.
+// StartOptions say what to start. Agent or Document is required.
 type StartOptions struct {
 	// Tenant owns the session; default "default".
 	Tenant string
-	// ID is the client's own id for the session, such as order-7, unique within the tenant; jig makes one when it is empty. The
-	// session's id is then "<tenant>.<ID>", which may be given as well. See [jig.CheckClientID].
+	// ID is the client's own id for the session, such as order-7, unique within the tenant; if it is empty, jig makes one. The session's id is
+	// then "<tenant>.<ID>", which is accepted here as well. See [jig.CheckClientID].
 	ID string
-	// Agent names a registered agent. With a Document it is only the name shown for the session.
+	// Agent is the name of a registered agent. With a Document it is only the name that is shown for the session.
 	Agent string
-	// Document is an agent document (Markdown with front matter), DocumentName its file name, for messages.
+	// Document is an agent document (Markdown with front matter). DocumentName is its file name, for messages.
 	Document     string
 	DocumentName string
 	// Task is the first message to the agent.
 	Task string
-	// Input is the session's input, a JSON object; Pairs are further key=value inputs, converted by the agent's input schema.
+	// Input is the session's input, a JSON object. Pairs are further inputs of the form key=value, which the agent's input schema converts.
 	Input json.RawMessage
 	Pairs map[string]string
 	// Model replaces the agent's model.
 	Model string
-	// Principal is on whose behalf the session acts.
+	// Principal is the principal that the session acts for.
 	Principal jig.Principal
-	// Source says how the session is started; api when empty.
+	// Source says how the session is started; empty means api.
 	Source jig.Source
 }
 
-// Started is a session that runs, or ran.
+// Started is a session that was started, now or by an earlier request.
 type Started struct {
 	SessionID string
-	// ClientID is the id that the client chose; empty when jig made the session's id.
+	// ClientID is the id that the client chose; empty if jig made the session's id.
 	ClientID string
-	// Existing is true when a session of that id was there already, running or ended; nothing was started then.
+	// Existing is true if the session already existed, running or ended, and nothing was started.
 	Existing bool
 }
 
-// Start starts a session. An id that is taken gives the session that is there when it was started by the same request, and
-// CONFLICT when it was not.
+// Start starts a session. If the id is taken, it returns the existing session if the same request started it, and CONFLICT otherwise.
 func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	var err error
 	fresh := o.ID == ""
@@ -76,7 +75,7 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	options, input := c.sessionStart(o, start)
 	options.Memo = requestMemo(request)
 	started, err := c.startOnce(ctx, options, workflows.PassWorkflow, input)
-	if started.Existing && fresh { // an earlier attempt of this start started it
+	if started.Existing && fresh { // an earlier attempt of this request started it
 		started.Existing = false
 	} else if started.Existing {
 		_, err = c.sameRequest(ctx, o.Tenant, started.SessionID, request)
@@ -87,7 +86,7 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	return started, nil
 }
 
-// request is what the options ask for.
+// request returns what the options ask for.
 func (o StartOptions) request() jig.SessionRequest {
 	r := jig.SessionRequest{
 		Document: o.Document, Task: o.Task, Input: o.Input, Pairs: o.Pairs, Model: o.Model, Principal: o.Principal.ID,
@@ -98,11 +97,11 @@ func (o StartOptions) request() jig.SessionRequest {
 	return r
 }
 
-// startOnce starts a workflow unless one of its id is there, running or ended.
+// startOnce starts a workflow unless one with the same id exists, running or ended.
 func (c *Client) startOnce(ctx context.Context, options sdk.StartWorkflowOptions, workflow string, input any) (Started, error) {
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	// Both policies refuse a taken id, so that the caller learns that the session was there: the SDK does not say whether
-	// USE_EXISTING started anything.
+	// Both policies refuse an id that is taken, so that the caller learns that the session already existed. With USE_EXISTING the SDK does not
+	// say whether it started anything.
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	options.WorkflowExecutionErrorWhenAlreadyStarted = true
 	options.EnableEagerStart = true
@@ -125,13 +124,13 @@ func alreadyStarted(err error) bool {
 	return errors.As(err, &taken)
 }
 
-// sessionStart is what a session's workflow starts with, now or by a schedule: options and input.
+// sessionStart returns the options and the input of a session's workflow, which is started now or by a schedule.
 func (c *Client) sessionStart(o StartOptions, start workflows.StartSession) (sdk.StartWorkflowOptions, workflows.PassInput) {
 	agent := o.shownAgent()
 	return c.workflowOptions(o.ID, o.Tenant, agent, summary(agent, o.Task)), workflows.PassInput{Tenant: o.Tenant, Start: &start}
 }
 
-// stage makes the start message, keeping aside what is too large for it, the largest first.
+// stage builds the start message. It uploads as artifacts what is too large for the message, the largest value first.
 func (c *Client) stage(ctx context.Context, o StartOptions) (workflows.StartSession, error) {
 	s := workflows.StartSession{
 		Document: o.Document, DocumentName: o.DocumentName, Task: o.Task, Input: o.Input, Pairs: o.Pairs, Model: o.Model,
@@ -171,7 +170,7 @@ func pairsSize(pairs map[string]string) int {
 	return size
 }
 
-// shownAgent is the agent's name for people who look at a list of sessions.
+// shownAgent returns the agent's name as lists of sessions show it.
 func (o StartOptions) shownAgent() string {
 	if o.Agent != "" || o.DocumentName == "" {
 		return o.Agent
@@ -180,7 +179,7 @@ func (o StartOptions) shownAgent() string {
 	return strings.TrimSuffix(base, path.Ext(base))
 }
 
-// workflowOptions are what every session's workflow starts with.
+// workflowOptions returns the start options that all session workflows share.
 func (c *Client) workflowOptions(id, tenant, agent, summary string) sdk.StartWorkflowOptions {
 	attributes := []sdktemporal.SearchAttributeUpdate{
 		sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrTenant).ValueSet(tenant),
@@ -199,7 +198,7 @@ func (c *Client) workflowOptions(id, tenant, agent, summary string) sdk.StartWor
 	}
 }
 
-// summary is the one line that the Web UI shows.
+// summary returns the one line that the Web UI shows.
 func summary(name, text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	if text != "" && name != "" {

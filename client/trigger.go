@@ -10,10 +10,11 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Trigger runs one tool call without a model and returns as soon as it has its result or waits for a person: the status
-// says which. id is as for [Client.StartCall].
-// When no worker answers, the call is kept and runs as soon as one does; the result then names the session beside the error. An
-// input too large to travel with the start is kept aside first, which takes a worker that answers.
+// Trigger runs one tool call without a model and returns as soon as the call has its result or waits for a person; the status says which.
+// id is as for [Client.StartCall].
+//
+// If no worker answers, the call is kept and runs as soon as one does; the result then names the session, next to the error. An input that
+// is too large to travel with the start is uploaded first, which requires a worker that answers.
 func (c *Client) Trigger(ctx context.Context, input workflows.CallInput, id string) (workflows.CallResult, error) {
 	var err error
 	fresh := id == ""
@@ -59,7 +60,7 @@ func withClientID(r workflows.CallResult) workflows.CallResult {
 	return r
 }
 
-// joinCall waits for the first word of a call that is there: its result, or that it waits for a person.
+// joinCall waits until an existing call has its result or waits for a person.
 func (c *Client) joinCall(
 	ctx context.Context, tenant, id string, sighted sighting, first sdk.UpdateWorkflowOptions,
 ) (workflows.CallResult, error) {
@@ -74,7 +75,7 @@ func (c *Client) joinCall(
 	return result, err
 }
 
-// callStart is what a single call's workflow starts with, now or by a schedule.
+// callStart returns the start options of a single call's workflow, which is started now or by a schedule.
 func (c *Client) callStart(id string, input workflows.CallInput) sdk.StartWorkflowOptions {
 	name := input.Tool
 	if name == "" {
@@ -85,12 +86,12 @@ func (c *Client) callStart(id string, input workflows.CallInput) sdk.StartWorkfl
 	return options
 }
 
-// startCall starts the workflow and waits for its first word.
+// startCall starts the workflow and waits until the call has its result or waits for a person.
 func (c *Client) startCall(
 	ctx context.Context, options sdk.StartWorkflowOptions, first sdk.UpdateWorkflowOptions, input workflows.CallInput, result *workflows.CallResult,
 ) error {
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	// The call that is there may be another one: what it answers must not be taken for the answer to this request.
+	// The existing call may be another one, whose answer must not be taken for the answer to this request.
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	start := c.temporal.NewWithStartWorkflowOperation(options, workflows.CallWorkflow, input)
 	handle, err := c.temporal.UpdateWithStartWorkflow(ctx, sdk.UpdateWithStartWorkflowOptions{
@@ -102,8 +103,8 @@ func (c *Client) startCall(
 	return handle.Get(ctx, result) //nolint:wrapcheck // translated by the caller
 }
 
-// WaitCall waits until a single call has its result, also through an approval, and returns it. A call whose session was cancelled or
-// terminated has none: the error is CANCELED.
+// WaitCall waits until a single call has its result, even if it needs an approval first, and returns it. If the call's session was canceled
+// or terminated, the error is CANCELED.
 func (c *Client) WaitCall(ctx context.Context, tenant, id string) (workflows.CallResult, error) {
 	tenant, id = named(tenant, id)
 	sighted, err := c.look(ctx, tenant, id)
