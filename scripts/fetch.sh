@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# fetch.sh: fetches the Go modules that building and testing need. jig-dev fetches those of the Temporal server itself.
+# fetch.sh: fetches the Go modules that building and testing need. Those of the Temporal server are fetched when it is built. In the
+# workspace, go would fetch the modules of the whole graph, three times as many.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! command -v go >/dev/null; then
@@ -7,7 +8,8 @@ if ! command -v go >/dev/null; then
   exit 2
 fi
 scripts/say.sh "fetch: Go modules"
-cache=$(go env GOMODCACHE)/cache/download
-GOWORK=off scripts/every.sh "echo fetch: \$(find '$cache' -name '*.zip' 2>/dev/null | wc -l) modules are there" go mod download
+words="echo fetch: \$(find '$(go env GOMODCACHE)/cache/download' -name '*.zip' 2>/dev/null | wc -l) modules are there"
+export GOWORK=off
+scripts/every.sh "$words" go mod download
 cd dev
-../scripts/every.sh "echo fetch: \$(find '$cache' -name '*.zip' 2>/dev/null | wc -l) modules are there" go mod download
+../scripts/every.sh "$words" go mod download
