@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Verdict is what policy says of a call.
+// Verdict is what policy decided about a call.
 type Verdict string
 
-// The verdicts, from the mildest to the strictest. Refuse is given to calls that never reach policy: unknown tools, invalid input, duplicates.
+// The verdicts, from the mildest to the strictest. VerdictRefuse is for calls that never reach policy: unknown tools, invalid input,
+// duplicates.
 const (
 	VerdictRun    Verdict = "run"
 	VerdictAsk    Verdict = "ask"
@@ -18,40 +19,39 @@ const (
 	VerdictRefuse Verdict = "refuse"
 )
 
-// Ruling is a verdict with its reasons, so that a person can be told why.
+// Ruling is a verdict with its reasons, which are shown to people.
 type Ruling struct {
 	Verdict Verdict  `json:"verdict"`
 	Reasons []string `json:"reasons"`
-	// PolicyVersion is <name>@<content hash> of the policy that spoke; of the base rules alone, their hash.
+	// PolicyVersion is <name>@<content hash> of the policy that decided. If only the base rules applied, it is their hash.
 	PolicyVersion string `json:"policy_version"`
-	// Expires is how long the approval waits that the verdict asks for; the agent's setting when it is zero. In JSON:
-	// nanoseconds.
+	// Expires is how long the approval waits before it expires; zero means the agent's setting. In JSON: nanoseconds.
 	Expires time.Duration `json:"expires,omitempty"`
-	// Terms are what the approval takes; those of the verdict ask.
+	// Terms are the conditions for an approval. They are set when the verdict is ask.
 	Terms Terms `json:"terms,omitzero"`
-	// Base says that the tool's contract alone gave the verdict: no rule made it stricter.
+	// Base reports that the tool's contract alone led to the verdict: no rule made it stricter.
 	Base bool `json:"base,omitempty"`
-	// Person says that no grant may answer: a rule that asks or denies cannot be evaluated.
+	// Person reports that no grant may approve the call, because a rule that asks or denies cannot be evaluated.
 	Person bool `json:"person,omitempty"`
-	// Held says why nothing can be decided now: a policy cannot be read. The call neither runs nor asks until it can be; the
-	// other fields say nothing then.
+	// Held says why nothing can be decided now: a policy cannot be read. Until it can be read, the call neither runs nor asks, and the
+	// other fields have no meaning.
 	Held string `json:"held,omitempty"`
 }
 
 // PolicyUnreadable is the policy version of calls that are held back because a policy cannot be read.
 const PolicyUnreadable = "unreadable"
 
-// PolicyState is a policy of a tenant as a worker has it.
+// PolicyState is the state of a tenant's policy on one worker.
 type PolicyState struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	// Rules is how many rules it has; 0 when it cannot be read.
+	// Rules is the number of rules; 0 when the policy cannot be read.
 	Rules int `json:"rules"`
-	// Error is why it cannot be read; while it is set, the tenant's calls are held back.
+	// Error says why the policy cannot be read. While it is set, the tenant's calls are held back.
 	Error string `json:"error,omitempty"`
 }
 
-// Unreadable says, on one line, that the policy cannot be read.
+// Unreadable returns a one-line message saying that the policy cannot be read.
 func (s PolicyState) Unreadable() string {
 	return fmt.Sprintf("policy %s (version %s) cannot be read: %s", s.Name, ShortVersion(s.Version), s.Error)
 }
@@ -66,10 +66,10 @@ const (
 	PendingQuestion  PendingKind = "question"
 )
 
-// ApprovalStatus is where an approval stands.
+// ApprovalStatus is the state of an approval.
 type ApprovalStatus string
 
-// The states of an approval. An approved one is consumed when its call begins.
+// The states of an approval. An approved approval becomes consumed when its call begins.
 const (
 	ApprovalOpen     ApprovalStatus = "open"
 	ApprovalApproved ApprovalStatus = "approved"
@@ -86,39 +86,40 @@ type Pending struct {
 	Kind      PendingKind `json:"kind"`
 	Call      string      `json:"call"`
 	Tool      string      `json:"tool"`
-	// Input is a Preview of at most PreviewBytes; Truncated says that there is more.
+	// Input is a [Preview] of at most PreviewBytes; Truncated reports that values were cut.
 	Input     json.RawMessage `json:"input"`
 	Truncated bool            `json:"truncated,omitempty"`
 	Summary   string          `json:"summary"`
 	Reasons   []string        `json:"reasons"`
 	Digest    string          `json:"digest"`
-	// RequestedBy is the principal on whose behalf the call is made, Agent the agent that made it.
+	// RequestedBy is the principal on whose behalf the call is made. Agent is the agent that made the call.
 	RequestedBy string `json:"requested_by,omitempty"`
 	Agent       string `json:"agent,omitempty"`
-	// ParentID is the session that started the one that asks, and ParentCall the call that did; both are empty without a parent.
+	// ParentID is the session that started this one, and ParentCall is the call that did so. Both are empty when there is no parent.
 	ParentID   string `json:"parent_session_id,omitempty"`
 	ParentCall string `json:"parent_call,omitempty"`
-	// Via is the call of the session that was looked at which waits for SessionID, its child or a child of that; empty for the
+	// Via is the call, in the session being viewed, that waits for SessionID (its child session or a descendant). It is empty for the
 	// session's own calls.
 	Via         string    `json:"via,omitempty"`
 	RequestedAt time.Time `json:"requested_at"`
-	// ExpiresAt is zero when it never does.
+	// ExpiresAt is zero when the approval never expires.
 	ExpiresAt     time.Time `json:"expires_at"`
 	PolicyVersion string    `json:"policy_version,omitempty"`
-	// Terms are what it takes; nil for the plain ones: anybody, once.
+	// Terms are the conditions for the approval; nil means the default: one approval by anybody.
 	Terms *Terms `json:"terms,omitempty"`
-	// Votes are the approvals so far, of an approval that takes several; Delegations whom people handed their word to.
+	// Votes are the approvals given so far when several are needed. Delegations say who handed their decision to whom.
 	Votes       []Vote       `json:"votes,omitempty"`
 	Delegations []Delegation `json:"delegations,omitempty"`
-	// NextAt is when somebody is reminded, or further people may decide; zero when there is no such moment before it expires.
+	// NextAt is the next time at which somebody is reminded or more people may decide. It is zero when nothing of the kind happens before
+	// the approval expires.
 	NextAt time.Time `json:"next_at,omitzero"`
-	// Question is what a person is asked, in a pending question.
+	// Question is what the person is asked; it is set when Kind is [PendingQuestion].
 	Question *Question `json:"question,omitempty"`
-	// Grant is set on an approval that a standing one gave.
+	// Grant is the id of the standing approval that gave this one; empty when there was none.
 	Grant string `json:"grant,omitempty"`
 }
 
-// Consent is where the approval stands.
+// Consent returns the current state of the approval: its terms, votes and delegations.
 func (p Pending) Consent() Consent {
 	c := Consent{RequestedBy: p.RequestedBy, RequestedAt: p.RequestedAt, Votes: p.Votes, Delegations: p.Delegations}
 	if p.Terms != nil {
@@ -127,30 +128,30 @@ func (p Pending) Consent() Consent {
 	return c
 }
 
-// Proved is the approval without what was merely claimed: votes, and words that somebody handed on. So it stands where decisions
-// must be proved, also when that was not so from the beginning.
+// Proved returns the approval without the votes and delegations that were merely claimed. It is used where decisions must be proved, even
+// if that requirement was added after the approval was opened.
 func (p Pending) Proved() Pending {
 	p.Votes = slices.DeleteFunc(slices.Clone(p.Votes), func(v Vote) bool { return v.Claimed })
 	p.Delegations = slices.DeleteFunc(slices.Clone(p.Delegations), func(d Delegation) bool { return d.Claimed })
 	return p
 }
 
-// Question is what an agent asks a person.
+// Question is a question that an agent asks a person.
 type Question struct {
 	Text string `json:"question"`
-	// Schema is what the answer must fit (JSON Schema); text when it is empty.
+	// Schema is the JSON Schema that the answer must fit; empty means text.
 	Schema json.RawMessage `json:"schema,omitempty"`
 	// Options are answers to choose from.
 	Options []json.RawMessage `json:"options,omitempty"`
 }
 
-// PreviewBytes bounds the arguments shown with an approval.
+// PreviewBytes bounds the arguments shown with an approval, in bytes.
 const PreviewBytes = 2048
 
-// Answer is what a person says.
+// Answer is a person's answer to an approval.
 type Answer string
 
-// The answers. Approve with changed input is an edit; delegate hands the decision to somebody else.
+// The answers. Approving with changed input is an edit; delegate hands the decision to somebody else.
 const (
 	AnswerApprove  Answer = "approve"
 	AnswerDeny     Answer = "deny"
@@ -165,16 +166,16 @@ type Decision struct {
 	// By is the principal who decides.
 	By     string `json:"by,omitempty"`
 	Answer Answer `json:"answer,omitempty"`
-	// Digest, when given, must match what is waiting.
+	// Digest, when given, must match the digest of the waiting call.
 	Digest string `json:"digest,omitempty"`
-	// Input, when given, replaces the arguments; it is validated and put through policy again.
+	// Input, when given, replaces the arguments. It is validated, and policy judges the call again.
 	Input json.RawMessage `json:"input,omitempty"`
 	Note  string          `json:"note,omitempty"`
-	// Reason is told to the model when the answer is deny.
+	// Reason is shown to the model when the answer is deny.
 	Reason string `json:"reason,omitempty"`
-	// To is the principal that it is delegated to.
+	// To is the principal to whom the decision is delegated.
 	To string `json:"to,omitempty"`
-	// Grant asks for a standing approval of further calls, with the approval of this one.
+	// Grant asks for a standing approval of further calls, in addition to approving this one.
 	Grant *GrantRequest `json:"grant,omitempty"`
 	// Token proves who decides; see the documentation of identity.
 	Token string `json:"token,omitempty"`
@@ -191,7 +192,7 @@ type Reply struct {
 	Token string          `json:"token,omitempty"`
 }
 
-// ReconcileOutcome is a person's word on an effect whose outcome is unknown.
+// ReconcileOutcome is what a person says about an effect whose outcome is unknown.
 type ReconcileOutcome string
 
 // The outcomes.
@@ -201,27 +202,27 @@ const (
 	OutcomeGiveUp      ReconcileOutcome = "give_up"
 )
 
-// Reconciliation answers an unknown outcome.
+// Reconciliation settles a call whose outcome is unknown.
 type Reconciliation struct {
 	Call    string           `json:"call"`
 	Outcome ReconcileOutcome `json:"outcome"`
-	// Result is what the effect gave back, when it happened; a ToolResult's data.
+	// Result is what the effect returned, if it happened: the Data of a [ToolResult].
 	Result json.RawMessage `json:"result,omitempty"`
 	By     string          `json:"by,omitempty"`
 	Note   string          `json:"note,omitempty"`
 	Token  string          `json:"token,omitempty"`
 }
 
-// Ruled is what became of one decision or reconciliation.
+// Ruled is the result of one decision or reconciliation.
 type Ruled struct {
 	Call string `json:"call"`
 	// Outcome is accepted or refused.
 	Outcome string `json:"outcome"`
-	// Reason says why it was refused, in a sentence; of an accepted one, which approvals are missing.
+	// Reason says in a sentence why it was refused; for an accepted one, it lists the approvals that are still missing.
 	Reason string `json:"reason,omitempty"`
-	// Status is where the call stands now, whoever decided it.
+	// Status is the state of the call now, no matter who decided it.
 	Status CallStatus `json:"status,omitempty"`
-	// Grant is the id of the standing approval that came along.
+	// Grant is the id of the standing approval that was created with the decision.
 	Grant string `json:"grant,omitempty"`
 }
 

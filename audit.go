@@ -30,40 +30,41 @@ const (
 	AuditResumed    AuditKind = "resumed"
 	AuditDocument   AuditKind = "document"
 	AuditBundle     AuditKind = "bundle"
-	// AuditViolation is an attempt to reach what is another tenant's, or another principal's result; Reason is ReasonIDORViolation, Subject the id.
+	// AuditViolation is an attempt to reach another tenant's data or another principal's result. Reason is [ReasonIDORViolation] and
+	// Subject is the id.
 	AuditViolation AuditKind = "violation"
 )
 
-// AuditEntry is what an audit row says: who decided what, proved or claimed, on the strength of what, and when.
+// AuditEntry is the content of an audit row: who decided what, when, and with what proof.
 type AuditEntry struct {
 	Kind   AuditKind `json:"kind"`
 	Tenant string    `json:"tenant"`
 	At     time.Time `json:"at"`
-	// By is who acted; empty when time did (an expiry).
+	// By is who acted; empty when nobody did and time ran out (an expiry).
 	By string `json:"by,omitempty"`
-	// Claimed says that nobody proved who By is; Evidence is what did.
+	// Claimed reports that nobody proved who By is; otherwise Evidence is the proof.
 	Claimed   bool      `json:"claimed,omitempty"`
 	Evidence  *Evidence `json:"evidence,omitempty"`
 	SessionID string    `json:"session_id,omitempty"`
 	Call      string    `json:"call,omitempty"`
 	Tool      string    `json:"tool,omitempty"`
-	// Digest is that of what was shown, ApprovedDigest that of what may run: they differ when the input was changed.
+	// Digest is the digest of what was shown; ApprovedDigest is the digest of what may run. They differ when the input was changed.
 	Digest         string `json:"digest,omitempty"`
 	ApprovedDigest string `json:"approved_digest,omitempty"`
 	PolicyVersion  string `json:"policy_version,omitempty"`
-	// Shown is what the person was shown: summary, reasons and arguments, as in the pending approval.
+	// Shown is what the person saw: summary, reasons and arguments, as in the pending approval.
 	Shown *Shown `json:"shown,omitempty"`
-	// Patch is the change of the arguments, as JSON Patch (RFC 6902).
+	// Patch is the change to the arguments, as JSON Patch (RFC 6902).
 	Patch json.RawMessage `json:"patch,omitempty"`
-	// Subject is what else was acted on: a grant, a pause, a document.
+	// Subject is anything else that was acted on: a grant, a pause, a document.
 	Subject string `json:"subject,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Note    string `json:"note,omitempty"`
-	// Status is where the call stood afterwards.
+	// Status is the state of the call after the action.
 	Status CallStatus `json:"status,omitempty"`
 }
 
-// Shown is what a person saw of a call. Input is the preview of at most PreviewBytes.
+// Shown is what a person saw of a call. Input is a [Preview] of at most PreviewBytes.
 type Shown struct {
 	Summary   string          `json:"summary,omitempty"`
 	Reasons   []string        `json:"reasons,omitempty"`
@@ -71,22 +72,22 @@ type Shown struct {
 	Truncated bool            `json:"truncated,omitempty"`
 }
 
-// AuditRow is a link of a tenant's chain: row N follows N-1.
+// AuditRow is one link in a tenant's hash chain: row N follows row N-1.
 type AuditRow struct {
 	N int64 `json:"n"`
 	// Prev and Hash are SHA-256, in hex.
 	Prev string `json:"prev"`
 	Hash string `json:"hash"`
-	// Entry is an AuditEntry, to the byte as it was hashed.
+	// Entry is an [AuditEntry] in JSON, byte for byte as it was hashed.
 	Entry string `json:"entry"`
 }
 
-// AuditGenesis is what the first row of a tenant's chain follows.
+// AuditGenesis returns the hash that precedes the first row of a tenant's chain.
 func AuditGenesis(tenant string) [sha256.Size]byte {
 	return sha256.Sum256([]byte("jig audit " + tenant))
 }
 
-// AuditHash is the hash of a row: SHA-256 over the hash before it, its number as eight bytes (big endian), and the entry.
+// AuditHash returns the hash of a row: SHA-256 over the previous hash, the row's number as eight bytes (big endian), and the entry.
 func AuditHash(prev [sha256.Size]byte, n int64, entry string) [sha256.Size]byte {
 	b := make([]byte, 0, sha256.Size+8+len(entry))
 	b = append(b, prev[:]...)

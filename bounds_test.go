@@ -41,11 +41,11 @@ func documentedBounds(t *testing.T) []bound {
 	return rows
 }
 
-// integers are the constants of a folder that are integers, by name.
+// integers returns the integer constants declared in a folder, by name.
 func integers(t *testing.T, all []source, folder string) map[string]constant.Value {
 	t.Helper()
 	values := map[string]constant.Value{}
-	for range 3 { // one may be made of another one
+	for range 3 { // a constant may depend on another
 		for _, s := range all {
 			if s.folder != folder || s.test {
 				continue
@@ -74,7 +74,7 @@ func integers(t *testing.T, all []source, folder string) map[string]constant.Val
 	return values
 }
 
-// evaluate computes an expression of integers; nil when it is none.
+// evaluate computes a constant integer expression; nil if it cannot.
 func evaluate(e ast.Expr, known map[string]constant.Value) constant.Value {
 	switch x := e.(type) {
 	case *ast.BasicLit:
@@ -101,7 +101,7 @@ func evaluate(e ast.Expr, known map[string]constant.Value) constant.Value {
 
 var limitForm = regexp.MustCompile(`^([0-9][0-9,]*)( KiB| MiB)?( |$)`)
 
-// Each row of the table of bounds says what its constant is.
+// Each row of the table of bounds in the documentation matches its constant.
 func TestDocumentedBoundsAreTheConstants(t *testing.T) {
 	t.Parallel()
 	all := sources(t)
@@ -129,7 +129,7 @@ func TestDocumentedBoundsAreTheConstants(t *testing.T) {
 	}
 }
 
-// What bounds the work of attacks is in the table, whole packages of it.
+// Packages whose limits protect against attacks have all of their limits in the table.
 func TestBoundsAreDocumented(t *testing.T) {
 	t.Parallel()
 	var documented []string

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// BundleManifest is a document of kind bundle: what a bundle is called and what it needs. It stands at the top of the bundle's
-// folder; every document below that folder belongs to the bundle.
+// BundleManifest is a document of kind bundle: the name of a bundle and what it requires. The manifest is at the top of the bundle's
+// folder, and every document below that folder belongs to the bundle.
 type BundleManifest struct {
 	Name string `json:"name"`
-	// Version is the author's, MAJOR.MINOR.PATCH (semver.org).
+	// Version is chosen by the author: MAJOR.MINOR.PATCH (semver.org).
 	Version     string `json:"version"`
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
@@ -18,35 +18,36 @@ type BundleManifest struct {
 	Requires []string `json:"requires,omitempty"`
 }
 
-// Bundle is a bundle that a tenant has.
+// Bundle is a bundle that is installed for a tenant.
 type Bundle struct {
 	BundleManifest
-	// Hash covers the versions of the manifest and the documents: the same hash is the same bundle.
+	// Hash covers the versions of the manifest and of the documents: equal hashes mean equal bundles.
 	Hash string `json:"hash"`
-	// Documents are those that it brought, under the kinds by which they are stored, sorted by kind and name.
+	// Documents are the documents that the bundle installed, under the kinds by which they are stored, sorted by kind and name.
 	Documents   []DocumentVersion `json:"documents"`
 	InstalledAt time.Time         `json:"installed_at"`
 	InstalledBy string            `json:"installed_by"`
 }
 
-// BundleInstall asks for a bundle to be made a tenant's, in one transaction.
+// BundleInstall is a request to install a bundle for a tenant, in one transaction.
 type BundleInstall struct {
 	BundleManifest
 	Hash      string
 	Documents []StoredDocument
-	// Over is the hash of the installed version that the new one was checked against; empty when none was. With another one in
-	// place by now, nothing changes.
+	// Over is the hash of the installed version that the new one was checked against; empty when none was installed. If another version is
+	// installed by now, nothing changes and the error has the reason [ReasonBundleChanged].
 	Over string
-	// Replace lets documents of the bundle that the tenant has changed since be replaced; they are kept as they are otherwise, and
-	// the installation is refused.
+	// Replace allows the installation to overwrite documents of the bundle that the tenant has changed since. Otherwise the installation is
+	// refused and the changed documents stay.
 	Replace bool
-	// Types says what its entity types were checked against; when that does not hold by now, nothing changes.
+	// Types records what the bundle's entity types were checked against. If that no longer holds, nothing changes and the error has the
+	// reason [ReasonTypeChanged].
 	Types []TypeBasis
 }
 
-// Reasons of a CONFLICT when something changed between a check and the transaction that it was for: checked anew, it may pass.
+// Reasons of a CONFLICT when something changed between a check and the transaction that relied on it. After a new check it may succeed.
 const (
-	// ReasonTypeChanged: what new versions of entity types were checked against does not hold any more.
+	// ReasonTypeChanged: what the new versions of entity types were checked against no longer holds.
 	ReasonTypeChanged = "type_changed"
 	// ReasonBundleChanged: another version of the bundle than BundleInstall.Over is installed.
 	ReasonBundleChanged = "bundle_changed"
@@ -55,13 +56,13 @@ const (
 // TypeBasis is what a new version of an entity type was checked against.
 type TypeBasis struct {
 	Type string
-	// Version is the one that the tenant's entities fit; empty when there were none.
+	// Version is the version that the tenant's entities fit; empty when there were none.
 	Version string
-	// Defaults are the values of required fields that the new version adds: entities get them with it.
+	// Defaults are the values of required fields that the new version adds. Existing entities get them with the new version.
 	Defaults map[string]json.RawMessage
 }
 
-// StoredDocument is a document with its body, under the kind by which it is stored.
+// StoredDocument is a document with its body, identified by the kind under which it is stored.
 type StoredDocument struct {
 	DocumentVersion
 	Body []byte
@@ -70,11 +71,11 @@ type StoredDocument struct {
 // BundleInstalled says what an installation changed.
 type BundleInstalled struct {
 	Bundle Bundle
-	// Before is the version that was there; empty for none.
+	// Before is the version that was installed before; empty when there was none.
 	Before string
-	// Changed is false when the tenant had just this bundle already.
+	// Changed is false when exactly this bundle was already installed.
 	Changed bool
-	// Removed are documents of the version before that the new one does not have: they are out of use.
+	// Removed are the documents of the previous version that the new one lacks. They are no longer in use.
 	Removed []DocumentVersion
 }
 
@@ -83,7 +84,7 @@ var (
 	bundleVersionForm = regexp.MustCompile(`^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})(-[0-9A-Za-z.-]{1,64})?$`)
 )
 
-// Check refuses a manifest whose name or version is not written as it must be.
+// Check returns an error if the name or the version of the manifest is malformed.
 func (m BundleManifest) Check() error {
 	if !bundleNameForm.MatchString(m.Name) {
 		return Errorf(CodeInvalidInput, "%q is not a bundle's name", m.Name).WithField("name").

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// CallStatus is where a call stands in the ledger.
+// CallStatus is the state of a call in the ledger.
 type CallStatus string
 
 // The states of a call. The first four are open, the others final.
 const (
-	// CallWaiting: policy asked, and nobody has decided yet.
+	// CallWaiting: the verdict was ask, and nobody has decided yet.
 	CallWaiting CallStatus = "waiting"
-	// CallReserved: it may run (policy said run, or it was approved) and has not begun.
+	// CallReserved: the call may run (the verdict was run, or it was approved) but has not begun.
 	CallReserved CallStatus = "reserved"
 	// CallExecuting: an attempt has begun.
 	CallExecuting CallStatus = "executing"
@@ -28,7 +28,7 @@ const (
 	CallDuplicate CallStatus = "duplicate"
 )
 
-// Final reports whether the call has its result.
+// Final reports whether the call is over and has its result.
 func (s CallStatus) Final() bool {
 	switch s {
 	case CallWaiting, CallReserved, CallExecuting, CallUnknown:
@@ -39,12 +39,12 @@ func (s CallStatus) Final() bool {
 	return false
 }
 
-// ToolCall is a call as the model asked for it.
+// ToolCall is a call as the model requested it.
 type ToolCall struct {
-	// ProviderID is the model provider's id of the call.
+	// ProviderID is the id that the model provider gave the call.
 	ProviderID string `json:"provider_id"`
 	Name       string `json:"name"`
-	// Input is the arguments; when they were not JSON, it is empty and Malformed holds what came.
+	// Input holds the arguments. If they were not valid JSON, Input is empty and Malformed holds the raw text.
 	Input     json.RawMessage `json:"input,omitempty"`
 	Malformed string          `json:"malformed,omitempty"`
 }
@@ -53,9 +53,9 @@ type ToolCall struct {
 type Call struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
-	// ID is <pass>.<ordinal>; of a step of a composition <pass>.<ordinal>/<path>.
+	// ID is <pass>.<ordinal>; for a step of a composition it is <pass>.<ordinal>/<path>.
 	ID string `json:"call"`
-	// Frame is the call whose composition made this one; empty when the model did.
+	// Frame is the id of the call whose composition made this one; empty when the model made it.
 	Frame      string `json:"frame,omitempty"`
 	Pass       int    `json:"pass"`
 	Ordinal    int    `json:"ordinal"`
@@ -66,16 +66,16 @@ type Call struct {
 	Write bool `json:"write,omitempty"`
 	// Idempotent is copied from the tool, so that recovery does not depend on the catalogue.
 	Idempotent bool `json:"idempotent,omitempty"`
-	// Input is kept as bytes, canonical JSON (RFC 8785); what came when it was not JSON.
+	// Input is canonical JSON (RFC 8785), kept as bytes. If the arguments were not JSON, it holds them as they came.
 	Input     []byte `json:"input,omitempty"`
 	Signature string `json:"signature,omitempty"`
-	// IdempotencyKey is the key that the call's effect runs under. The ledger sets it at admission, see [IdempotencyKey] and
-	// RetryOf; from then on it never changes.
+	// IdempotencyKey is the key under which the call's effect runs. The ledger sets it at admission (see [IdempotencyKey] and RetryOf) and
+	// never changes it afterwards.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	// RetryOf names, at admission, an earlier call of the same session whose effect this one tries again: the call gets that
-	// one's idempotency key. It is not stored.
+	// RetryOf is set at admission only and is not stored. It names an earlier call of the same session that this one retries; the new call
+	// gets the idempotency key of the earlier one.
 	RetryOf string `json:"-"`
-	// ConcurrencyKey is evaluated; calls with the same one run one after another.
+	// ConcurrencyKey is the evaluated key; calls with the same key run one after another.
 	ConcurrencyKey string `json:"concurrency_key,omitempty"`
 	// Digest binds what a person sees to what runs; see the documentation of approvals.
 	Digest        string     `json:"digest,omitempty"`
@@ -83,27 +83,27 @@ type Call struct {
 	Verdict       Verdict    `json:"verdict"`
 	Reasons       []string   `json:"reasons,omitempty"`
 	Status        CallStatus `json:"status"`
-	// Fence counts attempts that began; a result is accepted from the latest alone. After a restore from a backup it is raised further
-	// where a call may have run since.
+	// Fence counts the attempts that have begun; only the latest attempt may write a result. After a restore from a backup, the fence is
+	// raised further for calls that may have run since the backup.
 	Fence int `json:"fence"`
-	// Patch is what a person changed of the arguments, as JSON Patch (RFC 6902) from what the model asked for; EditedBy is who.
+	// Patch is what a person changed in the arguments that the model asked for, as JSON Patch (RFC 6902). EditedBy is that person.
 	Patch    json.RawMessage `json:"patch,omitempty"`
 	EditedBy string          `json:"edited_by,omitempty"`
 	// Paused says what holds the call back: tenant, tool or session; empty when nothing does.
 	Paused PauseScope `json:"paused,omitempty"`
-	// Child is the session that the call started; empty for none.
+	// Child is the session that the call started; empty when it started none.
 	Child string `json:"child_session_id,omitempty"`
-	// DuplicateOf is the call with the same signature.
+	// DuplicateOf is the earlier call with the same signature.
 	DuplicateOf string      `json:"duplicate_of,omitempty"`
 	Result      *ToolResult `json:"result,omitempty"`
-	// ResultArtifact holds the whole result when it is too large for the row; Result is then cut down.
+	// ResultArtifact holds the whole result when it is too large for the row; Result is then a shortened copy.
 	ResultArtifact string     `json:"result_artifact,omitempty"`
 	CreatedAt      time.Time  `json:"created_at"`
 	StartedAt      *time.Time `json:"started_at,omitempty"`
 	FinishedAt     *time.Time `json:"finished_at,omitempty"`
 }
 
-// Duration is how long the last attempt took; zero when it has not finished.
+// Duration returns how long the last attempt took, or zero if the call has not finished.
 func (c Call) Duration() time.Duration {
 	if c.StartedAt == nil || c.FinishedAt == nil {
 		return 0
@@ -111,7 +111,7 @@ func (c Call) Duration() time.Duration {
 	return c.FinishedAt.Sub(*c.StartedAt)
 }
 
-// Invocation is the limited context a tool gets: who it acts for and nothing of the conversation.
+// Invocation is the limited context that a tool gets: whom it acts for, but nothing of the conversation.
 type Invocation struct {
 	Tenant    string
 	Principal Principal
@@ -119,13 +119,13 @@ type Invocation struct {
 	CallID    string
 	Agent     string
 	Depth     int
-	// IdempotencyKey stays the same over retries, new workflow runs, resets and deploys, and no other tenant or installation
-	// uses it. It is at most 255 printable ASCII characters, so it fits an Idempotency-Key header.
+	// IdempotencyKey stays the same across retries, new workflow runs, resets and deploys. No other tenant or installation uses it. It is
+	// at most 255 printable ASCII characters, so it fits an Idempotency-Key header.
 	IdempotencyKey string
-	// Attempt counts from 1 over all workers and runs.
+	// Attempt counts from 1, across all workers and runs.
 	Attempt int
-	// Logger writes to the worker's log with session, call and tool set.
+	// Logger writes to the worker's log, with session, call and tool already set.
 	Logger *slog.Logger
-	// Progress reports to the people who watch: it becomes an event tool.output_appended. Safe to call often.
+	// Progress reports progress to people who are watching, as an event tool.output_appended. It is safe to call often.
 	Progress func(text string)
 }

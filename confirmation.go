@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Confirmation is what a call of a tool with a confirmation flag gives back when it does not carry the flag.
+// Confirmation is the result data of a call that lacks the confirmation flag its tool requires.
 type Confirmation struct {
-	// RequiresConfirmation is always true; the name is the pattern's own.
+	// RequiresConfirmation is always true. The name follows a common pattern that models know.
 	RequiresConfirmation bool   `json:"requiresConfirmation"` //nolint:tagliatelle // the name that models know from other tools
 	Message              string `json:"message"`
 }
 
-// Unconfirmed returns the answer to a call that does nothing because its tool has a confirmation flag (Confirm) and the input does not
-// say `confirmed: true`. It returns nil for a call that acts. An input that is no object is an error.
+// Unconfirmed returns the answer to a call that must not act yet: its tool requires confirmation (Confirm), and the input does not say
+// `confirmed: true`. It returns nil when the call may act. An input that is not an object is an error.
 func (t Tool) Unconfirmed(input []byte) (*ToolResult, error) {
 	if !t.Confirm {
 		return nil, nil //nolint:nilnil // the tool asks for no confirmation

@@ -1,4 +1,4 @@
-// Package jig is the vocabulary of the engine: sessions, passes, tools, calls, approvals, events and the error codes that
-// name what went wrong. It holds types and the few functions that belong to them, uses the standard library alone, and
-// knows nothing of Temporal, PostgreSQL, models or the command line; every other package points here.
+// Package jig is the vocabulary of the engine: sessions, passes, tools, calls, approvals, events and error codes. It contains types and the
+// few functions that belong to them. It uses only the standard library and knows nothing about Temporal, PostgreSQL, models or the command
+// line; every other package may import it.
 package jig

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// FieldType is how a field's value is stored.
+// FieldType is the storage type of a field's value.
 type FieldType string
 
 // The storage types.
@@ -37,30 +37,30 @@ type Field struct {
 	Name  string    `json:"name"`
 	Label string    `json:"label,omitempty"`
 	Type  FieldType `json:"type"`
-	// Display is a variant of the type for forms and pages, e.g. markdown of text; the type's first one when empty.
+	// Display is a variant of the type for forms and pages, e.g. markdown for text; empty means the type's first variant.
 	Display     string `json:"display,omitempty"`
 	Description string `json:"description,omitempty"`
 	Required    bool   `json:"required,omitempty"`
-	// Default is taken when an entity is created without the field.
+	// Default is the value used when an entity is created without the field.
 	Default json.RawMessage `json:"default,omitempty"`
 	// Options are the values of an enum.
 	Options []string `json:"options,omitempty"`
-	// Minimum and Maximum bound a number, MinLength and MaxLength a text (in characters) or an array (in items).
+	// Minimum and Maximum bound a number. MinLength and MaxLength bound a text (in characters) or an array (in items).
 	Minimum   *float64 `json:"minimum,omitempty"`
 	Maximum   *float64 `json:"maximum,omitempty"`
 	MinLength *int     `json:"min_length,omitempty"`
 	MaxLength *int     `json:"max_length,omitempty"`
-	// Integer keeps a number whole, Pattern (RE2) bounds a text, Time says that a date has a time of day (RFC 3339).
+	// Integer restricts a number to whole numbers, Pattern (RE2) restricts a text, and Time gives a date a time of day (RFC 3339).
 	Integer bool   `json:"integer,omitempty"`
 	Pattern string `json:"pattern,omitempty"`
 	Time    bool   `json:"time,omitempty"`
-	// Target names the entity type of a relation; Many allows several.
+	// Target names the entity type that a relation points at; Many allows several.
 	Target string `json:"target,omitempty"`
 	Many   bool   `json:"many,omitempty"`
-	// Fields are those of an object, Items is what an array holds.
+	// Fields are the fields of an object; Items describes the items of an array.
 	Fields []Field `json:"fields,omitempty"`
 	Items  *Field  `json:"items,omitempty"`
-	// Task is the id of the task that fills the field; none when somebody else does.
+	// Task is the id of the task that fills the field; empty when no task does.
 	Task string `json:"task,omitempty"`
 }
 
@@ -96,25 +96,25 @@ type Task struct {
 	ID        string   `json:"id"`
 	Kind      TaskKind `json:"kind"`
 	DependsOn []string `json:"depends_on,omitempty"`
-	// When is CEL; a task whose condition is false is skipped, and so is whatever depends on it.
+	// When is a CEL condition. If it is false, the task and all tasks that depend on it are skipped.
 	When string `json:"when,omitempty"`
 	// Compute is the CEL expression of a compute task.
 	Compute string `json:"compute,omitempty"`
-	// Use names the tool, the composition, the prompt or the agent.
+	// Use names the tool, composition, prompt or agent.
 	Use string `json:"use,omitempty"`
-	// Input is a document of templates: the call's input.
+	// Input is a document of templates that gives the call's input.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Value is CEL over the call's result; the whole result when it is empty.
+	// Value is a CEL expression over the call's result; empty means the whole result.
 	Value string `json:"value,omitempty"`
-	// OutputSchema is what the value must fit beside its field.
+	// OutputSchema is a JSON Schema that the value must fit in addition to the definition of its field.
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
-	// Sources is CEL that gives the ids of the entities and documents that the value rests on.
+	// Sources is a CEL expression that returns the ids of the entities and documents on which the value is based.
 	Sources string `json:"sources,omitempty"`
-	// Attempts bounds how often it is tried; default 1. Backoff is the wait before the second, doubled each time.
+	// Attempts bounds the number of attempts; default 1. Backoff is the wait before the second attempt and doubles each time.
 	Attempts int           `json:"attempts,omitempty"`
 	Backoff  time.Duration `json:"backoff,omitempty"`
-	// Claims names the task whose claims a citations task checks. Among is CEL that gives the only ids that these may cite;
-	// whatever is connected when it is empty.
+	// Claims names the task whose claims a citations task checks. Among is a CEL expression that returns the only ids those claims may
+	// cite; empty means anything connected.
 	Claims string `json:"claims,omitempty"`
 	Among  string `json:"among,omitempty"`
 }
@@ -124,37 +124,37 @@ type Entity struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"entity_id"`
 	Type   string `json:"type"`
-	// TypeVersion is that of the entity type which the content was last checked against.
+	// TypeVersion is the version of the entity type against which the content was last checked.
 	TypeVersion string          `json:"type_version"`
 	Title       string          `json:"title,omitempty"`
 	Content     json.RawMessage `json:"content"`
-	// Provenance says, by field, how a task came to its value.
+	// Provenance says, by field name, how a task produced the value.
 	Provenance map[string]Provenance `json:"provenance,omitempty"`
 	Revision   int64                 `json:"revision"`
-	// SessionID and Call are those of the latest extraction of it; empty when there was none.
+	// SessionID and Call identify the latest extraction of the entity; empty when there was none.
 	SessionID string    `json:"session_id,omitempty"`
 	Call      string    `json:"call,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// Provenance is how a field came to its value.
+// Provenance says how a field got its value.
 type Provenance struct {
 	Task    string   `json:"task"`
 	Sources []string `json:"sources,omitempty"`
 	Model   string   `json:"model,omitempty"`
 	Tokens  int64    `json:"tokens,omitempty"`
-	// InputHash is the SHA-256 of what the value was worked out from: the same hash needs no second run.
+	// InputHash is the SHA-256 of the inputs from which the value was produced. If it has not changed, the task need not run again.
 	InputHash string    `json:"input_hash"`
 	Attempt   int       `json:"attempt,omitempty"`
 	Call      string    `json:"call,omitempty"`
 	At        time.Time `json:"at"`
 }
 
-// TextClaim is a claim of a text: what it says and on what it rests.
+// TextClaim is a claim made in a text, with the sources it is based on.
 type TextClaim struct {
 	Text            string   `json:"text"`
 	SourceEntityIDs []string `json:"source_entity_ids"`
-	// Quote must stand in one of the sources, word for word; unchecked when empty.
+	// Quote must appear in one of the sources, word for word; empty means no check.
 	Quote string `json:"quote,omitempty"`
 }

@@ -18,7 +18,7 @@ func NewEntityID() string { return EntityPrefix + randomID() }
 // NewTextID returns a fresh id of a text: "doc_" and 26 characters.
 func NewTextID() string { return TextPrefix + randomID() }
 
-// TextIDOf is the id of the text that a call of this idempotency key adds: the same whenever the call is run again.
+// TextIDOf returns the id of the text that a call with this idempotency key adds. It is the same each time the call runs.
 func TextIDOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return TextPrefix + idEncoding.EncodeToString(sum[:16])
@@ -26,71 +26,71 @@ func TextIDOf(key string) string {
 
 // Limits of entities and texts.
 const (
-	// MaxEntityBytes bounds the content of an entity, as JSON; what is longer goes into a text.
+	// MaxEntityBytes bounds the content of an entity, as JSON; longer content belongs in a text.
 	MaxEntityBytes = 256 << 10
 	// MaxTextBytes bounds the body of a text.
 	MaxTextBytes = 4 << 20
-	// MaxConnectedDepth and MaxConnected bound how far, and to how many, connected entities are followed.
+	// MaxConnectedDepth bounds how many relations are followed to find connected entities, and MaxConnected how many entities are found.
 	MaxConnectedDepth = 10
 	MaxConnected      = 10_000
 )
 
-// NewEntity is an entity to be created. Its id, revision and times are the store's to give.
+// NewEntity is an entity to be created. The store assigns its id, revision and times.
 type NewEntity struct {
 	Entity
-	// Key makes the creation idempotent: with a key that was used before, the entity that it made is returned. Not when empty.
+	// Key makes the creation idempotent: if the key was used before, the entity created then is returned. Empty means not idempotent.
 	Key string
-	// Bundle is the bundle that the type came with; empty for none.
+	// Bundle is the bundle that the entity type came with; empty when there is none.
 	Bundle string
-	// Relations are the ids of the entities that it points at, by name.
+	// Relations are the ids of the entities that the new one points at, by relation name.
 	Relations map[string][]string
-	// Workspaces are those that it becomes a part of.
+	// Workspaces are the workspaces that the entity joins.
 	Workspaces []string
 }
 
 // EntityPatch is a change of some fields of an entity.
 type EntityPatch struct {
-	// Fields are new values by name; null takes a field away. The others stay.
+	// Fields are new values by name; null removes a field. Other fields stay as they are.
 	Fields map[string]json.RawMessage
-	// Provenance says how the new values came about. A field that is changed without loses what it had.
+	// Provenance says how the new values were produced. A field that is changed without provenance loses the provenance it had.
 	Provenance map[string]Provenance
-	// Title is left as it is when nil, TypeVersion when empty.
+	// A nil Title leaves the title as it is, and so does an empty TypeVersion for the type's version.
 	Title       *string
 	TypeVersion string
-	// Relations replace those of the same names; the others stay.
+	// Relations replace the relations of the same names; others stay as they are.
 	Relations map[string][]string
-	// Key makes the change idempotent: one with the key of the latest change is not made again. Not when empty.
+	// Key makes the change idempotent: it is not applied again if the latest change had the same key. Empty means not idempotent.
 	Key string
 }
 
-// Relation points from one entity at another, by name.
+// Relation is a named link from one entity to another.
 type Relation struct {
 	From string `json:"from"`
 	Name string `json:"name"`
 	To   string `json:"to"`
 }
 
-// EntityCount is how many entities of a type there are.
+// EntityCount is the number of entities of a type.
 type EntityCount struct {
 	Type  string `json:"type"`
 	Count int64  `json:"count"`
-	// UpdatedAt is when one of them changed last.
+	// UpdatedAt is the time of the latest change to any of them.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// EntityHit is an entity that a search found, by its own words or by those of a text of it.
+// EntityHit is an entity that a search found, either by its own content or by one of its texts.
 type EntityHit struct {
 	EntityID string  `json:"entity_id"`
 	Type     string  `json:"type"`
 	Title    string  `json:"title"`
 	Rank     float64 `json:"rank"`
-	// Document is the text that was found; empty when the entity's own content was.
+	// Document is the id of the text that matched; empty when the entity's own content matched.
 	Document string `json:"document,omitempty"`
-	// Snippet shows the words between ** and **.
+	// Snippet is an excerpt that marks the matching words with ** on both sides.
 	Snippet string `json:"snippet,omitempty"`
 }
 
-// Text is a document that can be searched, of an entity or of nobody in particular.
+// Text is a searchable document. It may belong to an entity.
 type Text struct {
 	Tenant    string    `json:"tenant"`
 	ID        string    `json:"document_id"`
@@ -102,7 +102,7 @@ type Text struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// TextInfo says which text there is, without its body.
+// TextInfo describes a text without its body.
 type TextInfo struct {
 	ID        string `json:"document_id"`
 	Title     string `json:"title,omitempty"`
@@ -110,25 +110,25 @@ type TextInfo struct {
 	Bytes     int    `json:"bytes"`
 }
 
-// Sources are what values may rest on.
+// Sources are the entities and texts on which values may be based.
 type Sources struct {
 	Entities []SourceEntity
 	Texts    []SourceText
 }
 
-// SourceEntity is an entity as a source.
+// SourceEntity is an entity that serves as a source.
 type SourceEntity struct {
 	ID, Type string
-	// Hash changes whenever the title or the content does.
+	// Hash changes whenever the title or the content changes.
 	Hash string
 }
 
-// SourceText is a text as a source.
+// SourceText is a text that serves as a source.
 type SourceText struct {
 	ID, EntityID string
-	// Hash changes whenever the title or the body does.
+	// Hash changes whenever the title or the body changes.
 	Hash string
-	// Body is left out of texts that were not asked for, or for which there was no room.
+	// Body is nil for texts that were not asked for and for those that would have exceeded the size limit.
 	Body *string
 }
 
@@ -137,11 +137,11 @@ type TextHit struct {
 	DocumentID string `json:"document_id"`
 	EntityID   string `json:"entity_id,omitempty"`
 	Title      string `json:"title,omitempty"`
-	// Chunk is the chunk's number, from 0, and Body its text.
+	// Chunk is the number of the chunk, from 0; Body is its text.
 	Chunk int     `json:"chunk"`
 	Body  string  `json:"body"`
 	Rank  float64 `json:"rank"`
-	// Snippet is the part of the body that fits the query, with the words between ** and **.
+	// Snippet is the part of the body that matches the query, with the matching words marked with ** on both sides.
 	Snippet string `json:"snippet"`
 }
 
@@ -157,7 +157,8 @@ const (
 	FilterGte FilterOp = "gte"
 	FilterLte FilterOp = "lte"
 	FilterIn  FilterOp = "in"
-	// FilterContains asks whether a text holds another (A to Z like a to z), a list an item, an object the parts of another.
+	// FilterContains asks whether a text contains another (ignoring the case of A to Z), a list contains an item, or an object contains the
+	// parts of another.
 	FilterContains FilterOp = "contains"
 )
 
@@ -166,7 +167,7 @@ func FilterOps() []FilterOp {
 	return []FilterOp{FilterEq, FilterNeq, FilterGt, FilterLt, FilterGte, FilterLte, FilterIn, FilterContains}
 }
 
-// What a filter may name beside the fields of a type.
+// Names that a filter may use besides the fields of a type.
 const (
 	FilterID        = "$id"
 	FilterTitle     = "$title"
@@ -174,36 +175,36 @@ const (
 	FilterUpdatedAt = "$updated_at"
 )
 
-// FilterMatch says how conditions go together.
+// FilterMatch says how conditions are combined.
 type FilterMatch string
 
-// The ways.
+// The ways to combine conditions.
 const (
 	MatchAll FilterMatch = "all"
 	MatchAny FilterMatch = "any"
 )
 
-// FilterCondition compares a field with a value. A field that is missing, null, or of another type than the entity type
-// declares has no value: eq null holds for it, neq holds for it with every value but null, and no other operator does.
+// FilterCondition compares a field with a value. A field has no value if it is missing, null, or of another type than the entity type
+// declares. For such a field, eq null holds and neq holds for every value but null; no other operator holds.
 type FilterCondition struct {
-	// Field is a field's name, dotted into objects (address.city), or one of $id, $title, $created_at and $updated_at.
+	// Field is a field's name, with dots for nested objects (address.city), or one of $id, $title, $created_at and $updated_at.
 	Field string   `json:"field"`
 	Op    FilterOp `json:"op"`
-	// Value is of the field's type; an array of such values for in.
+	// Value has the type of the field; for in, it is an array of such values.
 	Value json.RawMessage `json:"value"`
 }
 
-// FilterClause is a condition, or a group of them: exactly one of Field, Any and All is set.
+// FilterClause is a condition or a group of conditions: exactly one of Field, Any and All is set.
 type FilterClause struct {
 	Field string          `json:"field,omitempty"`
 	Op    FilterOp        `json:"op,omitempty"`
 	Value json.RawMessage `json:"value,omitempty"`
-	// Any holds when one of its conditions does, All when all do.
+	// Any holds if at least one of its conditions holds, All if all of them do.
 	Any []FilterCondition `json:"any,omitempty"`
 	All []FilterCondition `json:"all,omitempty"`
 }
 
-// FilterSort is a key to sort by. Entities without a value come last, whichever way the others go.
+// FilterSort is a sort key. Entities without a value come last in either direction.
 type FilterSort struct {
 	Field string `json:"field"`
 	Desc  bool   `json:"desc,omitempty"`
@@ -213,15 +214,15 @@ type FilterSort struct {
 type EntityFilter struct {
 	Type  string         `json:"type"`
 	Where []FilterClause `json:"where,omitempty"`
-	// Match says whether all clauses must hold (the default) or any.
+	// Match says whether all clauses must hold (the default) or any of them.
 	Match FilterMatch `json:"match,omitempty"`
-	// Sort is by $created_at when empty; what is equal comes in the order of ids.
+	// Sort defaults to $created_at; ties are ordered by id.
 	Sort []FilterSort `json:"sort,omitempty"`
-	// Limit bounds a page: DefaultFilterLimit when it is not positive, MaxFilterLimit when it is more.
+	// Limit bounds a page. It defaults to DefaultFilterLimit when it is not positive, and is capped at MaxFilterLimit.
 	Limit int `json:"limit,omitempty"`
-	// Cursor is where the page before ended; it goes with the same filter alone.
+	// Cursor is where the previous page ended. It is valid only with the same filter.
 	Cursor string `json:"cursor,omitempty"`
-	// Workspace leaves out what is not in it.
+	// Workspace keeps only entities in this workspace; empty means all.
 	Workspace string `json:"workspace,omitempty"`
 }
 
@@ -234,7 +235,7 @@ const (
 	MaxFilterSort       = 5
 )
 
-// EntityPage is a page of entities; Next is the cursor of the next one, empty at the end.
+// EntityPage is a page of entities. Next is the cursor of the next page, empty on the last one.
 type EntityPage struct {
 	Entities []Entity `json:"entities"`
 	Next     string   `json:"next,omitempty"`

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Code names a class of failure. It is the same word in a tool result, an event, the command line and a program's error.
+// Code names a class of failure. The same word appears in tool results, events, the command line and Go errors.
 type Code string
 
-// The codes a call, a session or a request can fail with.
+// The codes with which a call, a session or a request can fail.
 const (
 	CodeToolNotFound    Code = "TOOL_NOT_FOUND"
 	CodeNotPermitted    Code = "NOT_PERMITTED"
@@ -31,7 +31,7 @@ const (
 	CodeInternal        Code = "INTERNAL"
 )
 
-// Codes lists every code, in the order the documentation gives them.
+// Codes lists every code, in the order of the documentation.
 func Codes() []Code {
 	return []Code{
 		CodeToolNotFound, CodeNotPermitted, CodeMissingParam, CodeInvalidInput, CodeDenied, CodeExpired, CodeCanceled,
@@ -40,7 +40,7 @@ func Codes() []Code {
 	}
 }
 
-// Retryable reports whether the same request may succeed later without anybody changing it.
+// Retryable reports whether the same request may succeed later without any change.
 func (c Code) Retryable() bool {
 	switch c {
 	case CodeTimeout, CodeRateLimited, CodeUnavailable, CodeInternal:
@@ -52,31 +52,31 @@ func (c Code) Retryable() bool {
 	return false
 }
 
-// Error is a failure with a code, for people and programs alike. It is what a ToolResult carries and what every package
-// of jig returns at its edge.
+// Error is a failure with a code, for people and programs alike. A [ToolResult] carries one, and every package of jig returns one at its
+// edge.
 //
-// What a tool that writes returns decides whether jig knows what happened. An error for which [Error.NoEffect] is true ends the call
-// as failed. After any other error (UNAVAILABLE, INTERNAL, TIMEOUT, a plain Go error, a panic) the effect may have happened: the
-// call becomes unknown, and a person has to say.
+// The error that a writing tool returns decides whether jig knows what happened. An error for which [Error.NoEffect] is true ends the call
+// as failed. After any other error (UNAVAILABLE, INTERNAL, TIMEOUT, a plain Go error, a panic) the effect may have happened: the call
+// becomes unknown, and a person has to settle it.
 type Error struct {
 	// Code is the class of the failure.
 	Code Code `json:"code"`
 	// Message says what is wrong, in one sentence.
 	Message string `json:"message"`
-	// Field points at the offending value (a JSON pointer into the input, or a name), when there is one.
+	// Field points at the offending value, if there is one: a JSON pointer into the input, or a name.
 	Field string `json:"field,omitempty"`
-	// Hint says how to put it right.
+	// Hint says how to fix the problem.
 	Hint string `json:"hint,omitempty"`
-	// Reason is a tool's own finer code.
+	// Reason is a finer code that the tool defines.
 	Reason string `json:"reason,omitempty"`
-	// Violations lists every place an input broke its schema, when there are several.
+	// Violations lists every place where an input breaks its schema, when there are several.
 	Violations []Violation `json:"violations,omitempty"`
-	// RetryAfter is the shortest wait before a retry, as the other side asked; zero when it did not.
+	// RetryAfter is the shortest wait before a retry, as requested by the remote side; zero when it requested none.
 	RetryAfter time.Duration `json:"-"`
-	// NotExecuted says that the call had no effect, so that repeating it is safe. Jig sets it when it refuses a call before the tool
-	// is entered; a tool sets it when it knows, e.g. because it could not connect. See [Error.NoEffect].
+	// NotExecuted reports that the call had no effect, so that repeating it is safe. Jig sets it when it refuses a call before entering the
+	// tool; a tool sets it when it knows, e.g. because it could not connect. See [Error.NoEffect].
 	NotExecuted bool `json:"-"`
-	// Cause is the underlying error; it is never serialised.
+	// Cause is the underlying error; it is never serialized.
 	Cause error `json:"-"`
 }
 
@@ -88,22 +88,22 @@ type Violation struct {
 	Message string `json:"message"`
 }
 
-// Errorf makes an Error with a formatted message; a %w operand becomes its cause.
+// Errorf returns an Error with a formatted message; the operand of %w becomes its cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: wrapped.Error(), Cause: errors.Unwrap(wrapped)}
 }
 
-// WithField returns a copy that names the offending field.
+// WithField returns a copy of the error that names the offending field.
 func (e *Error) WithField(field string) *Error { c := *e; c.Field = field; return &c }
 
-// WithHint returns a copy that says how to put it right.
+// WithHint returns a copy of the error with a hint on how to fix the problem.
 func (e *Error) WithHint(hint string) *Error { c := *e; c.Hint = hint; return &c }
 
-// WithReason returns a copy with a finer code.
+// WithReason returns a copy of the error with a finer code.
 func (e *Error) WithReason(reason string) *Error { c := *e; c.Reason = reason; return &c }
 
-// promises reports whether an error of a tool with this code promises that the call changed nothing.
+// promises reports whether a tool's error with this code promises that the call changed nothing.
 func (c Code) promises() bool {
 	switch c {
 	case CodeInvalidInput, CodeNotFound, CodeConflict, CodeNotPermitted, CodeRateLimited:
@@ -115,13 +115,14 @@ func (c Code) promises() bool {
 	return false
 }
 
-// NoEffect reports whether the error says that the call changed nothing: it is marked NotExecuted, or its code promises that. A tool
-// that returns INVALID_INPUT, NOT_FOUND, CONFLICT, NOT_PERMITTED or RATE_LIMITED promises that its effect did not happen. No other
+// NoEffect reports whether the error says that the call changed nothing: either it is marked NotExecuted, or its code is such a promise. A
+// tool that returns INVALID_INPUT, NOT_FOUND, CONFLICT, NOT_PERMITTED or RATE_LIMITED promises that its effect did not happen. No other
 // code does.
 func (e *Error) NoEffect() bool { return e.NotExecuted || e.Code.promises() }
 
-// AfterEffect returns a copy for a call that had changed something before it failed. It promises nothing any more: a code that would
-// becomes INTERNAL, with the code as its reason.
+// AfterEffect returns a copy for a call that had changed something before it failed. The copy no longer promises that nothing happened:
+// NotExecuted is cleared, and a code that is such a promise becomes INTERNAL, with the old code as the reason unless there is a reason
+// already.
 func (e *Error) AfterEffect() *Error {
 	c := *e
 	c.NotExecuted = false
@@ -144,13 +145,13 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Is makes errors.Is(err, &jig.Error{Code: c}) true for every error of that code.
+// Is makes errors.Is(err, &jig.Error{Code: c}) true for every error with that code.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && t.Message == ""
 }
 
-// AsError finds the Error in err's chain, or wraps err as INTERNAL. It returns nil for nil.
+// AsError returns the Error in err's chain, or wraps err as INTERNAL. It returns nil for nil.
 func AsError(err error) *Error {
 	if err == nil {
 		return nil

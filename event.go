@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// EventType names what happened.
+// EventType names the kind of an event.
 type EventType string
 
 // The events of a session's log.
@@ -43,7 +43,7 @@ const (
 	EventGrantUsed          EventType = "grant.used"
 	EventSessionPaused      EventType = "session.paused"
 	EventSessionResumed     EventType = "session.resumed"
-	// The events of an extraction; package extract has the shapes of their data.
+	// The events of an extraction; package extract defines the shapes of their data.
 	EventTaskStarted   EventType = "task.started"
 	EventTaskCompleted EventType = "task.completed"
 	EventTaskFailed    EventType = "task.failed"
@@ -51,7 +51,7 @@ const (
 	EventEntityUpdated EventType = "entity.updated"
 )
 
-// EventCustom begins the types of the events that users name: those that a composition emits and those that a session is sent.
+// EventCustom is the prefix of user-defined event types: those that a composition emits and those that are sent to a session.
 const EventCustom = "custom."
 
 // Event is one line of a session's append-only log. Seq counts 1, 2, 3 … without gaps.
@@ -66,7 +66,7 @@ type Event struct {
 	Data      json.RawMessage `json:"data,omitempty"`
 }
 
-// Artifact is a large value kept aside.
+// Artifact describes a large value that is stored separately.
 type Artifact struct {
 	ID        string    `json:"id"`
 	SessionID string    `json:"session_id,omitempty"`
@@ -75,5 +75,5 @@ type Artifact struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// InlineBytes is the largest value kept in a row; larger ones become artifacts.
+// InlineBytes is the size in bytes of the largest value kept in a row; larger values become artifacts.
 const InlineBytes = 32 << 10

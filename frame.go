@@ -2,95 +2,93 @@ package jig
 
 import "encoding/json"
 
-// Frame is a composition, or an extraction, under way: what a call of an execution spec, or one that fills an entity, runs.
+// Frame is a running composition or extraction: what a call runs when its tool is an execution spec, or when it fills an entity.
 type Frame struct {
 	Tenant    string
 	SessionID string
-	// CallID is the call that the composition answers; the calls of its steps are <call>/<path>.
+	// CallID is the call that the composition answers. The calls of its steps are <call>/<path>.
 	CallID string
-	// Kind, Name and Version pin the document that it runs.
+	// Kind, Name and Version pin the document that the frame runs.
 	Kind, Name, Version string
-	// Entity is the id of the entity that it fills; empty for a composition, and for what fills many.
+	// Entity is the id of the entity that the frame fills; empty for a composition and for an extraction of many entities.
 	Entity string
-	// Fence of the attempt that holds the call.
+	// Fence is the fence of the attempt that holds the call.
 	Fence int
-	// State is where the composition stands, opaque to all but packages compose and extract; empty before the first move.
+	// State is the state of the run, opaque outside of packages compose and extract; empty before the first move.
 	State json.RawMessage
-	// Revision counts the moves.
+	// Revision counts the moves made so far.
 	Revision int64
-	// Done says that the composition is over; Result is what it gave (large data aside, see ResultArtifact).
+	// Done reports that the run is over. Result is its result, with large data stored separately (see ResultArtifact).
 	Done           bool
 	Result         *ToolResult
 	ResultArtifact string
-	// Received are the events that the session was sent since the composition began and that no wait of it has consumed,
-	// oldest first, at most 1,000.
+	// Received are the events that were sent to the session since the run began and that no wait has consumed: oldest first, at most 1,000.
 	Received []ReceivedEvent
 }
 
-// ReceivedEvent is a signal `event` that a session was sent.
+// ReceivedEvent is an `event` signal that was sent to a session.
 type ReceivedEvent struct {
-	// ID counts up in a session.
+	// ID increases within a session.
 	ID   int64           `json:"id"`
 	Name string          `json:"name"`
 	Data json.RawMessage `json:"data,omitempty"`
 	By   string          `json:"by,omitempty"`
 }
 
-// EntityChange is what a move of an extraction writes to the entity that it fills, whatever its revision. One that was deleted
-// meanwhile stays as it is.
+// EntityChange is what a move of an extraction writes to the entity that it fills, whatever the entity's revision. If the entity has been
+// deleted meanwhile, nothing is written.
 type EntityChange struct {
 	ID string
-	// Fields are new values by name, each with its provenance; null takes a field away.
+	// Fields are new values by name, each with its provenance; null removes a field.
 	Fields     map[string]json.RawMessage
 	Provenance map[string]Provenance
-	// Relations replace those of the same names. What points at nothing is left out.
+	// Relations replace the relations of the same names. Links to entities that do not exist are left out.
 	Relations map[string][]string
-	// Tasks says how tasks ended, by id, in a form of package extract's own: the next extraction of the entity reads it.
+	// Tasks says how tasks ended, by id, in a format private to package extract. The next extraction of the entity reads it.
 	Tasks map[string]json.RawMessage
 }
 
-// Extraction is what a call that fills an entity, or many, runs.
+// Extraction is the run of a call that fills one entity or many.
 type Extraction struct {
-	// Entity is the id of the entity, Type and Version are those of its type; all are empty for a call that fills many entities.
+	// Entity is the id of the entity; Type and Version are those of its type. All are empty for a call that fills many entities.
 	Entity        string
 	Type, Version string
-	// Input goes into the working out of every move.
+	// Input is available to every move.
 	Input json.RawMessage
 }
 
-// FrameMove is one move of a composition: all of it is stored in one transaction.
+// FrameMove is one move of a composition. All of it is stored in one transaction.
 type FrameMove struct {
 	Tenant    string
 	SessionID string
 	CallID    string
-	// Revision is that of the frame the move was worked out from; the stored one must still have it.
+	// Revision is the revision of the frame from which the move was computed. The stored frame must still have it.
 	Revision int64
 	State    json.RawMessage
-	// Calls are admitted as those of a pass are, each with Frame set; Approvals are opened for those that ask.
+	// Calls are admitted like the calls of a pass, each with Frame set. Approvals are opened for those whose verdict is ask.
 	Calls     []Call
 	Approvals []Pending
-	// Cancel are ids of calls of the frame: those that wait or are reserved become canceled, with their event and their
-	// approval; one whose outcome is unknown fails with OUTCOME_UNKNOWN; those that are executing are left alone.
+	// Cancel lists ids of calls of the frame. Those that wait or are reserved become canceled, with their event and their approval; those
+	// whose outcome is unknown fail with OUTCOME_UNKNOWN; those that are executing are left alone.
 	Cancel []string
-	// Abandon says that nothing of the frame runs any more: then Cancel covers calls that are executing, too, as ending the
-	// session would.
+	// Abandon reports that nothing of the frame runs anymore. Cancel then also covers executing calls, as ending the session would.
 	Abandon bool
-	// Values are kept by path.
+	// Values are values to keep, by path.
 	Values map[string]json.RawMessage
 	// Events are appended to the session's log.
 	Events []Event
-	// Entity is written to an entity; nil for nothing.
+	// Entity is the change to write to an entity; nil for none.
 	Entity *EntityChange
-	// Consumed are ids of received events that no later wait of this frame sees.
+	// Consumed lists ids of received events that later waits of this frame no longer see.
 	Consumed []int64
 	// Done ends the composition with Result.
 	Done   bool
 	Result *ToolResult
-	// Whole is the uncut result (JSON of a ToolResult) when Result was cut down.
+	// Whole is the full result (JSON of a [ToolResult]) when Result was shortened.
 	Whole []byte
 }
 
-// DocumentVersion names a version of a document.
+// DocumentVersion identifies a version of a document.
 type DocumentVersion struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`

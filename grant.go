@@ -2,67 +2,68 @@ package jig
 
 import "time"
 
-// GrantRequest asks for a standing approval: with an approval, or by the tool grants.create.
+// GrantRequest asks for a standing approval, either together with an approval or through the tool grants.create.
 type GrantRequest struct {
-	// Tool that the grant is for; with an approval, that of the call (and left out).
+	// Tool is the tool that the grant is for. Together with an approval it is left out and means the tool of the approved call.
 	Tool string `json:"tool,omitempty" jsonschema:"the tool whose calls it approves"`
-	// Agent narrows it to the calls of one agent; with an approval default the call's, "*" for all.
+	// Agent limits the grant to calls of one agent; "*" means all agents. Together with an approval it defaults to the agent of the
+	// approved call.
 	Agent string `json:"agent,omitempty" jsonschema:"only calls of this agent; * for all"`
-	// When is CEL over the names that policies have, input among them; true or false. Default true.
+	// When is a boolean CEL condition over the same names as in policies, including input; default true.
 	When string `json:"when,omitempty" jsonschema:"CEL condition over the call, e.g. input.amount < 100"`
-	// MaxUses bounds the calls that it approves; default 10.
+	// MaxUses bounds the number of calls that the grant approves; default 10.
 	MaxUses int `json:"max_uses,omitempty" jsonschema:"how many calls it approves; default 10"`
-	// Expires is how long it holds, e.g. 12h or 7d; default 24h.
+	// Expires is how long the grant is valid, e.g. 12h or 7d; default 24h.
 	Expires string `json:"expires,omitempty" jsonschema:"how long it holds, e.g. 12h or 7d; default 24h"`
 	Note    string `json:"note,omitempty" jsonschema:"why, for the audit"`
 }
 
-// Grant is a standing approval: it counts as the word of those who gave it on every call that it covers, until it is used up,
-// expires or is revoked. It never covers a destructive tool, nor one that always asks.
+// Grant is a standing approval. It counts as an approval by the people who gave it for every call that it covers, until it is used up,
+// expires or is revoked. It never covers a destructive tool, nor a tool that always asks.
 type Grant struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"grant_id"`
 	Tool   string `json:"tool"`
-	// Meaning is that of the tool's contract when the grant was given. Under a contract that means something else it covers nothing.
+	// Meaning is the [Tool.Meaning] of the contract when the grant was given. If the meaning changes, the grant covers nothing.
 	Meaning string `json:"meaning"`
-	// Agent is the only agent whose calls it covers; all when empty.
+	// Agent is the only agent whose calls are covered; empty means all agents.
 	Agent     string    `json:"agent,omitempty"`
 	When      string    `json:"when"`
 	MaxUses   int       `json:"max_uses"`
 	Used      int       `json:"used"`
 	ExpiresAt time.Time `json:"expires_at"`
-	// By are the people who gave it.
+	// By are the people who gave the grant.
 	By      []string `json:"by"`
 	Claimed bool     `json:"claimed,omitempty"`
 	Note    string   `json:"note,omitempty"`
-	// SessionID and Call are where it was given.
+	// SessionID and Call say where the grant was given.
 	SessionID string     `json:"session_id"`
 	Call      string     `json:"call"`
 	CreatedAt time.Time  `json:"created_at"`
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	RevokedBy string     `json:"revoked_by,omitempty"`
-	// Ended says why a grant that is live covers no new call; empty for one that may. It is filled in when grants are listed.
+	// Ended says why a live grant covers no new call; empty when it may. It is filled in only when grants are listed.
 	Ended GrantEnd `json:"ended,omitempty"`
 }
 
 // GrantEnd says why a live grant covers no new call.
 type GrantEnd string
 
-// GrantContractChanged is the end of a grant whose tool has a contract now that means something else than when it was given.
+// GrantContractChanged means that the tool's contract now has a different meaning than when the grant was given.
 const GrantContractChanged GrantEnd = "contract_changed"
 
-// Live reports whether the grant can still be used.
+// Live reports whether the grant can still be used: it is not revoked, used up or expired.
 func (g Grant) Live(now time.Time) bool {
 	return g.RevokedAt == nil && g.Used < g.MaxUses && now.Before(g.ExpiresAt)
 }
 
-// GrantCeiling bounds the grants of a tenant, whoever gives them.
+// GrantCeiling bounds every grant of a tenant, no matter who gives it.
 type GrantCeiling struct {
-	// MaxUses of one grant; default 1,000.
+	// MaxUses bounds the uses of one grant; default 1,000.
 	MaxUses int `json:"max_uses,omitempty"`
-	// MaxAge of one grant; default 30 days. In JSON: nanoseconds.
+	// MaxAge bounds the lifetime of one grant; default 30 days. In JSON: nanoseconds.
 	MaxAge time.Duration `json:"max_age,omitempty"`
-	// Off allows none.
+	// Off forbids grants altogether.
 	Off bool `json:"off,omitempty"`
 }
 
@@ -83,11 +84,11 @@ const (
 	PauseSession PauseScope = "session"
 )
 
-// Pause holds calls back that have not begun: all of a tenant, those of one tool, or those of one session and the sessions
-// that it started. Those that run finish.
+// Pause holds back calls that have not begun: all calls of a tenant, those of one tool, or those of one session and the sessions that it
+// started. Running calls finish.
 type Pause struct {
 	Scope PauseScope `json:"scope"`
-	// Target is the tool's name or the session's id; empty for the tenant.
+	// Target is the name of the tool or the id of the session; empty for a tenant.
 	Target  string    `json:"target,omitempty"`
 	By      string    `json:"by"`
 	Claimed bool      `json:"claimed,omitempty"`

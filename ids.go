@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Prefixes of the ids that jig makes.
+// Prefixes of the ids that jig generates.
 const (
 	SessionPrefix  = "ses_"
 	ArtifactPrefix = "art_"
@@ -24,19 +24,19 @@ var (
 	tenantForm       = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 )
 
-// NewSessionID returns a fresh session id: "ses_" and 26 characters (128 random bits).
+// NewSessionID returns a new session id: "ses_" and 26 characters (128 random bits).
 func NewSessionID() string { return SessionPrefix + randomID() }
 
-// ChildSessionID returns the id of the session that answers a call. It is the same whenever the call is run again.
+// ChildSessionID returns the id of the session that answers a call. It is the same each time the call runs.
 func ChildSessionID(sessionID, callID string) string {
 	sum := sha256.Sum256([]byte(QualifiedCallID(sessionID, callID)))
 	return SessionPrefix + idEncoding.EncodeToString(sum[:16])
 }
 
-// NewArtifactID returns a fresh artifact id: "art_" and 26 characters.
+// NewArtifactID returns a new artifact id: "art_" and 26 characters.
 func NewArtifactID() string { return ArtifactPrefix + randomID() }
 
-// NewAttemptID names one attempt at a call.
+// NewAttemptID returns a new id for one attempt at a call.
 func NewAttemptID() string { return "att_" + randomID() }
 
 func randomID() string {
@@ -45,7 +45,7 @@ func randomID() string {
 	return idEncoding.EncodeToString(b[:])
 }
 
-// CheckSessionID refuses a session id that would not be safe as a workflow id or in a shell command.
+// CheckSessionID returns an error if a session id is not safe as a workflow id or in a shell command.
 func CheckSessionID(id string) error {
 	if sessionIDForm.MatchString(id) {
 		return nil
@@ -54,8 +54,8 @@ func CheckSessionID(id string) error {
 		WithHint("use 1 to 128 letters, digits, '.', '_', ':' or '-', starting with a letter or digit")
 }
 
-// CheckClientID refuses an id that a client may not choose for a session. Ids that begin with "ses_" are jig's own: the ids of
-// child sessions can be computed, and nobody may take one in advance.
+// CheckClientID returns an error if a client may not choose this id for a session. Ids that begin with "ses_" are reserved for jig: the ids
+// of child sessions are predictable, and nobody may claim one in advance.
 func CheckClientID(id string) error {
 	switch {
 	case strings.HasPrefix(id, SessionPrefix):
@@ -68,8 +68,8 @@ func CheckClientID(id string) error {
 	return nil
 }
 
-// SessionID returns the id of a session of a tenant, given that id or the one that a client chose: ids that begin with "ses_" or
-// with "<tenant>." stay as they are, others get the tenant in front. No two tenants share a session's id.
+// SessionID returns the id of a tenant's session, given that id or the id that a client chose. Ids that begin with "ses_" or "<tenant>."
+// stay as they are; others get the prefix "<tenant>.". No two tenants share a session id.
 func SessionID(tenant, id string) string {
 	if id == "" || strings.HasPrefix(id, SessionPrefix) || strings.HasPrefix(id, tenant+".") {
 		return id
@@ -77,7 +77,7 @@ func SessionID(tenant, id string) string {
 	return tenant + "." + id
 }
 
-// ClientID returns the id that a client chose for a session, given the session's id; "" when jig made the id.
+// ClientID returns the id that a client chose for a session, given the session's id; "" if jig generated the id.
 func ClientID(sessionID string) string {
 	if strings.HasPrefix(sessionID, SessionPrefix) {
 		return ""
@@ -86,7 +86,7 @@ func ClientID(sessionID string) string {
 	return id
 }
 
-// CheckOwner refuses the id of a session that cannot belong to a tenant.
+// CheckOwner returns an error if the session id cannot belong to the tenant.
 func CheckOwner(tenant, sessionID string) error {
 	if SessionID(tenant, sessionID) == sessionID && sessionID != "" {
 		return nil
@@ -95,7 +95,8 @@ func CheckOwner(tenant, sessionID string) error {
 		WithHint("start it as " + tenant + "." + sessionID)
 }
 
-// CheckTenant refuses a tenant name that is malformed or reserved: no session's id may look like one that jig made.
+// CheckTenant returns an error if a tenant name is malformed or reserved. No session id that starts with a tenant may look like one that
+// jig generated.
 func CheckTenant(tenant string) error {
 	if tenantForm.MatchString(tenant) && !strings.HasPrefix(tenant, SessionPrefix) {
 		return nil
@@ -104,7 +105,7 @@ func CheckTenant(tenant string) error {
 		WithHint("use 1 to 63 lower-case letters, digits, '_' or '-', starting with a letter or digit, and not with " + SessionPrefix)
 }
 
-// CheckInstallation refuses an installation id that is malformed.
+// CheckInstallation returns an error if an installation id is malformed.
 func CheckInstallation(id string) error {
 	if installationForm.MatchString(id) {
 		return nil
@@ -113,10 +114,11 @@ func CheckInstallation(id string) error {
 		WithHint("use 1 to 40 lower-case letters, digits, '_' or '-', starting with a letter or digit")
 }
 
-// CallID is the id of the nth call (from 1) that a pass asked for, e.g. "3.2".
+// CallID returns the id of the nth call (from 1) of a pass, e.g. "3.2".
 func CallID(pass, ordinal int) string { return strconv.Itoa(pass) + "." + strconv.Itoa(ordinal) }
 
-// ParseCallID reads the pass, the ordinal and the path inside a composition from a call id such as "3.2" or "3.2/page".
+// ParseCallID splits a call id such as "3.2" or "3.2/page" into the pass, the ordinal and the path inside a composition. It returns
+// INVALID_INPUT for anything else.
 func ParseCallID(id string) (pass, ordinal int, path string, err error) {
 	head, path, _ := strings.Cut(id, "/")
 	p, o, ok := strings.Cut(head, ".")
@@ -132,16 +134,15 @@ func ParseCallID(id string) (pass, ordinal int, path string, err error) {
 	return pass, ordinal, path, nil
 }
 
-// QualifiedCallID names a call together with its session, "<session>/<call>". It is unique within a tenant.
+// QualifiedCallID returns the id of a call together with its session, "<session>/<call>". It is unique within a tenant.
 func QualifiedCallID(sessionID, callID string) string { return sessionID + "/" + callID }
 
-// MaxIdempotencyKey bounds an idempotency key, in bytes. It fits an HTTP header and the key columns of common providers.
+// MaxIdempotencyKey bounds an idempotency key, in bytes. The bound fits an HTTP header and the key columns of common providers.
 const MaxIdempotencyKey = 255
 
-// IdempotencyKey returns the key that a new call's effect runs under: "<installation>/<tenant>/<session>/<call>" when that is
-// at most [MaxIdempotencyKey] printable ASCII characters, else "<installation>/<tenant>/sha256:<hash of the whole>". The
-// ledger stores it when the call is admitted; afterwards the stored key counts, so ask [Call.IdempotencyKey] for the key of a
-// call that exists.
+// IdempotencyKey returns the key under which the effect of a new call runs: "<installation>/<tenant>/<session>/<call>" if that is at most
+// [MaxIdempotencyKey] printable ASCII characters, else "<installation>/<tenant>/sha256:<hash of the whole>". The ledger stores the key when
+// it admits the call. For a call that exists, use [Call.IdempotencyKey], because only the stored key counts.
 func IdempotencyKey(installation, tenant, sessionID, callID string) string {
 	scope := installation + "/" + tenant + "/"
 	key := scope + QualifiedCallID(sessionID, callID)

@@ -19,11 +19,11 @@ import (
 // module is the import path of the root package.
 const module = "github.com/jig-run/jig"
 
-// anything lets a package import every other one that may be imported at all.
+// anything lets a package import every other package that may be imported at all.
 const anything = "*"
 
-// arrows says which packages of ours each package may import, by folder; a folder below one that is not named follows its
-// rule and may import its parent. What wires (worker, dev) is in nobody's list. Tests are free.
+// arrows lists, by folder, which of our packages each package may import. A folder that is not listed follows the rule of its nearest
+// listed parent and may import that parent. Nothing may import the packages that wire everything together (worker, dev). Tests are exempt.
 func arrows() map[string][]string {
 	return map[string][]string{
 		".":              {},
@@ -41,7 +41,7 @@ func arrows() map[string][]string {
 		"policy":         {".", "spec", "expr"},
 		"tools":          {".", "seal", "spec", "audit", "nearest", "pattern"},
 		"tools/tooltest": {".", "spec", "tools"},
-		// It joins the interpreter to the tools, for whoever wires.
+		// It connects the interpreter with the tools, for the packages that wire.
 		"tools/entities/extraction": {".", "spec", "extract", "tools/entities"},
 		"model":                     {".", "expr"},
 		"model/modeltest":           {".", "model"},
@@ -57,13 +57,14 @@ func arrows() map[string][]string {
 		"deploy":                    {},
 		"worker":                    {anything},
 		"dev":                       {anything},
-		// The Temporal server and its Web UI, a module and a process of its own: nothing of jig.
+		// The Temporal server and its Web UI: a separate module and process, without anything from jig.
 		"dev/temporal": {},
 		"bench":        {anything},
 	}
 }
 
-// keepers says who alone may import a library, so that it can be replaced in one place. Mains wire, test kits test.
+// keepers lists the only packages that may import a library, so that it can be replaced in one place. Mains only wire and test kits only
+// test.
 func keepers() map[string][]string {
 	return map[string][]string{
 		"github.com/google/cel-go":                   {"expr", "bench"},
@@ -86,7 +87,7 @@ func keepers() map[string][]string {
 	}
 }
 
-// source is a parsed file with the folder it is in.
+// source is a parsed file and its folder.
 type source struct {
 	folder, file string
 	test         bool
@@ -123,7 +124,7 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// imports are the paths that a file imports.
+// imports returns the paths that a file imports.
 func imports(t *testing.T, s source) []string {
 	t.Helper()
 	var paths []string
@@ -135,7 +136,7 @@ func imports(t *testing.T, s source) []string {
 	return paths
 }
 
-// ruleOf finds the folder, or the nearest one above, that has a rule.
+// ruleOf returns the folder itself or the nearest parent that has a rule.
 func ruleOf[V any](rules map[string]V, folder string) (string, bool) {
 	for at := folder; ; at = path.Dir(at) {
 		if _, ok := rules[at]; ok && (at != "." || folder == ".") {
@@ -170,7 +171,7 @@ func TestImportArrows(t *testing.T) {
 	}
 }
 
-// cutModule returns the folder of an import path of ours.
+// cutModule returns the folder of an import path within our modules.
 func cutModule(imported string) (string, bool) {
 	if imported == module {
 		return ".", true
@@ -232,8 +233,8 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// Tests do not assert how long something took, or that a moment is near the present: a busy machine would fail them. In a bubble of
-// testing/synctest time is not the machine's.
+// Tests must not assert how long something took or that a time is close to now, because they would fail on a busy machine. Inside a
+// testing/synctest bubble, time is virtual, so such assertions are fine.
 func TestNoTestAssertsTheClock(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
@@ -259,7 +260,7 @@ func TestNoTestAssertsTheClock(t *testing.T) {
 	}
 }
 
-// calls reports whether a call is of a package's function; of any with an empty name.
+// calls reports whether a call is to a function of the package; an empty name matches any function.
 func calls(call *ast.CallExpr, pkg, name string) bool {
 	selected, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || name != "" && selected.Sel.Name != name {
@@ -277,7 +278,7 @@ func TestNoDrawers(t *testing.T) {
 			require.True(t, part != "internal" || s.generated, "%s: internal is for generated code alone", s.file)
 		}
 		if strings.HasPrefix(s.folder, "dev/temporal/absent/") {
-			continue // the folders are those of the modules that these stand in for
+			continue // these folders mirror the modules that they replace
 		}
 		require.LessOrEqual(t, strings.Count(s.folder, "/"), 2, "%s: folders are at most three deep", s.file)
 	}

@@ -5,102 +5,104 @@ import (
 	"time"
 )
 
-// Admission is what the ledger is told of a pass: every call, with its verdict, in one transaction.
+// Admission is what a pass submits to the ledger: all of its calls with their verdicts, in one transaction.
 type Admission struct {
 	Tenant    string
 	SessionID string
 	Pass      int
-	// Calls in the order asked. A call of verdict run is reserved, ask waits, deny and refuse carry their result.
+	// Calls are in the order requested. A call with the verdict run is reserved, one with ask waits, and those with deny or refuse carry
+	// their result.
 	Calls []Call
-	// Approvals to open, one for each call that asks.
+	// Approvals are to be opened, one for each call whose verdict is ask.
 	Approvals []Pending
 }
 
-// Window is the part of a pass's calls that a workflow run takes in hand.
+// Window is the subset of a pass's calls that a workflow run handles at a time.
 type Window struct {
-	// Calls that are not final, in the order asked: those that wait for a person and at most the asked number of others.
+	// Calls are open calls in the order requested: all that wait for a person, and at most the requested number of others.
 	Calls []Call
-	// Approvals of the calls that wait, by call id.
+	// Approvals are the approvals of waiting calls, by call id.
 	Approvals map[string]Pending
-	// More says that the pass has further open calls.
+	// More reports that the pass has further open calls.
 	More bool
 }
 
-// Reserve asks the ledger to let an attempt begin.
+// Reserve asks the ledger to begin an attempt.
 type Reserve struct {
 	Tenant    string
 	SessionID string
 	CallID    string
 	// Version is the version of the tool that this worker would run.
 	Version string
-	// Meaning is that of the tool's contract; a grant that stands for the approval must have been given for it.
+	// Meaning is the [Tool.Meaning] of that version. A grant used in place of an approval must have been given for the same meaning.
 	Meaning string
-	// Digest is recomputed by the one who asks from what it is about to run; it must equal the row's, and the approved one's.
+	// Digest is computed by the worker from what it is about to run. It must equal the digest in the ledger and the approved one.
 	Digest string
 	// MaxAttempts bounds the attempts of the call.
 	MaxAttempts int
-	// Attempt names the attempt, so that one whose answer was lost may ask again and gets the same fence; "" when it never asks twice.
+	// Attempt identifies the attempt, so that a worker whose reply was lost can ask again and gets the same fence; "" if it never asks
+	// twice.
 	Attempt string
-	// ProofWanted says that decisions must be proved: an approval that was merely claimed is taken back, and the call asked about anew.
+	// ProofWanted reports that decisions must be proved. An approval that was merely claimed is withdrawn, and a new one is requested.
 	ProofWanted bool
-	// Child is the session that answers the call; empty for a call that runs as an activity or as a composition.
+	// Child is the session that answers the call; empty for a call that runs as an activity or a composition.
 	Child string
 }
 
-// ReserveOutcome says what the ledger answered.
+// ReserveOutcome is the ledger's answer to [Reserve].
 type ReserveOutcome string
 
 // The answers to Reserve.
 const (
-	// ReserveRun: go ahead under the returned fence.
+	// ReserveRun: the attempt may begin under the returned fence.
 	ReserveRun ReserveOutcome = "run"
-	// ReserveFinal: the call has its result already.
+	// ReserveFinal: the call already has its result.
 	ReserveFinal ReserveOutcome = "final"
-	// ReserveUnknown: an earlier attempt began and nobody knows how it ended; a person must say.
+	// ReserveUnknown: an earlier attempt began and nobody knows how it ended; a person must decide.
 	ReserveUnknown ReserveOutcome = "unknown"
-	// ReserveWaiting: no valid approval; the call waits for one.
+	// ReserveWaiting: there is no valid approval; the call waits for one.
 	ReserveWaiting ReserveOutcome = "waiting"
 )
 
-// Reservation is the ledger's answer.
+// Reservation is the ledger's answer to [Reserve], with details.
 type Reservation struct {
 	Outcome ReserveOutcome
 	Call    Call
-	// Fence must be given back with the completion.
+	// Fence must be passed back with the [Completion].
 	Fence int
-	// InDoubt says that an earlier attempt of a call that writes began, and may have taken effect.
+	// InDoubt reports that an earlier attempt of a writing call began and may have taken effect.
 	InDoubt bool
 }
 
-// Completion finalises an attempt.
+// Completion finalizes an attempt.
 type Completion struct {
 	Tenant    string
 	SessionID string
 	CallID    string
 	Fence     int
-	// Digest is that of what ran.
+	// Digest is the digest of what ran.
 	Digest string
-	// Status is succeeded, failed or canceled; unknown when nobody can know whether the effect happened; reserved to give the call back
-	// for another attempt.
+	// Status is succeeded, failed or canceled; unknown when nobody can know whether the effect happened; or reserved to return the call to
+	// the ledger for another attempt.
 	Status CallStatus
-	// InDoubt says of a call that is given back that its effect may have happened.
+	// InDoubt reports, for a call returned as reserved, that its effect may have happened.
 	InDoubt bool
 	Result  ToolResult
-	// Whole is the uncut result (JSON of a ToolResult) when Result was cut down; it is stored as ResultArtifact.
+	// Whole is the full result (JSON of a [ToolResult]) when Result was shortened; it is stored as ResultArtifact.
 	Whole []byte
 }
 
-// Completed is where a call stands after a completion.
+// Completed is a call after a [Completion].
 type Completed struct {
 	Call
-	// Late says that the call was unknown, and the completion settled it: who waits for the call does not know yet.
+	// Late reports that the call was unknown and this completion settled it. Whatever waits for the call has not been told yet.
 	Late bool
 }
 
-// QuickCompletion is the record of a first attempt at a read-only, idempotent call that has run already.
+// QuickCompletion records a first attempt at a read-only, idempotent call that has already run.
 type QuickCompletion struct {
 	CallID string
-	// Version and Digest are what ran; they must be what was admitted.
+	// Version and Digest describe what ran; they must match what was admitted.
 	Version, Digest string
 	// Status is succeeded or failed.
 	Status            CallStatus
@@ -108,40 +110,41 @@ type QuickCompletion struct {
 	Started, Finished time.Time
 }
 
-// DecisionRequest is a decision with what the activity worked out from it, because the store cannot.
+// DecisionRequest is a [Decision] with the parts that the activity has to compute because the store cannot.
 type DecisionRequest struct {
 	Tenant    string
 	SessionID string
-	// Key is the same whenever the same signal or update is processed again, so that it takes effect once.
+	// Key identifies the signal or update. It is the same each time that signal or update is processed, so that it takes effect once.
 	Key string
-	// Principal decides, with the groups and permissions that the tenant knows of; Claimed when nobody proved who it is.
+	// Principal is who decides, with the groups and permissions that the tenant's settings give them. Claimed is set if nobody proved who
+	// it is.
 	Principal Principal
-	// Evidence is what proved it.
+	// Evidence is the proof of the principal; nil if there is none.
 	Evidence *Evidence
-	// ProofWanted says that decisions must be proved: what was merely claimed before does not count beside this one.
+	// ProofWanted reports that decisions must be proved: earlier approvals that were merely claimed do not count.
 	ProofWanted bool
 	Decision    Decision
-	// Edited is the call as it would run with the decision's input (canonical, validated, with its new digest and ruling), and
-	// Fresh what people are shown of it; nil when the decision does not edit.
+	// Edited is the call as it would run with the decision's input: canonical and validated, with a new digest and ruling. Fresh is what
+	// people are shown of it. Both are nil when the decision does not edit.
 	Edited *Call
 	Fresh  *Pending
-	// EditedFrom is the digest of the call that Edited and Patch were worked out from. When the call has another one by the time the
-	// decision is applied, nothing is decided and the error is a CONFLICT with ReasonInputChanged: work them out again.
+	// EditedFrom is the digest of the call from which Edited and Patch were computed. If the call has another digest when the decision is
+	// applied, nothing is decided and the error is a CONFLICT with [ReasonInputChanged]: compute them again.
 	EditedFrom string
 	// Patch is what the edit changes, as JSON Patch (RFC 6902).
 	Patch json.RawMessage
-	// Grant is the standing approval that comes with it, checked against the tenant's ceiling; nil when none does.
+	// Grant is the standing approval to create with the decision, already checked against the tenant's ceiling; nil for none.
 	Grant *Grant
-	// Refusal, when set, is recorded as decision.refused without looking further: a payload that could not be read, an edit
-	// that does not fit the schema, a token that proves nothing.
+	// Refusal, when set, is recorded as decision.refused without further checks: the payload could not be read, an edit does not fit the
+	// schema, or a token proves nothing.
 	Refusal string
 	Now     time.Time
 }
 
-// ReasonInputChanged says that a call's input was changed by somebody else while an edit of it was worked out.
+// ReasonInputChanged says that somebody else changed a call's input while an edit was being prepared.
 const ReasonInputChanged = "input_changed"
 
-// ReconcileRequest is a person's word on an unknown outcome; see DecisionRequest for the fields they share.
+// ReconcileRequest is a [Reconciliation] with what the activity adds; see [DecisionRequest] for the fields they share.
 type ReconcileRequest struct {
 	Tenant         string
 	SessionID      string
@@ -149,15 +152,15 @@ type ReconcileRequest struct {
 	Principal      Principal
 	Evidence       *Evidence
 	Reconciliation Reconciliation
-	// Reconcilers may say what became of an effect; nil: those who could have approved the call.
+	// Reconcilers are the people who may reconcile; nil means those who could have approved the call.
 	Reconcilers *Approvers
 	ProofWanted bool
 	Refusal     string
 	Now         time.Time
 }
 
-// ReplyRequest is a person's answer to a question; see DecisionRequest for the fields they share. The value was found to fit the
-// question's schema.
+// ReplyRequest is a [Reply] with what the activity adds; see [DecisionRequest] for the fields they share. The value has already been
+// validated against the question's schema.
 type ReplyRequest struct {
 	Tenant    string
 	SessionID string
@@ -165,36 +168,36 @@ type ReplyRequest struct {
 	Principal Principal
 	Evidence  *Evidence
 	Reply     Reply
-	// Digest is that of the question that the value was checked against.
+	// Digest is the digest of the question against which the value was validated.
 	Digest      string
 	ProofWanted bool
 	Refusal     string
 	Now         time.Time
 }
 
-// Lapse is what time did to an approval.
+// Lapse is what the passing of time did to an approval.
 type Lapse struct {
-	// Status is where the call stands.
+	// Status is the state of the call.
 	Status CallStatus
-	// Ask is the approval as it stands, while it waits.
+	// Ask is the current approval, while the call waits.
 	Ask *Pending
-	// OnExpiry says what else ends, when the approval expired.
+	// OnExpiry says what else ends, if the approval expired.
 	OnExpiry ExpiryOutcome
 }
 
-// PassState is what settling a pass needs to know.
+// PassState is what is needed to settle a pass.
 type PassState struct {
 	Session Session
 	Turn    Turn
-	// Counts of the pass's calls by status.
+	// Counts are the numbers of the pass's calls, by status.
 	Counts map[CallStatus]int
-	// Unread counts the user messages that arrived since the pass's prompt was built.
+	// Unread counts the user messages that arrived after the pass's prompt was built.
 	Unread int
-	// MessagePass is the pass under way when the latest user message arrived; 0 when there was none but the task.
+	// MessagePass is the pass that was running when the latest user message arrived; 0 when there was no message but the task.
 	MessagePass int
 }
 
-// End is how a session (or a pass) comes to its end in the store: the status working means that it goes on.
+// End records in the store how a session or a pass ended. The status working means that the session goes on.
 type End struct {
 	Tenant    string
 	SessionID string
@@ -203,26 +206,26 @@ type End struct {
 	Reason    string
 	Answer    string
 	Error     *Error
-	// Since, unless it is zero, is when the session changed last as far as the caller knows: one that changed after it is left alone.
+	// Since, unless zero, is the last known time at which the session changed. If it has changed since then, nothing is done.
 	Since time.Time
 }
 
-// CallCounts is the tally of a session's calls, by status.
+// CallCounts are the numbers of a session's calls, by status.
 type CallCounts map[CallStatus]int
 
-// CallView is a call as the status shows it.
+// CallView is a call as the session's status shows it.
 type CallView struct {
 	Call    string     `json:"call"`
 	Tool    string     `json:"tool"`
 	Status  CallStatus `json:"status"`
 	Summary string     `json:"summary,omitempty"`
-	// Child is the session that the call started.
+	// Child is the session that the call started; empty when it started none.
 	Child      string `json:"child_session_id,omitempty"`
 	DurationMS int64  `json:"duration_ms"`
 	Error      *Error `json:"error,omitempty"`
 }
 
-// SessionView is what `status` shows.
+// SessionView is what the command `status` shows.
 type SessionView struct {
 	SessionID string `json:"session_id"`
 	// ClientID is the id that the client chose for the session; empty when jig made the session's id.
@@ -233,10 +236,10 @@ type SessionView struct {
 	Pending  []Pending  `json:"pending"`
 	Calls    []CallView `json:"calls"`
 	Answer   string     `json:"answer,omitempty"`
-	// AnswerArtifact holds the answer when it is too large to be shown whole.
+	// AnswerArtifact is the artifact with the full answer when it is too large to be shown.
 	AnswerArtifact string `json:"answer_artifact,omitempty"`
-	// Output is what the call of a session without a model gave, once the session has ended. OutputArtifact holds the whole
-	// result when it is too large to be shown whole.
+	// Output is the result data of a session that is a single call without a model; it is set once the session has ended. OutputArtifact is
+	// the artifact with the whole result when it is too large to be shown.
 	Output         json.RawMessage `json:"output,omitempty"`
 	OutputArtifact string          `json:"output_artifact,omitempty"`
 	Reason         string          `json:"reason,omitempty"`
@@ -244,10 +247,10 @@ type SessionView struct {
 	Counts         CallCounts      `json:"counts,omitempty"`
 	Tokens         int64           `json:"tokens,omitempty"`
 	Todo           json.RawMessage `json:"todo,omitempty"`
-	// Paused are the pauses that hold the session's calls back.
+	// Paused lists the pauses that hold back the session's calls.
 	Paused []Pause `json:"paused,omitempty"`
-	// Held says which policies cannot be read and so hold back the calls that have not begun.
+	// Held lists the policies that cannot be read; because of them, calls that have not begun are held back.
 	Held []string `json:"held,omitempty"`
-	// UpdatedAt is when the store changed the session last.
+	// UpdatedAt is when the session last changed in the store.
 	UpdatedAt time.Time `json:"-"`
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Role is who says a message.
+// Role says who wrote a message.
 type Role string
 
 // The roles.
@@ -14,18 +14,18 @@ const (
 	RoleAssistant Role = "assistant"
 )
 
-// Message is one entry of a session's transcript that is not a tool result.
+// Message is an entry of a session's transcript other than a tool result.
 type Message struct {
 	Role Role   `json:"role"`
 	Text string `json:"text"`
 	By   string `json:"by,omitempty"`
-	// Pass is the pass that the message belongs to: of an assistant, the pass that it is the turn of; of a user, the pass
-	// that was under way when it arrived (0 for the task).
+	// Pass is the pass to which the message belongs: for an assistant, the pass of its turn; for a user, the pass that was running when the
+	// message arrived (0 for the task).
 	Pass int       `json:"pass"`
 	At   time.Time `json:"at"`
 }
 
-// MessageKey is what a session keeps a message under that has an id of its sender's choice: once.
+// MessageKey returns the key under which a session stores a message whose id the sender chose, so that it is stored only once.
 func MessageKey(id string) string { return "message:" + id }
 
 // Usage counts tokens.
@@ -36,7 +36,7 @@ type Usage struct {
 	CacheCreateTokens int64 `json:"cache_create_tokens,omitempty"`
 }
 
-// Plus is the sum of both.
+// Plus returns the sum of two usages.
 func (u Usage) Plus(more Usage) Usage {
 	return Usage{
 		InputTokens: u.InputTokens + more.InputTokens, OutputTokens: u.OutputTokens + more.OutputTokens,
@@ -61,14 +61,14 @@ type Turn struct {
 	Calls []ToolCall `json:"calls,omitempty"`
 	Usage Usage      `json:"usage"`
 	Stop  StopReason `json:"stop"`
-	// Model is the model as the provider names it.
+	// Model is the provider's name for the model.
 	Model string `json:"model,omitempty"`
-	// Opaque is provider state that must be sent back with the turn (signed reasoning blocks, say).
+	// Opaque is provider state that must be sent back with the turn, e.g. signed reasoning blocks.
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
-// Exchange is one pass of the transcript: what people said before it, the model's turn, and the calls with their results
-// in the order asked.
+// Exchange is one pass of the transcript: what users said before it, the model's turn, and the calls with their results in the order
+// requested.
 type Exchange struct {
 	Pass     int       `json:"pass"`
 	Messages []Message `json:"messages,omitempty"`
@@ -76,18 +76,18 @@ type Exchange struct {
 	Calls    []Call    `json:"calls,omitempty"`
 }
 
-// ModelRequest is what a model provider is asked.
+// ModelRequest is a request to a model provider.
 type ModelRequest struct {
 	// Model is provider/name.
 	Model string `json:"model"`
-	// System is the agent's instructions with the menu of tools and the working state.
+	// System is the agent's instructions, followed by the tool menu and the working state.
 	System string `json:"system"`
-	// Exchanges are the transcript, oldest first; results already cut to the budget.
+	// Exchanges are the transcript, oldest first, with results already shortened to the token budget.
 	Exchanges []Exchange `json:"exchanges"`
 	// Tools are the tools the model may call, sorted by name.
 	Tools     []Tool `json:"tools,omitempty"`
 	MaxTokens int    `json:"max_tokens"`
-	// SessionID, Pass and Input are for scripts; Script holds their rules.
+	// SessionID, Pass and Input are available to scripts; Script holds a script's rules.
 	SessionID string          `json:"session_id"`
 	Pass      int             `json:"pass"`
 	Input     json.RawMessage `json:"input,omitempty"`

@@ -6,37 +6,37 @@ import (
 	"time"
 )
 
-// Facts is what working out a composition's next move may read. Paths are those of steps within the composition ("page",
-// "sections[4]", "sections[4]/inner", "page~2" for a second attempt, "page.undo").
+// Facts provides the data that may be read to compute a composition's next move. Paths are those of steps within the composition, e.g.
+// "page", "sections[4]", "sections[4]/inner", "page~2" (a second attempt) or "page.undo".
 type Facts interface {
-	// Calls returns the calls with these paths that exist, whatever their status.
+	// Calls returns the calls with these paths that exist, in any status.
 	Calls(ctx context.Context, paths []string) (map[string]StepCall, error)
-	// Values returns the values that were kept under these paths.
+	// Values returns the values that were stored under these paths.
 	Values(ctx context.Context, paths []string) (map[string]json.RawMessage, error)
 }
 
-// ExtractionFacts is what working out an extraction's next move may read.
+// ExtractionFacts provides the data that may be read to compute an extraction's next move.
 type ExtractionFacts interface {
 	Facts
-	// Sources returns what values may rest on and claims may cite, as it is now: the own texts of the entity that is filled, the
-	// entities that it is connected with, and their texts.
+	// Sources returns the current sources that values may be based on and claims may cite: the texts of the entity being filled, the
+	// entities connected with it, and their texts.
 	Sources(ctx context.Context) (Sources, error)
 }
 
-// StepCall is where a step's call stands: final with its result, or open without.
+// StepCall is the state of a step's call. A final call usually has a result; an open one has none.
 type StepCall struct {
 	Status CallStatus
 	Result *ToolResult
-	// Tool is the call's, Writes and Idempotent are from its contract.
+	// Tool is the tool of the call; Writes and Idempotent come from its contract.
 	Tool               string
 	Writes, Idempotent bool
 }
 
-// MayRetry reports whether a call that failed may be repeated without asking a person; see [Tool.MayRetry]. A repetition keeps the
-// idempotency key and the input of the call.
+// MayRetry reports whether a failed call may be repeated without asking a person; see [Tool.MayRetry]. The repeated call keeps the
+// idempotency key and the input.
 func (c StepCall) MayRetry() bool { return mayRetry(c.Writes, c.Idempotent, c.Outcome().Error) }
 
-// Outcome is the result of a call that is final: its own, or what its status says when it left none.
+// Outcome returns the result of a final call, or one derived from its status if the call left no result.
 func (c StepCall) Outcome() ToolResult {
 	if c.Result != nil {
 		return *c.Result
@@ -58,78 +58,79 @@ func (c StepCall) Outcome() ToolResult {
 	return Failure(Errorf(code, "the call %s", word))
 }
 
-// Situation is what a run of a composition is in, beside its state.
+// Situation is the context of a composition's run, apart from its state.
 type Situation struct {
-	// Input is the composition's input, Session {id, agent, task, input}, Principal {id, groups, permissions} for expressions.
+	// Input is the composition's input. Session {id, agent, task, input} and Principal {id, groups, permissions} are available to
+	// expressions.
 	Input     json.RawMessage
 	Tenant    string
 	Session   json.RawMessage
 	Principal json.RawMessage
-	// Now is read as now, and ends waits.
+	// Now is the value of now in expressions; it also decides which waits are over.
 	Now time.Time
-	// Events that the session was sent since the run began and that no wait has consumed, oldest first.
+	// Events are those sent to the session since the run began that no wait has consumed, oldest first.
 	Events []ReceivedEvent
-	// Canceled is set once the run is cancelled: what is under way ends, and what was done is undone.
+	// Canceled is set once the run has been canceled: running steps end, and completed ones are undone.
 	Canceled bool
 }
 
-// Move is what a composition does next: the caller stores all of it in one transaction, or none.
+// Move is what a composition does next. The caller stores all of it in one transaction, or nothing.
 type Move struct {
-	// State goes into the working out of the next move; it is opaque and at most a few KiB for each step under way.
+	// State is passed to the computation of the next move. It is opaque and at most a few KiB per running step.
 	State json.RawMessage
-	// Calls are to be admitted, in this order, each once, under its path.
+	// Calls are to be admitted in this order, each once and under its path.
 	Calls []Ask
-	// Open are the paths of calls that were asked for earlier and are not final.
+	// Open lists the paths of calls that were requested earlier and are not final.
 	Open []string
-	// Cancel are paths of open calls that are of no use any more: their step timed out, or the run was cancelled.
+	// Cancel lists the paths of open calls that are no longer needed: their step timed out, or the run was canceled.
 	Cancel []string
-	// Stop are paths of open calls that are to end as soon as they can, and whose outcome still matters: when nobody knows whether one
+	// Stop lists the paths of open calls that should end as soon as possible but whose outcome still matters: if nobody knows whether one
 	// took effect, a person is asked.
 	Stop []string
-	// Values are to be kept under their paths, for Facts.Values.
+	// Values are to be stored under their paths, for [Facts].Values.
 	Values map[string]json.RawMessage
-	// Events are to be written to the session's log: custom.<name>, and tool.undone with CallID set to the path of the call
-	// that was undone.
+	// Events are to be written to the session's log: custom.<name>, and tool.undone with CallID set to the path of the call that was
+	// undone.
 	Events []Event
-	// Entity is what is to be written to the entity that is being filled; nil for nothing.
+	// Entity is the change to write to the entity being filled; nil for none.
 	Entity *EntityChange
-	// Consumed are the ids of events that a wait took.
+	// Consumed lists the ids of events that a wait consumed.
 	Consumed []int64
-	// Wake is when to look again although nothing has happened; zero when there is no need.
+	// Wake is when to look again even if nothing happens; zero when there is no need.
 	Wake time.Time
-	// Steps are the paths of the steps under way, for people, at most 20.
+	// Steps lists the paths of running steps, for people, at most 20.
 	Steps []string
-	// Progress is how far the run has come, for people; nil when it has no number of steps to tell of.
+	// Progress is how far the run has come, for people; nil when the number of steps is not known.
 	Progress *Progress
-	// Done says that the run is over with Result.
+	// Done reports that the run is over with Result.
 	Done   bool
 	Result ToolResult
 }
 
-// Progress counts the tasks of an extraction, or the entities of one of many.
+// Progress counts the tasks of an extraction, or the entities of an extraction of many.
 type Progress struct {
-	// Done have a value, also one that was kept; of entities, their tasks have ended.
+	// Done counts tasks that have a value, including one that was kept; for entities, those whose tasks have all ended.
 	Done    int `json:"done"`
 	Running int `json:"running"`
-	// Failed were denied, expired or canceled, too.
+	// Failed includes tasks that were denied, expired or canceled.
 	Failed  int `json:"failed"`
 	Skipped int `json:"skipped"`
-	// Total of many entities grows page by page.
+	// Total grows page by page when many entities are filled.
 	Total int `json:"total"`
 }
 
-// Ask is a call of a composition's step that is to be admitted.
+// Ask is a request to admit the call of a composition's step.
 type Ask struct {
 	Path string
-	// Tool and Input of the call. A composition is a call of its name.
+	// Tool and Input are those of the call. A nested composition is called by its name.
 	Tool  string
 	Input json.RawMessage
-	// RetryOf is the path of the attempt that failed before; empty for a first attempt. The call has that one's idempotency key and
-	// exactly its input, and none of its own.
+	// RetryOf is the path of the attempt that failed before; empty for a first attempt. The new call gets the idempotency key and exactly
+	// the input of that attempt, so its own Input is ignored.
 	RetryOf string
-	// Undoes is the path of a call whose effect this one takes back; empty of others. Without a Tool, it is the tool that the contract
-	// of that call's tool names for it.
+	// Undoes is the path of the call whose effect this one reverts; empty for other calls. If Tool is empty, the tool is the Undo tool in
+	// the contract of that call's tool.
 	Undoes string
-	// Named says that the document names the agent that the call starts: no expression chose it.
+	// Named reports that the document itself names the agent that the call starts, rather than an expression.
 	Named bool
 }

@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of Preview: the least room that a member of an object is shown in, and how many objects within each other keep their form.
+// Bounds of Preview: the least room, in bytes, for a member of an object, and how many levels of nested objects keep their structure.
 const (
 	previewMember = 16
 	previewDepth  = 4
 )
 
-// Preview is an input (JSON) as it is shown to people, in at most n bytes but never less than an empty text takes: itself when it
-// fits, else with its longest values cut, so that every argument is seen. Texts are cut at their ends; so are other values, which
-// become texts. What was cut ends in "…", and cut says that something was.
+// Preview returns a JSON input as it is shown to people, in at most n bytes (but never less than an empty text needs). An input that fits
+// is returned unchanged. Otherwise its longest values are cut so that every argument is still visible: texts lose their ends, and other
+// values become texts that do. A cut value ends in "…", and cut reports that something was cut.
 func Preview(input json.RawMessage, n int) (shown json.RawMessage, cut bool) {
 	if len(input) <= n {
 		return input, false
@@ -41,7 +41,7 @@ func previewOf(value json.RawMessage, n, depth int) json.RawMessage {
 	return previewText(s, n)
 }
 
-// previewObject gives each member of an object its share of n bytes; nil for what is none, and for one with too many members.
+// previewObject gives each member of an object its share of n bytes. It returns nil if the value is not an object or has too many members.
 func previewObject(value json.RawMessage, n, depth int) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) != nil || len(members) == 0 {
@@ -70,7 +70,8 @@ func previewObject(value json.RawMessage, n, depth int) json.RawMessage {
 	return b.Bytes()
 }
 
-// fairShare is the size above which values are cut so that all of them fit into room: what small ones leave is for large ones.
+// fairShare returns the size above which values must be cut so that all of them fit into room. Room that small values leave goes to larger
+// ones.
 func fairShare(sizes []int, room int) int {
 	sorted := slices.Sorted(slices.Values(sizes))
 	for i, size := range sorted {
@@ -82,7 +83,7 @@ func fairShare(sizes []int, room int) int {
 	return room
 }
 
-// previewText is the beginning of a text as JSON, in at most n bytes.
+// previewText returns the beginning of a text as JSON, in at most n bytes.
 func previewText(s string, n int) json.RawMessage {
 	begin := s
 	for {
@@ -98,7 +99,7 @@ func previewText(s string, n int) json.RawMessage {
 	}
 }
 
-// quote writes a text as JSON, without the escapes that only HTML needs.
+// quote encodes a text as JSON without HTML escapes.
 func quote(s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

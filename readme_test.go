@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// The agent file that the README shows is one that the engine takes.
+// The engine accepts the agent file shown in the README.
 func TestReadmeAgentIsInOrder(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")
@@ -23,7 +23,7 @@ func TestReadmeAgentIsInOrder(t *testing.T) {
 	require.NotEmpty(t, agent.Name)
 }
 
-// The entity type that the README shows is in order, and its code is compiled.
+// The entity type shown in the README is valid, and the code compiles.
 func TestReadmeCodeIsInOrder(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")

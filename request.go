@@ -7,23 +7,23 @@ import (
 	"encoding/json"
 )
 
-// SessionRequest is what somebody asks for when they start a session under an id of their own. Asking twice under one id for the
-// same gives the session that is there; asking for something else is CONFLICT.
+// SessionRequest is a request to start a session under an id that the client chose. Repeating the same request under the same id returns
+// the existing session; a different request is a CONFLICT.
 type SessionRequest struct {
-	// Agent or Tool names what runs; Document is the text of one that comes along.
+	// Agent or Tool names what runs. Document is the text of the document if the client sends one.
 	Agent    string `json:"agent,omitempty"`
 	Tool     string `json:"tool,omitempty"`
 	Document string `json:"document,omitempty"`
 	Task     string `json:"task,omitempty"`
-	// Input and Pairs are the input as it was given.
+	// Input and Pairs are the input as the client gave it.
 	Input json.RawMessage   `json:"input,omitempty"`
 	Pairs map[string]string `json:"pairs,omitempty"`
 	Model string            `json:"model,omitempty"`
-	// Principal is the id of whom the session acts for.
+	// Principal is the id of the principal for whom the session acts.
 	Principal string `json:"principal,omitempty"`
 }
 
-// Digest returns the SHA-256 of the request in hexadecimal. The order of members and white space in Input do not matter.
+// Digest returns the SHA-256 of the request in hex. The order of members and the white space in Input do not matter.
 func (r SessionRequest) Digest() string {
 	r.Input = normalInput(r.Input)
 	text, err := json.Marshal(r)
@@ -34,7 +34,7 @@ func (r SessionRequest) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// normalInput returns a JSON value in one of its spellings; nil for no input, a JSON string for what is not JSON.
+// normalInput returns a JSON value in a normal form: nil for no input, and a JSON string for input that is not JSON.
 func normalInput(input json.RawMessage) json.RawMessage {
 	if len(input) == 0 {
 		return nil

@@ -7,51 +7,51 @@ import (
 	"time"
 )
 
-// SignalMode says what decisions of a tenant must prove.
+// SignalMode says what proof a tenant requires for decisions.
 type SignalMode string
 
-// The modes. Trusted accepts what a signal claims and records it as claimed; signed wants a token with every decision; off
-// wants a token and takes no raw signal at all, only updates.
+// The modes. Trusted accepts the identity that a signal claims and records it as claimed. Signed requires a token with every decision. Off
+// requires a token and accepts only updates, no raw signals.
 const (
 	SignalsTrusted SignalMode = "trusted"
 	SignalsSigned  SignalMode = "signed"
 	SignalsOff     SignalMode = "off"
 )
 
-// TenantSettings are what a tenant's document of kind tenant says, with the worker's defaults filled in.
+// TenantSettings are the contents of a tenant's document of kind tenant, with the worker's defaults filled in.
 type TenantSettings struct {
-	// Version is the document's content hash; empty when there is none.
+	// Version is the document's content hash; empty when there is no document.
 	Version string
 	Signals SignalMode
 	// Keys verify tokens.
 	Keys []Key
-	// People are those whom the tenant knows: their groups and permissions.
+	// People are the principals that the tenant knows, with their groups and permissions.
 	People []Principal
-	// Everybody are permissions that whoever a session acts for holds; none where the tenant has a document.
+	// Everybody lists the permissions held by every principal for whom a session acts; empty if the tenant has a document.
 	Everybody []string
-	// Reconcilers may say what became of an effect that is in doubt; nil: those who could have approved the call.
+	// Reconcilers may settle calls whose outcome is in doubt; nil means the people who could have approved the call.
 	Reconcilers *Approvers
 	Grants      GrantCeiling
-	// Owners approve the calls of operator tools; nil when the document names none.
+	// Owners approve calls of operator tools; nil when the document names none.
 	Owners *Owners
-	// Operator is the principal of the key that the operator of the workers has in every tenant; empty when there is none. It
-	// counts as one of the owners, so that a tenant that lost its keys can get new ones.
+	// Operator is the principal of the key that the operator of the workers has in every tenant; empty when there is none. It counts as an
+	// owner, so that a tenant that lost its keys can get new ones.
 	Operator string
-	// Webhooks are told of what happens to approvals.
+	// Webhooks are notified of what happens to approvals.
 	Webhooks []Webhook
 }
 
-// Owners are those who approve what changes the tenant itself: its policies, people, keys and grants.
+// Owners approve changes to the tenant itself: its policies, people, keys and grants.
 type Owners struct {
 	Approvers Approvers
-	// Quorum is how many distinct owners must approve; 0 is 1.
+	// Quorum is how many distinct owners must approve; 0 means 1.
 	Quorum int
 }
 
 // ProofWanted reports whether decisions count only with a token.
 func (s TenantSettings) ProofWanted() bool { return s.Signals != SignalsTrusted }
 
-// Person returns what the tenant knows of a principal; one that it does not know is in no group and holds nothing.
+// Person returns the principal as the tenant knows it. An unknown principal has no groups and no permissions.
 func (s TenantSettings) Person(id string) Principal {
 	for _, p := range s.People {
 		if p.ID == id {
@@ -61,7 +61,7 @@ func (s TenantSettings) Person(id string) Principal {
 	return Principal{ID: id}
 }
 
-// Algorithms of keys.
+// Algorithms of [Key].
 const (
 	AlgorithmEd25519 = "ed25519"
 	AlgorithmHMAC    = "hmac-sha256"
@@ -69,52 +69,53 @@ const (
 
 // Key verifies tokens.
 type Key struct {
-	// ID is named by tokens (kid).
+	// ID is the id by which tokens name the key (kid).
 	ID string `json:"id"`
 	// Algorithm is ed25519 or hmac-sha256.
 	Algorithm string `json:"algorithm"`
-	// Principal is the only one that the key speaks for; with an empty one it speaks for everybody (a portal's key).
+	// Principal is the only principal for whom the key may sign; empty means that it may sign for everybody (e.g. the key of a portal).
 	Principal string `json:"principal,omitempty"`
 	// Material is the 32 bytes of an Ed25519 public key, or an HMAC secret of at least 32 bytes.
 	Material []byte `json:"-"`
 }
 
-// Claim is what a token proves: that a principal does one thing to one subject.
+// Claim is what a token proves: that a principal takes one action on one subject.
 type Claim struct {
 	Tenant    string `json:"tenant"`
 	Principal string `json:"principal"`
 	// Action is approve, deny, delegate, answer, reconcile, pause, resume or revoke.
 	Action string `json:"action"`
-	// SessionID and Call name what is decided; Subject what else is acted on: a grant's id, tool:<name>, session:<id>, tenant.
+	// SessionID and Call name what is decided. Subject names anything else that is acted on: a grant's id, tool:<name>, session:<id>,
+	// tenant.
 	SessionID string `json:"session_id,omitempty"`
 	Call      string `json:"call,omitempty"`
 	Subject   string `json:"subject,omitempty"`
-	// Digest is that of what was shown.
+	// Digest is the digest of what was shown.
 	Digest string `json:"digest,omitempty"`
-	// Content is the SHA-256, in hex, of the RFC 8785 form of what the decision brings along (changed input, a value, whom it
-	// is delegated to, a grant); empty when it brings nothing (package token makes it).
+	// Content is the SHA-256, in hex, of the RFC 8785 form of what the decision carries (changed input, a value, a delegate, a grant);
+	// empty when it carries nothing. Package token computes it.
 	Content string `json:"content,omitempty"`
 }
 
-// Evidence is what proved a claim; the zero value is a bare claim.
+// Evidence is the proof of a claim; the zero value means that nothing was proved.
 type Evidence struct {
 	Key   string    `json:"key,omitempty"`
 	Token string    `json:"token,omitempty"`
 	Until time.Time `json:"until,omitzero"`
-	// Request is what the token came with: it proves something once, and again only when the same request is tried again.
+	// Request identifies the request that carried the token. A token is valid once, and again only for a retry of the same request.
 	Request string `json:"-"`
 }
 
-// Webhook is told of what happens to approvals, as Standard Webhooks.
+// Webhook is an endpoint that is notified of what happens to approvals, following Standard Webhooks.
 type Webhook struct {
 	URL string `json:"url"`
-	// Secret signs the messages: at least 24 bytes.
+	// Secret signs the messages; at least 24 bytes.
 	Secret []byte `json:"-"`
-	// Events are the kinds that it is told of; all when empty.
+	// Events are the kinds of notices that are sent; empty means all.
 	Events []NoticeKind `json:"events,omitempty"`
 }
 
-// Readable reports whether others on the network can read messages to the webhook: its address is http and not of this machine.
+// Readable reports whether others on the network could read messages to the webhook: its URL uses http and is not on this machine.
 func (w Webhook) Readable() bool {
 	u, err := url.Parse(w.URL)
 	if err != nil || u.Scheme != "http" {
@@ -139,23 +140,23 @@ const (
 	NoticeExpired   NoticeKind = "approval.expired"
 )
 
-// NoticeKinds lists them.
+// NoticeKinds lists the kinds of notices.
 func NoticeKinds() []NoticeKind {
 	return []NoticeKind{NoticeRequested, NoticeReminder, NoticeEscalated, NoticeDelegated, NoticeDecided, NoticeExpired}
 }
 
-// Notice is word of an approval for people who are not looking. It is stored in the transaction that it tells of and sent
-// at least once; ID stays the same over all attempts.
+// Notice tells people about an approval while they are not looking. It is stored in the same transaction as the change that it reports, and
+// sent at least once; ID stays the same across all attempts.
 type Notice struct {
 	ID     string     `json:"id"`
 	Tenant string     `json:"tenant"`
 	Kind   NoticeKind `json:"kind"`
 	At     time.Time  `json:"at"`
-	// Approval is what waits, or waited.
+	// Approval is the approval that waits or waited.
 	Approval Pending `json:"approval"`
-	// Approvers may decide from now on: of an escalation, whom it reached; of a delegation, to whom.
+	// Approvers may decide from now on: the people whom an escalation added, or the delegate.
 	Approvers *Approvers `json:"approvers,omitempty"`
-	// Status, By and Reason say what became of it, when it was decided or expired.
+	// Status, By and Reason describe the outcome, once it was decided or has expired.
 	Status CallStatus `json:"status,omitempty"`
 	By     string     `json:"by,omitempty"`
 	Reason string     `json:"reason,omitempty"`

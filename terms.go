@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Approvers says who may decide: a principal that is one of People, is in one of Groups, or holds Permission. The zero value
-// is everybody.
+// Approvers says who may decide: principals that are listed in People, are in one of Groups, or hold Permission. The zero value means
+// everybody.
 type Approvers struct {
 	People     []string `json:"people,omitempty"`
 	Groups     []string `json:"groups,omitempty"`
@@ -26,7 +26,7 @@ func (a Approvers) Include(p Principal) bool {
 		slices.ContainsFunc(a.Groups, func(g string) bool { return slices.Contains(p.Groups, g) })
 }
 
-// String names them for people, e.g. "ana, group finance or permission refunds.approve".
+// String names the approvers for people, e.g. "ana, group finance or permission refunds.approve".
 func (a Approvers) String() string {
 	if a.Anybody() {
 		return "anybody"
@@ -44,62 +44,63 @@ func (a Approvers) String() string {
 	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
 }
 
-// Escalation lets further people decide once an approval has waited for After.
+// Escalation lets more people decide once an approval has waited for After.
 type Escalation struct {
-	// After is counted from when the approval was asked for. In JSON: nanoseconds.
+	// After is measured from the time of the request. In JSON: nanoseconds.
 	After     time.Duration `json:"after"`
 	Approvers Approvers     `json:"approvers"`
 }
 
-// Requirement is what one rule demands of an approval: Quorum distinct people of its Approvers.
+// Requirement is what one rule demands of an approval: Quorum distinct people from its Approvers.
 type Requirement struct {
-	// Rule is <policy>/<rule>; empty for the requirement that every approval has: anybody, once.
+	// Rule is <policy>/<rule>; empty for the default requirement, one approval by anybody.
 	Rule      string    `json:"rule,omitempty"`
 	Approvers Approvers `json:"approvers,omitzero"`
 	// Quorum is how many distinct people must approve; at least 1.
 	Quorum int `json:"quorum,omitempty"`
-	// Escalate widens Approvers with time.
+	// Escalate adds to Approvers as time passes.
 	Escalate []Escalation `json:"escalate,omitempty"`
 }
 
-// allows reports whether a principal may decide for the requirement, when it has waited so long.
+// allows reports whether a principal may decide for the requirement after the given waiting time.
 func (r Requirement) allows(p Principal, waited time.Duration) bool {
 	return r.Approvers.Include(p) || slices.ContainsFunc(r.Escalate, func(e Escalation) bool { return waited >= e.After && e.Approvers.Include(p) })
 }
 
-// ExpiryOutcome is what becomes of a call whose approval expires.
+// ExpiryOutcome says what happens to a call whose approval expires.
 type ExpiryOutcome string
 
-// The outcomes of expiry, from the mildest to the strictest: the call ends with EXPIRED and the agent goes on; the session is
-// canceled; the session fails.
+// The outcomes of expiry, from the mildest to the strictest: the call ends with EXPIRED and the agent continues; the session is canceled;
+// the session fails.
 const (
 	ExpiryDeny   ExpiryOutcome = "deny"
 	ExpiryCancel ExpiryOutcome = "cancel"
 	ExpiryFail   ExpiryOutcome = "fail"
 )
 
-// Strictness orders the outcomes; the empty one is ExpiryDeny.
+// Strictness orders the outcomes, from 0; the empty outcome counts as ExpiryDeny.
 func (o ExpiryOutcome) Strictness() int {
 	return max(0, slices.Index([]ExpiryOutcome{ExpiryDeny, ExpiryCancel, ExpiryFail}, o))
 }
 
-// Terms are what an approval takes. The zero value: anybody, once, without reminders; when it expires the call ends.
+// Terms are the conditions for an approval. The zero value means one approval by anybody, without reminders; when the approval expires,
+// only the call ends.
 type Terms struct {
-	// Requirements must all be met; one person's word counts for each that the person may decide for.
+	// Requirements must all be met. One person's approval counts for each requirement that the person may decide for.
 	Requirements []Requirement `json:"requirements,omitempty"`
-	// NotRequester keeps the principal on whose behalf the call is made from deciding.
+	// NotRequester forbids the principal on whose behalf the call is made to decide.
 	NotRequester bool `json:"not_requester,omitempty"`
-	// Remind is the interval of reminders; none when it is zero. In JSON: nanoseconds.
+	// Remind is the interval between reminders; zero means no reminders. In JSON: nanoseconds.
 	Remind   time.Duration `json:"remind,omitempty"`
 	OnExpiry ExpiryOutcome `json:"on_expiry,omitempty"`
 }
 
-// Plain reports whether the terms are those that every approval has.
+// Plain reports whether the terms are equivalent to the zero value.
 func (t Terms) Plain() bool {
 	return len(t.Requirements) == 0 && !t.NotRequester && t.Remind == 0 && t.OnExpiry.Strictness() == 0
 }
 
-// demands are the requirements, with the one that stands in for none.
+// demands returns the requirements, or the default requirement if there are none.
 func (t Terms) demands() []Requirement {
 	if len(t.Requirements) == 0 {
 		return []Requirement{{Quorum: 1}}
@@ -110,26 +111,26 @@ func (t Terms) demands() []Requirement {
 // Vote is one person's approval.
 type Vote struct {
 	By string `json:"by"`
-	// Claimed says that nobody proved who it was.
+	// Claimed reports that nobody proved who voted.
 	Claimed bool `json:"claimed,omitempty"`
-	// Counts are the indexes of the requirements that the vote counts for.
+	// Counts holds the indexes of the requirements for which the vote counts.
 	Counts []int     `json:"counts"`
 	At     time.Time `json:"at"`
 	Note   string    `json:"note,omitempty"`
 }
 
-// Delegation hands one person's word on an approval to another.
+// Delegation hands one person's decision on an approval to another.
 type Delegation struct {
 	From string    `json:"from"`
 	To   string    `json:"to"`
 	At   time.Time `json:"at"`
-	// Claimed says that nobody proved that it was From.
+	// Claimed reports that nobody proved that it was From who delegated.
 	Claimed bool `json:"claimed,omitempty"`
-	// Counts are the indexes of the requirements that From could decide for.
+	// Counts holds the indexes of the requirements that From could decide for.
 	Counts []int `json:"counts"`
 }
 
-// Consent is where an approval stands: its terms and what people have said so far. Its methods are pure.
+// Consent is the state of an approval: its terms and what people have said so far. Its methods are pure.
 type Consent struct {
 	Terms       Terms
 	RequestedBy string
@@ -138,7 +139,7 @@ type Consent struct {
 	Delegations []Delegation
 }
 
-// Entitled returns the indexes of the requirements that a principal may decide for now, or why there is none, in words that
+// Entitled returns the indexes of the requirements that a principal may decide for now. If there are none, why gives the reason, worded to
 // follow "refused: ".
 func (c Consent) Entitled(p Principal, now time.Time) (counts []int, why string) {
 	switch {
@@ -172,7 +173,7 @@ func (c Consent) delegated(to string, requirement int) bool {
 	return slices.ContainsFunc(c.Delegations, func(d Delegation) bool { return d.To == to && slices.Contains(d.Counts, requirement) })
 }
 
-// Voted reports whether a person has approved already.
+// Voted reports whether a person has already approved.
 func (c Consent) Voted(id string) bool {
 	return slices.ContainsFunc(c.Votes, func(v Vote) bool { return v.By == id })
 }
@@ -180,8 +181,8 @@ func (c Consent) Voted(id string) bool {
 // Granted reports whether every requirement has its quorum of distinct people.
 func (c Consent) Granted() bool { return c.Missing() == "" }
 
-// Missing says for people how far each requirement is that lacks approvals, e.g. "1 of 2 approvals by group editors, 1 missing"; it
-// is empty when none does.
+// Missing describes the requirements that still lack approvals, e.g. "1 of 2 approvals by group editors, 1 missing". It is empty if nothing
+// is missing.
 func (c Consent) Missing() string {
 	var missing []string
 	for i, r := range c.Terms.demands() {
@@ -198,15 +199,15 @@ func (c Consent) Missing() string {
 	return strings.Join(missing, "; ")
 }
 
-// Moment is something that is due while an approval waits.
+// Moment is a reminder or an escalation that is due while an approval waits.
 type Moment struct {
 	At time.Time
-	// Escalation holds who may decide from then on; nil for a reminder.
+	// Escalation holds the people who may decide from then on; nil for a reminder.
 	Escalation *Approvers
 }
 
-// Moments returns the reminders and escalations after one time and up to another, in their order. Of reminders that fall
-// together (nobody looked for a while) only the last is returned.
+// Moments returns the reminders and escalations later than after and no later than until, in order. If several reminders have passed since
+// after, only the last is returned.
 func (c Consent) Moments(after, until time.Time) []Moment {
 	var list []Moment
 	for _, r := range c.Terms.Requirements {
@@ -226,7 +227,7 @@ func (c Consent) Moments(after, until time.Time) []Moment {
 	return list
 }
 
-// Next is the first moment after a time at which a reminder or an escalation is due; zero when there is none.
+// Next returns the time of the first reminder or escalation later than after; zero when there is none.
 func (c Consent) Next(after time.Time) time.Time {
 	var next time.Time
 	soonest := func(at time.Time) {

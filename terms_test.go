@@ -12,10 +12,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// noonOf is when the approvals of these tests were asked for.
+// noonOf returns the time at which the approvals of these tests are requested.
 func noonOf() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }
 
-// finance and lead are approvers, fay and leo principals that are among them.
+// finance and lead are approvers; fay and leo are principals among them.
 func finance() jig.Approvers { return jig.Approvers{Groups: []string{"finance"}} }
 func lead() jig.Approvers    { return jig.Approvers{Permission: "lead"} }
 func fay() jig.Principal     { return jig.Principal{ID: "fay", Groups: []string{"finance"}} }
@@ -142,8 +142,8 @@ func TestMoments(t *testing.T) {
 	require.Zero(t, jig.Consent{RequestedAt: noonOf()}.Next(noonOf()))
 }
 
-// Whoever looks, however often and at whatever times: each escalation is seen once, no reminder comes before its time or twice,
-// and Next is when there is something to see.
+// However often and at whatever times somebody looks, each escalation is seen once, no reminder is early or repeated, and Next is the time
+// at which there is something to see.
 func TestMomentsAreSeenOnce(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(4, 7))
@@ -182,7 +182,7 @@ func TestMomentsAreSeenOnce(t *testing.T) {
 	}
 }
 
-// granting is what a random approval came to, worked out another way than by the code: who, by name, may speak for which
+// granting is the expected result of a random approval, computed independently of the code under test: who may, by name, decide for which
 // requirement.
 type granting struct {
 	consent jig.Consent
@@ -258,7 +258,8 @@ func TestGrantedNeverWithoutTheQuorum(t *testing.T) {
 	require.Greater(t, min(granted, delegated, refused), 500, "the test sees all of it")
 }
 
-// requireNotOut checks that somebody who was let decide neither asked for the call, where that matters, nor handed it on.
+// requireNotOut checks that a person who was allowed to decide did not request the call (if that matters) and has not delegated the
+// decision.
 func requireNotOut(t *testing.T, c jig.Consent, who jig.Principal) {
 	t.Helper()
 	require.False(t, c.Terms.NotRequester && who.ID == c.RequestedBy)

@@ -2,8 +2,8 @@ package jig
 
 import "unicode/utf8"
 
-// Cut returns the first n bytes of a text, back to the edge of a character, and "…", which shows that there was more. A text of at
-// most n bytes stays as it is.
+// Cut shortens a text to at most n bytes, at a character boundary, and appends "…" (which is not counted). A text of at most n bytes is
+// returned unchanged.
 func Cut(text string, n int) string {
 	if len(text) <= n {
 		return text
