@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ChunkBytes is the size of the pieces that a value is kept in; a caller's own chunk may have up to MaxChunkBytes.
+// ChunkBytes is the size of the chunks in which a value is stored. A chunk from a caller may have up to MaxChunkBytes.
 const (
 	ChunkBytes    = 256 << 10
 	MaxChunkBytes = 1 << 20
@@ -21,7 +21,7 @@ func (t *tx) keep(session, mediaType string, body []byte) string {
 	for at := 0; at < len(body); at += ChunkBytes {
 		offsets = append(offsets, int64(at))
 		chunks = append(chunks, body[at:min(at+ChunkBytes, len(body))])
-		if len(chunks) == 16 { // a message of 4 MiB at most
+		if len(chunks) == 16 { // at most 4 MiB per statement
 			t.queue("ArtifactChunks", t.tenant, id, offsets, chunks)
 			offsets, chunks = nil, nil
 		}
@@ -45,8 +45,8 @@ func (db *DB) PutArtifact(ctx context.Context, tenant, sessionID, mediaType stri
 	return id, err
 }
 
-// ArtifactSession returns the session that an artifact belongs to, "" for one that a client uploaded; NOT_FOUND when the tenant has no
-// such artifact.
+// ArtifactSession returns the session that an artifact belongs to, "" for one that a client uploaded. Returns NOT_FOUND when the
+// tenant has no such artifact.
 func (db *DB) ArtifactSession(ctx context.Context, tenant, id string) (string, error) {
 	var session *string
 	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("ArtifactSession", tenant, text(id)), &session) })
@@ -59,7 +59,7 @@ func (db *DB) ArtifactSession(ctx context.Context, tenant, id string) (string, e
 	return *session, nil
 }
 
-// ValueElsewhere reports whether another tenant has an artifact or a session of these ids.
+// ValueElsewhere reports whether another tenant has an artifact or a session with these ids.
 func (db *DB) ValueElsewhere(ctx context.Context, tenant, artifact, session string) (bool, error) {
 	var elsewhere *bool
 	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("ValueElsewhere", text(artifact), text(session)), &elsewhere) })
@@ -72,8 +72,8 @@ type lockedArtifact struct {
 	Sealed bool
 }
 
-// AppendArtifact writes a chunk (1 byte to 1 MiB) at an offset of an artifact whose id the caller made; the same chunk that
-// is there already is left as it is. Chunks come in order: one that would leave a gap, or overlap with another, is a CONFLICT.
+// AppendArtifact writes a chunk (1 byte to 1 MiB) at an offset of an artifact whose id the caller made. Writing a chunk again
+// changes nothing. Chunks must come in order: a chunk that leaves a gap or overlaps another is a CONFLICT.
 func (db *DB) AppendArtifact(ctx context.Context, tenant, id string, offset int64, chunk []byte) error {
 	if err := jig.CheckTenant(tenant); err != nil {
 		return err
@@ -111,7 +111,7 @@ type artifactPiece struct {
 	Data []byte
 }
 
-// ReadArtifact returns at most limit bytes from offset, and the whole size; NOT_FOUND when the tenant has no such artifact.
+// ReadArtifact returns up to limit bytes from offset, and the total size. Returns NOT_FOUND when the tenant has no such artifact.
 func (db *DB) ReadArtifact(ctx context.Context, tenant, id string, offset int64, limit int) ([]byte, int64, error) {
 	if offset < 0 || limit < 0 {
 		return nil, 0, jig.Errorf(jig.CodeInvalidInput, "offset and limit must not be negative")

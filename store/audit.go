@@ -10,18 +10,18 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Bounds of the audit.
+// Limits of the audit.
 const (
-	// auditBytes bounds an entry, so that a row fits into what one read returns. What is larger is shortened.
+	// auditBytes is the maximum size of an entry, so that a row fits into what one read returns. Larger entries are shortened.
 	auditBytes = 64 << 10
-	// auditRows is how many rows one read returns at most.
+	// auditRows is the maximum number of rows that one read returns.
 	auditRows = 1000
-	// violationBytes bounds an id that was tried: it is whatever somebody sent.
+	// violationBytes is the maximum length of a recorded id: anybody may have sent anything.
 	violationBytes = 256
 )
 
-// audit queues a row of the tenant's chain. The chain stays locked until the transaction ends, so it is the last lock that a
-// transaction takes. Tenant and At are filled in when they are empty.
+// audit queues a row of the tenant's chain. The chain stays locked until the transaction ends, so this must be the last lock that a
+// transaction takes. Tenant and At are filled in when empty.
 func (t *tx) audit(e jig.AuditEntry) error {
 	if e.Tenant == "" {
 		e.Tenant = t.tenant
@@ -38,8 +38,8 @@ func (t *tx) audit(e jig.AuditEntry) error {
 	return nil
 }
 
-// encodeAudit writes an entry. One that is too large loses the ends of its texts and keeps previews of its values: that a
-// decision was long is no reason to lose it.
+// encodeAudit encodes an entry. An entry that is too large gets shortened texts and previews of its values, because a long decision
+// must be recorded too.
 func encodeAudit(e jig.AuditEntry) ([]byte, error) {
 	e.Patch = readable(e.Patch)
 	if e.Shown != nil {
@@ -58,7 +58,7 @@ func encodeAudit(e jig.AuditEntry) ([]byte, error) {
 	return b, err
 }
 
-// readable is a value that can be written: itself when it is JSON, else its text as a string.
+// readable returns a value that can be stored: the value itself if it is JSON, else its text as a string.
 func readable(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || json.Valid(raw) {
 		return raw
@@ -67,7 +67,7 @@ func readable(raw json.RawMessage) json.RawMessage {
 	return shown
 }
 
-// shortenAudit cuts each part of an entry that can be long.
+// shortenAudit shortens every part of an entry that can be long.
 func shortenAudit(e *jig.AuditEntry, room int) {
 	for _, s := range []*string{&e.By, &e.Subject, &e.Reason, &e.Note, &e.Tool, &e.Digest, &e.ApprovedDigest, &e.PolicyVersion} {
 		*s = cut(*s, room)
@@ -91,8 +91,8 @@ func shortenAudit(e *jig.AuditEntry, room int) {
 	e.Shown = shown
 }
 
-// RecordViolation writes into the audit of the caller's own tenant that a call tried to reach what is another tenant's: a row for
-// each id, once for each call, whatever the number of its attempts. Without a session each time makes a row.
+// RecordViolation records in the audit of the caller's own tenant that a call tried to reach something of another tenant. It writes
+// one row per id and call, regardless of the number of attempts. Without a session every attempt writes a row.
 func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -137,7 +137,8 @@ func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []stri
 	})
 }
 
-// AuditRows returns at most limit rows (1000 when it is 0 or more) of a tenant's chain after row n, in their order.
+// AuditRows returns up to limit rows of a tenant's chain after row n, in order. A limit that is not positive or above 1,000 means
+// 1,000.
 func (db *DB) AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error) {
 	var rows []jig.AuditRow
 	err := db.once(ctx, tenant, func(t *tx) {
@@ -146,8 +147,8 @@ func (db *DB) AuditRows(ctx context.Context, tenant string, after int64, limit i
 	return rows, err
 }
 
-// FindAudit returns rows as AuditRows does, of one session unless that is "", and written at or after since and before until
-// by the database's clock; a zero time does not bound.
+// FindAudit works like [DB.AuditRows], limited to one session unless session is "", and to rows written at or after since and before
+// until by the database's clock. A zero time means no limit.
 func (db *DB) FindAudit(ctx context.Context, tenant, session string, since, until time.Time, after int64, limit int) ([]jig.AuditRow, error) {
 	var rows []jig.AuditRow
 	err := db.once(ctx, tenant, func(t *tx) {
@@ -168,8 +169,8 @@ func boundAudit(limit int) int {
 	return min(limit, auditRows)
 }
 
-// AuditHead returns the number and the hash (in hex) of the last row of a tenant's chain: 0 and the hash that the first row
-// follows when there is none.
+// AuditHead returns the number and the hash (in hex) of the last row of a tenant's chain. Without rows these are 0 and the hash that
+// the first row will follow.
 func (db *DB) AuditHead(ctx context.Context, tenant string) (n int64, hash string, err error) {
 	type auditHead struct {
 		N    int64

@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// KindBundle is the kind under which each bundle that was ever installed is kept, never current: by its name, with its hash as the
-// version and the author's version as the body.
+// KindBundle is the document kind under which every bundle that was ever installed is kept: under its name, with its hash as the
+// version and the author's version as the body. Such a document is never current.
 const KindBundle = "bundle"
 
 // bundleRow is a row of bundles.
@@ -23,7 +23,7 @@ type bundleRow struct {
 	InstalledBy string
 }
 
-// documentRef is a document as the column bundles.documents has it.
+// documentRef is a document as the column bundles.documents stores it.
 type documentRef struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
@@ -57,7 +57,7 @@ func bundles(rows []bundleRow) ([]jig.Bundle, error) {
 	return list, nil
 }
 
-// Bundles returns the bundles that a tenant has, sorted by name.
+// Bundles returns a tenant's installed bundles, sorted by name.
 func (db *DB) Bundles(ctx context.Context, tenant string) ([]jig.Bundle, error) {
 	var rows []bundleRow
 	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("BundlesGet", tenant), &rows) }); err != nil {
@@ -66,25 +66,25 @@ func (db *DB) Bundles(ctx context.Context, tenant string) ([]jig.Bundle, error) 
 	return bundles(rows)
 }
 
-// BundleNames returns the names of the bundles that a tenant has, sorted.
+// BundleNames returns the names of a tenant's installed bundles, sorted.
 func (db *DB) BundleNames(ctx context.Context, tenant string) ([]string, error) {
 	var names []string
 	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("BundleNames", tenant), &names) })
 	return names, err
 }
 
-// InstallBundle makes a bundle the tenant's of a call, in one transaction: its documents become the current ones, and those that
-// only the version before had go out of use. With the hash that is installed nothing changes, unless b.Replace is set and the
-// tenant has documents of its own in place of the bundle's. It refuses with
+// InstallBundle installs a bundle for the tenant of a call, in one transaction. The bundle's documents become current, and documents
+// that only the previously installed version had go out of use. If the same hash is already installed nothing changes, unless
+// b.Replace is set and the tenant has replaced documents of the bundle by its own. It returns
 //   - CONFLICT, reason bundle_changed, when the installed hash is not b.Over;
-//   - CONFLICT, reason type_changed, when what b.Types says does not hold;
-//   - INVALID_INPUT, reason bundle_not_installed, when a bundle that it requires is not there;
-//   - CONFLICT, reason document_taken, when a document is current in another version that is the tenant's own or another bundle's;
+//   - CONFLICT, reason type_changed, when what b.Types states no longer holds;
+//   - INVALID_INPUT, reason bundle_not_installed, when a required bundle is not installed;
+//   - CONFLICT, reason document_taken, when another version of a document is current and belongs to the tenant or another bundle;
 //   - CONFLICT, reason document_changed, when the tenant replaced a document of the bundle, unless b.Replace is set;
-//   - CONFLICT, reason document_differs, when the version of a document is kept with another body.
+//   - CONFLICT, reason document_differs, when the version of a document is stored with another body.
 //
-// A document that is current in the very version that the bundle brings is the bundle's from then on when it was the tenant's own,
-// and shared when it is another bundle's.
+// A document that is already current in exactly the bundle's version becomes the bundle's if it was the tenant's own, and is shared
+// if it belongs to another bundle.
 func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b jig.BundleInstall) (jig.BundleInstalled, error) {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
 		return jig.BundleInstalled{}, err
@@ -139,10 +139,10 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b jig.Bundle
 	return done, nil
 }
 
-// RemoveBundle takes a bundle from the tenant of a call and returns what it was. Its documents go out of use, those aside that the
-// tenant replaced, and those that another bundle brought too, which are that one's then. Running sessions keep the versions that
-// they began with, and entities stay. NOT_FOUND when the tenant does not have it; CONFLICT, reason bundle_required, when another
-// bundle of the tenant requires it.
+// RemoveBundle removes a bundle from the tenant of a call and returns what it was. Its documents go out of use, except those that
+// the tenant replaced and those that another bundle also brought, which then belong to that bundle. Running sessions keep the
+// versions they started with, and entities stay. Returns NOT_FOUND when the bundle is not installed, and CONFLICT, reason
+// bundle_required, when another installed bundle requires it.
 func (db *DB) RemoveBundle(ctx context.Context, by jig.Invocation, name string) (jig.Bundle, error) {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
 		return jig.Bundle{}, err
@@ -198,8 +198,8 @@ func checkInstall(b jig.BundleInstall) error {
 	return nil
 }
 
-// shelf reads what a tenant has of bundles and holds it until the transaction ends: the one of a name, and whose the documents are
-// that it has or is to have.
+// shelf reads and locks a tenant's bundles until the transaction ends: the named bundle, the others, and who owns the documents that
+// the named bundle has or is to get.
 func (t *tx) shelf(ctx context.Context, name string, documents []jig.DocumentVersion) (*shelf, error) {
 	var rows []bundleRow
 	t.queue("TenantEnsure", t.tenant)
@@ -233,7 +233,7 @@ func (t *tx) shelf(ctx context.Context, name string, documents []jig.DocumentVer
 	return s, nil
 }
 
-// putBundle queues a bundle's row, and that it was installed, which outlasts its removal.
+// putBundle queues the bundle's row, and the record of the installation, which survives the bundle's removal.
 func (t *tx) putBundle(b jig.Bundle, at **time.Time) error {
 	b.Title, b.Description = text(b.Title), text(b.Description)
 	manifest, err := encode(b.BundleManifest)
@@ -253,7 +253,7 @@ func (t *tx) putBundle(b jig.Bundle, at **time.Time) error {
 	return nil
 }
 
-// documents queues what a plan does with documents.
+// documents queues a plan's changes of documents.
 func (t *tx) documents(bundle string, p *bundlePlan) {
 	kinds, names, versions := documentColumns(p.retired)
 	t.queue("DocumentsRetire", t.tenant, kinds, names, versions)

@@ -10,9 +10,9 @@ import (
 	"github.com/jig-run/jig/nearest"
 )
 
-// PutDocument stores a document's version and makes it the current one, which is the tenant's own even when a bundle brought it
-// before. The reserved tenant's documents are written by the owner of the tables alone. CONFLICT, reason document_differs, when the
-// version is there with another body.
+// PutDocument stores a version of a document and makes it current. The document is then the tenant's own, even if a bundle brought
+// it. Only the owner of the tables can write documents of the tenant _global. Returns CONFLICT, reason document_differs, when the
+// version is stored with another body.
 func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
 	if err := mayWriteDocuments(tenant); err != nil {
 		return err
@@ -28,9 +28,9 @@ func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version strin
 	})
 }
 
-// RegisterDocument is PutDocument on behalf of a call, of the call's tenant. That the current version changed is a row of the audit.
-// CONFLICT with the reason type_changed when what an entity type was checked against does not hold any more, with document_differs when
-// the version is there with another body.
+// RegisterDocument is [DB.PutDocument] on behalf of a call, for the call's tenant. A change of the current version is recorded in
+// the audit. Returns CONFLICT, reason type_changed, when what an entity type was checked against no longer holds, and reason
+// document_differs when the version is stored with another body.
 func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
 		return err
@@ -59,8 +59,8 @@ func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.Sto
 	})
 }
 
-// holdTypes refuses when what new versions of entity types were checked against does not hold, and lets it hold until the transaction
-// ends: nobody creates an entity meanwhile. Entities that are there get what the new versions add.
+// holdTypes refuses new versions of entity types when what they were checked against no longer holds. Otherwise it keeps that true
+// until the transaction ends: nobody can create an entity meanwhile. Existing entities get the defaults that the new versions add.
 func (t *tx) holdTypes(ctx context.Context, types []jig.TypeBasis) error {
 	if len(types) == 0 {
 		return nil
@@ -92,13 +92,13 @@ func (t *tx) holdTypes(ctx context.Context, types []jig.TypeBasis) error {
 	return nil
 }
 
-// typesOf names the entity types of a tenant, for locks.
+// typesOf is the name of the lock on a tenant's entity types.
 func typesOf(tenant string) string { return "jig types " + tenant }
 
-// inPlaceOf begins the reason of an audit row that names what was there before.
+// inPlaceOf starts the reason of an audit row that names the previous version.
 const inPlaceOf = "in place of "
 
-// audited is an audit row of what a call did to something that outlives its session.
+// audited returns an audit row for what a call did to something that outlives its session.
 func audited(by jig.Invocation, kind jig.AuditKind, subject, reason string) jig.AuditEntry {
 	return jig.AuditEntry{
 		Kind: kind, By: by.Principal.ID, Claimed: by.Principal.Claimed, SessionID: by.SessionID, Call: by.CallID,
@@ -106,8 +106,8 @@ func audited(by jig.Invocation, kind jig.AuditKind, subject, reason string) jig.
 	}
 }
 
-// KeepDocument stores a document's version without making it the current one; one that is there is left alone, current or not. CONFLICT,
-// reason document_differs, when it is there with another body.
+// KeepDocument stores a version of a document without making it current. An existing version is left alone, current or not. Returns
+// CONFLICT, reason document_differs, when it is stored with another body.
 func (db *DB) KeepDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
 	if err := mayWriteDocuments(tenant); err != nil {
 		return err
@@ -122,11 +122,11 @@ func (db *DB) KeepDocument(ctx context.Context, tenant, kind, name, version stri
 	})
 }
 
-// reasonDocumentDiffers is the reason of a refusal: a version is the hash of a document, and another document is kept under it.
+// reasonDocumentDiffers means that the version, which is a document's hash, is already stored with another body.
 const reasonDocumentDiffers = "document_differs"
 
-// sameBodies sends what is queued, and refuses when a version of some documents is kept with another body. Otherwise registering one
-// document could make another one current, which nobody has seen.
+// sameBodies sends the queued statements and refuses if a version of the documents is stored with another body. Otherwise,
+// registering one document could make a different one current that nobody has looked at.
 func (t *tx) sameBodies(ctx context.Context, documents ...jig.StoredDocument) error {
 	kinds, names, versions := documentColumns(versionsOf(documents))
 	bodies := make([][]byte, len(documents))
@@ -156,8 +156,8 @@ func mayWriteDocuments(tenant string) error {
 	return jig.CheckTenant(tenant)
 }
 
-// DocumentAt returns the body of a version, current or not: the tenant's, else that of the tenant _global; NOT_FOUND when
-// there is none.
+// DocumentAt returns the body of a version, current or not: the tenant's own, else that of the tenant _global. Returns NOT_FOUND
+// when neither has it.
 func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error) {
 	var bodies [][]byte
 	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentAt", tenant, kind, name, version), &bodies) })
@@ -170,7 +170,7 @@ func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string
 	return bodies[0], nil
 }
 
-// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name: its own stands before that of
+// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name. A tenant's own document hides the one of
 // the tenant _global.
 func (db *DB) CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.DocumentVersion, error) {
 	var current []jig.DocumentVersion
@@ -179,7 +179,7 @@ func (db *DB) CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.
 	return current, err
 }
 
-// Document returns the current body: the tenant's, else the one of the tenant _global; NOT_FOUND with the nearest names as hint.
+// Document returns the current body: the tenant's own, else that of the tenant _global. NOT_FOUND suggests the nearest names.
 func (db *DB) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
 	var bodies [][]byte
 	var names []string
@@ -198,11 +198,11 @@ func (db *DB) Document(ctx context.Context, tenant, kind, name string) ([]byte, 
 	return nil, jig.Errorf(jig.CodeNotFound, "there is no %s %q", kind, name).WithField("name").WithHint(nearest.Hint(name, names, ""))
 }
 
-// DocumentNames lists what a tenant sees of a kind, sorted.
+// DocumentNames lists the names of a kind that a tenant sees, sorted.
 func (db *DB) DocumentNames(ctx context.Context, tenant, kind string) ([]string, error) {
 	var names []string
 	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentNames", tenant, kind), &names) })
-	slices.Sort(names) // byte order, whatever the database's collation
+	slices.Sort(names) // byte order, regardless of the database's collation
 	return names, err
 }
 

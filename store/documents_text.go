@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// chunkRunes is how long a chunk of a text is at most, in characters.
+// chunkRunes is the maximum length of a chunk of text, in characters.
 const chunkRunes = 1000
 
 // textRow is a row of texts.
@@ -33,8 +33,8 @@ func (r *textRow) text() jig.Text {
 	}
 }
 
-// PutText stores a text, in place of the one with the same id when it has an id, and makes it searchable. Its media type is
-// text/plain unless it says another. NOT_FOUND when it is said to be of an entity that is not there.
+// PutText stores a text and makes it searchable. A text with the same id is replaced; without an id the store makes one. The default
+// media type is text/plain. Returns NOT_FOUND when the text names an entity that does not exist.
 func (db *DB) PutText(ctx context.Context, d jig.Text) (jig.Text, error) {
 	if err := jig.CheckTenant(d.Tenant); err != nil {
 		return jig.Text{}, err
@@ -65,7 +65,7 @@ func (db *DB) PutText(ctx context.Context, d jig.Text) (jig.Text, error) {
 	return row.text(), nil
 }
 
-// Text returns a text; NOT_FOUND when it, or the entity it is of, is not there.
+// Text returns a text; NOT_FOUND when it or its entity does not exist.
 func (db *DB) Text(ctx context.Context, tenant, id string) (jig.Text, error) {
 	var row *textRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("TextGet", tenant, text(id)), &row) }); err != nil {
@@ -77,7 +77,7 @@ func (db *DB) Text(ctx context.Context, tenant, id string) (jig.Text, error) {
 	return row.text(), nil
 }
 
-// TextsOf returns the texts of some entities, the oldest first.
+// TextsOf returns the texts of some entities, oldest first.
 func (db *DB) TextsOf(ctx context.Context, tenant string, entityIDs []string) ([]jig.Text, error) {
 	var rows []textRow
 	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("TextsOfEntities", tenant, texts(entityIDs)), &rows) }); err != nil {
@@ -90,14 +90,14 @@ func (db *DB) TextsOf(ctx context.Context, tenant string, entityIDs []string) ([
 	return found, nil
 }
 
-// TextInfos lists the texts of an entity without their bodies, the oldest first.
+// TextInfos lists up to limit texts of an entity without their bodies, oldest first.
 func (db *DB) TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]jig.TextInfo, error) {
 	var infos []jig.TextInfo
 	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("TextInfos", tenant, text(entityID), limit), &infos) })
 	return infos, err
 }
 
-// DeleteText takes a text out of sight; NOT_FOUND when it is not there.
+// DeleteText hides a text; NOT_FOUND when it does not exist.
 func (db *DB) DeleteText(ctx context.Context, tenant, id string) error {
 	var gone int64
 	err := db.once(ctx, tenant, func(t *tx) { affected(t.queue("TextDelete", tenant, text(id)), &gone) })
@@ -111,9 +111,9 @@ func noText(id string) *jig.Error {
 	return jig.Errorf(jig.CodeNotFound, "there is no text %q", text(id)).WithField("document_id")
 }
 
-// SearchText finds chunks of texts by words, the best first: of all texts when entityIDs is nil, else of those of these
-// entities. The query is what people type into search engines: all words, "a phrase", or, -not. A word is found as it
-// stands, small or capital, and not in its other forms.
+// SearchText finds chunks of texts by words, best match first. It searches all texts when entityIDs is nil, else those of the given
+// entities. The query has the syntax of search engines: all words, "a phrase", or, -not. Words match regardless of case, but only in
+// the form given.
 func (db *DB) SearchText(ctx context.Context, tenant, query string, entityIDs []string, limit int) ([]jig.TextHit, error) {
 	if entityIDs != nil {
 		entityIDs = texts(entityIDs)
@@ -125,8 +125,8 @@ func (db *DB) SearchText(ctx context.Context, tenant, query string, entityIDs []
 	return hits, err
 }
 
-// chunks cuts a text into parts of at most chunkRunes characters, which joined are the text: at the ends of sentences where
-// it can, else between words, else anywhere.
+// chunks splits a text into parts of at most chunkRunes characters that together are the text. It splits at the end of a sentence if
+// possible, else between words, else anywhere.
 func chunks(body string) []string {
 	parts := []string{}
 	for body != "" {
@@ -137,13 +137,13 @@ func chunks(body string) []string {
 	return parts
 }
 
-// chunkEnd is where the first chunk of a text ends, in bytes.
+// chunkEnd returns where the first chunk of a text ends, in bytes.
 func chunkEnd(body string) int {
 	var sentence, word, runes int
 	before := ' '
 	for at, r := range body {
 		if runes == chunkRunes {
-			if sentence > at/4 { // an end that comes too early would make crumbs
+			if sentence > at/4 { // an early end would leave tiny chunks
 				return sentence
 			}
 			return cmp.Or(word, at)

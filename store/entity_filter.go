@@ -337,7 +337,7 @@ func (q *filterQuery) after(cursor string) error {
 	return nil
 }
 
-// cursor says where a page ended that ended with e.
+// cursor returns the cursor of a page that ended with e.
 func (q *filterQuery) cursor(e jig.Entity) (string, error) {
 	content, err := contentMap(e.Content)
 	if err != nil {

@@ -45,7 +45,7 @@ func grants(rows []grantRow) []jig.Grant {
 	return list
 }
 
-// grantColumns are the arguments of GrantInsert.
+// grantColumns returns the arguments of GrantInsert.
 func grantColumns(tenant string, g jig.Grant) []any {
 	return []any{
 		tenant, g.ID, text(g.Tool), text(g.Agent), text(g.When), g.MaxUses, g.ExpiresAt, g.By, g.Claimed, text(g.Note),
@@ -53,7 +53,7 @@ func grantColumns(tenant string, g jig.Grant) []any {
 	}
 }
 
-// grantEntry is the audit row of a grant that is given.
+// grantEntry returns the audit row of a new grant.
 func grantEntry(g jig.Grant, who jig.Principal, evidence *jig.Evidence) jig.AuditEntry {
 	e := entryOf(who, evidence, g.Note)
 	e.Kind, e.Subject, e.Tool, e.SessionID, e.Call = jig.AuditGranted, g.ID, g.Tool, g.SessionID, g.Call
@@ -67,7 +67,7 @@ func grantEntry(g jig.Grant, who jig.Principal, evidence *jig.Evidence) jig.Audi
 	return e
 }
 
-// PutGrant stores a standing approval; one of that id that is there is left alone.
+// PutGrant stores a grant. An existing grant with the same id is left alone.
 func (db *DB) PutGrant(ctx context.Context, g jig.Grant) error {
 	if g.CreatedAt.IsZero() {
 		g.CreatedAt = time.Now()
@@ -87,7 +87,7 @@ func (db *DB) PutGrant(ctx context.Context, g jig.Grant) error {
 	})
 }
 
-// LiveGrants returns the standing approvals that may cover calls of some tools, the oldest first, at most 1,000.
+// LiveGrants returns the grants that may cover calls of some tools, oldest first, at most 1,000.
 func (db *DB) LiveGrants(ctx context.Context, tenant string, tools []string, now time.Time) ([]jig.Grant, error) {
 	var rows []grantRow
 	if len(tools) == 0 {
@@ -97,15 +97,15 @@ func (db *DB) LiveGrants(ctx context.Context, tenant string, tools []string, now
 	return grants(rows), err
 }
 
-// grantCursor is where a page of grants ended.
+// grantCursor is the position where a page of grants ended.
 type grantCursor struct {
 	At time.Time `json:"at"`
 	ID string    `json:"id"`
 }
 
-// Grants lists the standing approvals of a tenant, the latest first, after a cursor ("" to begin); next is "" at the end. A page has
-// limit entries at most (1,000 when limit is not positive, or more). Those that are used up, expired or revoked come along when all is
-// set.
+// Grants lists a tenant's grants, latest first, after a cursor ("" for the first page); next is "" at the end. A page has at most
+// limit entries (1,000 when limit is not positive or above 1,000). With all, the list includes grants that are used up, expired or
+// revoked.
 func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all bool, now time.Time) (found []jig.Grant, next string, err error) {
 	from := grantCursor{At: farFuture}
 	if err := decodeCursor(after, &from); err != nil {
@@ -123,8 +123,8 @@ func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all b
 	return grants(rows), next, err
 }
 
-// RevokeGrant ends a standing approval: no call that has not begun is covered by it any more. It returns the grant as it was
-// ended, by whomever; NOT_FOUND when there is none.
+// RevokeGrant ends a grant, so that it covers no call that has not begun. Returns the revoked grant, even when somebody else had
+// already revoked it, and NOT_FOUND when there is none.
 func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *jig.Evidence, now time.Time) (jig.Grant, error) {
 	var row *grantRow
 	err := db.transact(ctx, tenant, func(t *tx) error {

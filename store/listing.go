@@ -13,25 +13,25 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// last sorts after every text; a range that ends there is open.
+// last sorts after every text. A range that ends with it has no upper bound.
 const last = "\U0010FFFF"
 
-// listedRunes is how much of a name the index of lists holds.
+// listedRunes is how many characters of a name the list index holds.
 const listedRunes = 200
 
-// farFuture is after every time that matters, and fits PostgreSQL.
+// farFuture is later than any time that matters and fits into PostgreSQL.
 var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// cursor is where a page of pending approvals ended.
+// cursor is the position where a page of pending approvals ended.
 type cursor struct {
 	At time.Time `json:"at"`
 	ID int64     `json:"id"`
 }
 
-// defaultPending is how many pending approvals a page has when nothing is said.
+// defaultPending is the default size of a page of pending approvals.
 const defaultPending = 100
 
-// pendingLimit is how many pending approvals a page has.
+// pendingLimit returns the size of a page of pending approvals.
 func pendingLimit(limit int) int {
 	if limit <= 0 {
 		return defaultPending
@@ -39,7 +39,7 @@ func pendingLimit(limit int) int {
 	return min(limit, maxPage)
 }
 
-// pendingPage cuts what was read, one row more than the page has, to the page; next is "" at the end.
+// pendingPage cuts rows, which hold one more than a page, to one page. next is "" at the end.
 func pendingPage(rows []approvalRow, limit int) (waiting []jig.Pending, next string, err error) {
 	if len(rows) > limit {
 		rows = rows[:limit]
@@ -51,8 +51,8 @@ func pendingPage(rows []approvalRow, limit int) (waiting []jig.Pending, next str
 	return waiting, next, err
 }
 
-// PendingApprovals lists what waits in a tenant, oldest first, after a cursor ("" to begin); next is "" at the end. A page
-// has limit entries at most (100 when limit is not positive, 1,000 when it is more).
+// PendingApprovals lists what waits for people in a tenant, oldest first, after a cursor ("" for the first page); next is "" at the
+// end. A page has at most limit entries (100 when limit is not positive, at most 1,000).
 func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit int) (waiting []jig.Pending, next string, err error) {
 	var from cursor
 	if err := decodeCursor(after, &from); err != nil {
@@ -67,9 +67,9 @@ func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit 
 	return pendingPage(rows, limit)
 }
 
-// ListPending lists what waits in a tenant and passes a filter, oldest first, after a cursor ("" to begin); next is "" at
-// the end. A page has limit entries at most (100 when limit is not positive, 1,000 when it is more). The filter of a session
-// lets through what waits in the sessions that answer its calls, too.
+// ListPending lists what waits for people in a tenant and matches a filter, oldest first, after a cursor ("" for the first page);
+// next is "" at the end. A page has at most limit entries (100 when limit is not positive, at most 1,000). A filter by session also
+// matches what waits in the sessions that answer its calls.
 func (db *DB) ListPending(
 	ctx context.Context, tenant string, filter jig.PendingFilter, after string, limit int,
 ) (waiting []jig.Pending, next string, err error) {
@@ -112,7 +112,7 @@ func (db *DB) ListPending(
 	return waiting, next, err
 }
 
-// listing makes the arguments of ApprovalsListed of a filter, all but the limit.
+// listing returns the arguments of ApprovalsListed for a filter, without the limit.
 func listing(tenant string, f jig.PendingFilter, after string) ([]any, error) {
 	var from cursor
 	if err := decodeCursor(after, &from); err != nil {
@@ -150,7 +150,7 @@ func listing(tenant string, f jig.PendingFilter, after string) ([]any, error) {
 	return append(args, text(f.Agent), text(f.RequestedBy)), nil
 }
 
-// shortened is a name as the index has it.
+// shortened returns a name as the index stores it.
 func shortened(name string) string {
 	runes := []rune(name)
 	return string(runes[:min(len(runes), listedRunes)])
@@ -164,7 +164,7 @@ func encodeCursor(c any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b), nil
 }
 
-// decodeCursor reads a cursor that was given out; an empty one leaves into as it is.
+// decodeCursor decodes a cursor that an earlier page returned. An empty cursor leaves into unchanged.
 func decodeCursor(s string, into any) error {
 	if s == "" {
 		return nil
@@ -179,7 +179,7 @@ func decodeCursor(s string, into any) error {
 	return nil
 }
 
-// openRow is a row of the query ApprovalsOpenEverywhere, outcomeRow one of ApprovalsDecidedEverywhere.
+// openRow is a row of the query ApprovalsOpenEverywhere, and outcomeRow a row of ApprovalsDecidedEverywhere.
 type openRow struct {
 	Tenant, Kind string
 	Count        int64
@@ -191,7 +191,7 @@ type outcomeRow struct {
 	Count           int64
 }
 
-// OpenApprovals counts what waits, over all tenants.
+// OpenApprovals counts what waits for people, over all tenants.
 func (db *DB) OpenApprovals(ctx context.Context) ([]jig.OpenCount, error) {
 	var rows []openRow
 	if err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsOpenEverywhere"), &rows) }); err != nil {
@@ -204,7 +204,7 @@ func (db *DB) OpenApprovals(ctx context.Context) ([]jig.OpenCount, error) {
 	return counts, nil
 }
 
-// Outcomes counts how approvals ended from one time up to another, over all tenants.
+// Outcomes counts how approvals ended between two times, over all tenants.
 func (db *DB) Outcomes(ctx context.Context, since, until time.Time) ([]jig.OutcomeCount, error) {
 	var rows []outcomeRow
 	if err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsDecidedEverywhere", since, until), &rows) }); err != nil {
@@ -220,7 +220,7 @@ func (db *DB) Outcomes(ctx context.Context, since, until time.Time) ([]jig.Outco
 // paceRow is the row of the query ApprovalsPaceEverywhere.
 type paceRow struct{ P50, P90, P99, ExpiredShare float64 }
 
-// Pace says how fast approvals were decided since a time, over all tenants.
+// Pace returns how fast approvals were decided since a time, over all tenants.
 func (db *DB) Pace(ctx context.Context, since time.Time) (jig.Pace, error) {
 	var row *paceRow
 	err := db.once(ctx, "", func(t *tx) { first(t.queue("ApprovalsPaceEverywhere", since), &row) })
@@ -230,7 +230,7 @@ func (db *DB) Pace(ctx context.Context, since time.Time) (jig.Pace, error) {
 	return jig.Pace(*row), nil
 }
 
-// Now is the database's clock: times that rows carry are its own.
+// Now returns the time of the database's clock, which sets the times in its rows.
 func (db *DB) Now(ctx context.Context) (time.Time, error) {
 	var now *time.Time
 	err := db.once(ctx, "", func(t *tx) { value(t.queue("DatabaseNow"), &now) })

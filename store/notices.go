@@ -12,10 +12,11 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// DeliveryStatus is where the delivery of a notice to one target stands.
+// DeliveryStatus is the state of the delivery of a notice to one target.
 type DeliveryStatus string
 
-// The states of a delivery. Gone is a target that wants to hear nothing any more; it also ends what else waits for it.
+// The states of a delivery. Gone means that the target wants no more notices; it also ends everything else that waits for the
+// target.
 const (
 	DeliveryPending DeliveryStatus = "pending"
 	DeliverySent    DeliveryStatus = "sent"
@@ -23,46 +24,46 @@ const (
 	DeliveryGone    DeliveryStatus = "gone"
 )
 
-// Delivery is a notice on its way to one target.
+// Delivery is a notice to be delivered to one target.
 type Delivery struct {
 	Notice jig.Notice
-	// Target names the webhook: a hash of its address.
+	// Target identifies the webhook: a hash of its address.
 	Target string
-	// Attempts is how many failed before.
+	// Attempts is how many attempts have failed.
 	Attempts int
 }
 
-// DeliveryState is how far a delivery has come.
+// DeliveryState is the progress of a delivery.
 type DeliveryState struct {
 	Target   string
 	Status   string
 	Attempts int
-	// NextAt is when a pending one is due, or until when a dispatcher has it.
+	// NextAt is when a pending delivery is due, or until when a dispatcher has leased it.
 	NextAt    time.Time
 	LastError string
 }
 
-// Attempt is what became of one attempt at a delivery.
+// Attempt is the outcome of one attempt at a delivery.
 type Attempt struct {
-	// Status is where the delivery stands now; pending ones are tried again.
+	// Status is the delivery's new status; a pending delivery is tried again.
 	Status DeliveryStatus
-	// Held says that nothing was tried: it does not count as an attempt.
+	// Held reports that nothing was tried, so that it does not count as an attempt.
 	Held bool
 	// Error says what went wrong, for people.
 	Error string
-	// Wait is how long until it is tried again.
+	// Wait is the time until the next attempt.
 	Wait time.Duration
-	// Rest is how long everything else that is due for the target waits, too; zero: not at all.
+	// Rest is how long everything else that is due for the target waits; zero means not at all.
 	Rest time.Duration
-	// Settings is the version of the settings that a target is gone under.
+	// Settings is the version of the settings under which the target is gone.
 	Settings string
 }
 
-// noticeIDForm is what may stand in the header of a webhook as it is: signatures join it with dots.
+// noticeIDForm matches ids that can be used in a webhook's header as they are: signatures join them with dots.
 var noticeIDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
-// notice queues word of an approval, which is stored with the transaction and counts once by its ID: that is the same whenever
-// the transaction is run again. Approval names the session and the call. At is now when it is zero.
+// notice queues a notice about an approval. It is stored with the transaction, once per ID, so that running the transaction again
+// adds no second one. Approval must name the session and the call. At defaults to now.
 func (t *tx) notice(n jig.Notice) error {
 	n.Tenant, n.Approval.Tenant = t.tenant, t.tenant
 	switch {
@@ -101,8 +102,8 @@ func (r noticeRow) notice() (jig.Notice, error) {
 	return n, err
 }
 
-// TakeNotices takes at most limit notices of all tenants whose deliveries are not open yet: those that have waited longest, in
-// no order. Nobody else gets them before the lease is over; OpenDeliveries ends it for good.
+// TakeNotices takes up to limit notices of all tenants whose deliveries are not open yet: those that have waited longest, in no
+// particular order. Nobody else gets them until the lease ends; [DB.OpenDeliveries] removes them for good.
 func (db *DB) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]jig.Notice, error) {
 	var rows []noticeRow
 	if err := db.once(ctx, "", func(t *tx) { list(t.queue("NoticesTake", limit, lease), &rows) }); err != nil {
@@ -118,8 +119,8 @@ func (db *DB) TakeNotices(ctx context.Context, limit int, lease time.Duration) (
 	return notices, nil
 }
 
-// OpenDeliveries opens the delivery of a notice to each target, once, and takes the notice out of TakeNotices. A target that
-// is gone under this version of the settings gets none.
+// OpenDeliveries opens the delivery of a notice to each target, once, and removes the notice from [DB.TakeNotices]. For a target
+// that is gone under this version of the settings, the delivery is given up at once.
 func (db *DB) OpenDeliveries(ctx context.Context, tenant, notice, settings string, targets []string) error {
 	return db.once(ctx, tenant, func(t *tx) {
 		t.queue("DeliveriesOpen", tenant, notice, targets, settings)
@@ -135,9 +136,10 @@ type deliveryRow struct {
 	Body     []byte
 }
 
-// TakeDeliveries takes at most limit deliveries that are due, of all tenants, in no order: for each target the one that has been due
-// longest, of a tenant at most perTenant together with what the caller has under way, and none of a target that is among
-// those. Nobody else gets them before the lease is over; SettleDelivery says what became of each.
+// TakeDeliveries takes up to limit due deliveries of all tenants, in no particular order. Per target it takes the delivery that has
+// been due longest, and none if underWay, the caller's unfinished deliveries, contains one for that target. A tenant has at most
+// perTenant deliveries together with those in underWay. Nobody else gets them until the lease ends; [DB.SettleDelivery] records each
+// outcome.
 func (db *DB) TakeDeliveries(ctx context.Context, limit, perTenant int, underWay []Delivery, lease time.Duration) ([]Delivery, error) {
 	tenants, targets := make([]string, len(underWay)), make([]string, len(underWay))
 	for i, d := range underWay {
@@ -159,8 +161,8 @@ func (db *DB) TakeDeliveries(ctx context.Context, limit, perTenant int, underWay
 	return taken, nil
 }
 
-// SettleDelivery writes down what became of a delivery that was taken. One that was sent stays sent; one that has ended takes
-// no later word of failure.
+// SettleDelivery records the outcome of a delivery that was taken. A sent delivery stays sent, and a delivery that has ended ignores
+// later failures.
 func (db *DB) SettleDelivery(ctx context.Context, d Delivery, a Attempt) error {
 	tenant, id, counts := d.Notice.Tenant, d.Notice.ID, 1
 	if a.Held {
@@ -185,23 +187,23 @@ func (db *DB) SettleDelivery(ctx context.Context, d Delivery, a Attempt) error {
 	})
 }
 
-// DeliveriesOf returns how far the deliveries of a notice have come, ordered by target; none before they are open.
+// DeliveriesOf returns the progress of a notice's deliveries, sorted by target; empty until they are opened.
 func (db *DB) DeliveriesOf(ctx context.Context, tenant, notice string) ([]DeliveryState, error) {
 	var rows []DeliveryState
 	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DeliveriesOf", tenant, notice), &rows) })
 	return rows, err
 }
 
-// ForgetNotices deletes notices of all tenants that are older than age and whose deliveries all ended before it. It deletes at most
-// 1,000 and returns how many.
+// ForgetNotices deletes up to 1,000 notices of all tenants that are older than age and whose deliveries all ended longer than age
+// ago. It returns how many it deleted.
 func (db *DB) ForgetNotices(ctx context.Context, age time.Duration) (int64, error) {
 	return db.forget(ctx, func(t *tx) *pgx.QueuedQuery { return t.queue("NoticesForget", age, forgetAtOnce) })
 }
 
-// forgetAtOnce bounds the rows that one statement deletes.
+// forgetAtOnce is the maximum number of rows that one statement deletes.
 const forgetAtOnce = 1000
 
-// forget runs a query that deletes rows of all tenants, and returns how many those were.
+// forget runs a query that deletes rows of all tenants, and returns how many it deleted.
 func (db *DB) forget(ctx context.Context, query func(t *tx) *pgx.QueuedQuery) (int64, error) {
 	var gone *int64
 	err := db.once(ctx, "", func(t *tx) { value(query(t), &gone) })

@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// PassState returns what settling needs to know. A pass without a turn (a call that a person made) has the zero Turn.
+// PassState returns what settling a pass needs to know. A pass without a turn (a call that a person made) has the zero Turn.
 func (db *DB) PassState(ctx context.Context, tenant, id string, pass int) (jig.PassState, error) {
 	var row *sessionRow
 	var answered *turnRow
@@ -45,8 +45,9 @@ type endedRow struct {
 	Answer []byte
 }
 
-// EndPass writes pass.completed and, unless End.Status is working, ends the session with its event, answer and error.
-// Idempotent by (session, pass): a second call returns the first one's End. A session that has ended stays as it ended.
+// EndPass records pass.completed and, unless End.Status is working, ends the session with its event, answer and error. It is
+// idempotent by session and pass: a second call returns the first call's End. A session that has already ended keeps its end, which
+// is returned.
 func (db *DB) EndPass(ctx context.Context, end jig.End) (jig.End, error) {
 	if end.Status == "" {
 		end.Status = jig.StatusWorking
@@ -55,7 +56,7 @@ func (db *DB) EndPass(ctx context.Context, end jig.End) (jig.End, error) {
 	var row *sessionRow
 	var last *int64
 	err := db.transact(ctx, end.Tenant, func(t *tx) error {
-		if len(end.Answer) > jig.InlineBytes { // rare: look first, so that no artifact is left over
+		if len(end.Answer) > jig.InlineBytes { // rare: look first, so that no unused artifact is stored
 			t.queue("SessionLock", end.Tenant, end.SessionID)
 			first(t.queue("PassEndGet", end.Tenant, end.SessionID, end.Pass), &ended)
 			if err := t.flush(ctx); err != nil || ended != nil {
@@ -101,7 +102,7 @@ func (r *endedRow) end() (jig.End, error) {
 	return end, nil
 }
 
-// endColumns are how a pass ended, for PassEnd: body, answer's artifact, then status, reason, answer and error of the session.
+// endColumns returns arguments of PassEnd: the body, the answer's artifact, and the status, reason, answer and error of the session.
 func (t *tx) endColumns(end jig.End) ([]any, error) {
 	end.Answer = text(end.Answer)
 	artifact := ""
@@ -122,7 +123,7 @@ func (t *tx) endColumns(end jig.End) ([]any, error) {
 	return []any{body, artifact, end.Status, text(end.Reason), end.Answer, failure}, nil
 }
 
-// endEvents are the events of the end of a pass.
+// endEvents returns the events of the end of a pass.
 func endEvents(end jig.End) *log {
 	l := &log{}
 	l.add(jig.Event{Type: jig.EventPassCompleted, Pass: end.Pass, Data: json.RawMessage("{}")})
@@ -152,7 +153,7 @@ func sessionEnded(end jig.End) jig.Event {
 	return jig.Event{Type: kind, Pass: end.Pass, Data: d.json()}
 }
 
-// endSession ends a locked session with the events so far and its own: the last statement, then the commit.
+// endSession ends a locked session with the events so far and its own event, and commits.
 func (t *tx) endSession(ctx context.Context, end jig.End, l *log) error {
 	columns, err := t.endColumns(end)
 	if err != nil {

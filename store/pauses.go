@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// pauseRow is a row of pauses that holds.
+// pauseRow is a row of pauses that is still in force.
 type pauseRow struct {
 	Scope   string
 	Target  string
@@ -27,7 +27,8 @@ func pauses(rows []pauseRow) []jig.Pause {
 	return list
 }
 
-// pausing says what holds a call of a tool back, of the pauses that concern its session; "" when nothing does.
+// pausing returns the scope of the first pause that holds back a call of a tool, given the pauses that concern its session; "" for
+// none.
 func pausing(rows []pauseRow, tool string) jig.PauseScope {
 	for _, r := range rows {
 		if scope := jig.PauseScope(r.Scope); scope != jig.PauseTool || r.Target == tool {
@@ -37,14 +38,14 @@ func pausing(rows []pauseRow, tool string) jig.PauseScope {
 	return ""
 }
 
-// Pause holds back what has not begun; a pause that holds already is left alone. changed says that it was not there.
+// Pause holds back what has not begun. A pause that is already in force is left alone. changed reports that the pause is new.
 func (db *DB) Pause(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error) {
 	return db.pausing(ctx, tenant, p, jig.AuditPaused, evidence, func(t *tx, n *int64) {
 		affected(t.queue("PausePut", tenant, string(p.Scope), text(p.Target), text(p.By), p.Claimed, text(p.Reason), p.At), n)
 	})
 }
 
-// Resume lifts a pause. changed says that it was there.
+// Resume lifts a pause. changed reports that there was one.
 func (db *DB) Resume(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error) {
 	return db.pausing(ctx, tenant, p, jig.AuditResumed, evidence, func(t *tx, n *int64) {
 		affected(t.queue("PauseLift", tenant, string(p.Scope), text(p.Target), p.At, text(p.By)), n)
@@ -75,7 +76,7 @@ func (db *DB) pausing(
 		switch {
 		case use.again(evidence):
 			return t.reused(ctx, e)
-		case use != nil: // what was done already is not done again: it may have been undone since
+		case use != nil: // never done twice: it may have been undone since
 			changed = use.Changed
 			return nil
 		}
@@ -102,7 +103,7 @@ func (db *DB) pausing(
 	return changed, err
 }
 
-// Pauses lists what is held back in a tenant, the oldest first.
+// Pauses lists the pauses in force in a tenant, oldest first.
 func (db *DB) Pauses(ctx context.Context, tenant string) ([]jig.Pause, error) {
 	var rows []pauseRow
 	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("Pauses", tenant), &rows) })

@@ -7,7 +7,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// CallsOf returns a session with some of its calls, in the order asked, and says which of them a pause holds back; NOT_FOUND when the session is not there.
+// CallsOf returns a session with the given calls, each with the pause that holds it back. Returns NOT_FOUND when there is no such
+// session.
 func (db *DB) CallsOf(ctx context.Context, tenant, id string, ids []string) (jig.Session, []jig.Call, error) {
 	var session *sessionRow
 	var rows []callRow
@@ -34,15 +35,15 @@ func (db *DB) CallsOf(ctx context.Context, tenant, id string, ids []string) (jig
 	return s, some, err
 }
 
-// finishedRow names a call that FinishQuick finalised.
+// finishedRow names a call that FinishQuick finished.
 type finishedRow struct {
 	CallID  string
 	LastSeq int64
 }
 
-// FinishQuick records first attempts of read-only, idempotent calls that have run already: begin, end and both events, for
-// all of them in one statement. It returns the ids of those it finalised; the others are not as they were when they were
-// read, and take the ordinary way.
+// FinishQuick records first attempts of read-only, idempotent calls that have already run: begin, end and both events, for all of
+// them in one statement. It returns the ids of the calls that it finished. The others have changed since they were read, and must be
+// executed in the ordinary way.
 func (db *DB) FinishQuick(ctx context.Context, tenant, id string, done []jig.QuickCompletion) ([]string, error) {
 	n := len(done)
 	ids, versions, digests, statuses := make([]string, n), make([]string, n), make([]string, n), make([]string, n)

@@ -7,8 +7,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Receive stores an event that the session was sent, once per key, with its event custom.<name>; it reports whether it was
-// new. Compositions that are under way find it in Frame.Received.
+// Receive stores an event that was sent to the session, once per key, and records custom.<name>. It reports whether the event was
+// new. Running compositions find it in [jig.Frame].Received.
 func (db *DB) Receive(ctx context.Context, tenant, id, key string, e jig.ReceivedEvent) (bool, error) {
 	switch {
 	case key == "":

@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Reconcile applies a person's word on an unknown outcome. Idempotent by Key. "happened" ends the call as succeeded with the
-// given result, "not_happened" lets it run (again, under the approval that it had), "give_up" ends it as failed.
+// Reconcile applies a person's answer about an unknown outcome. It is idempotent by Key. "happened" ends the call as succeeded with
+// the given result, "not_happened" lets it run again under the approval it had, and "give_up" ends it as failed.
 func (db *DB) Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled, error) {
 	w := r.Reconciliation
 	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, w.Call, r.Evidence, func(t *tx, s subject, l *log) (jig.Ruled, error) {
@@ -28,8 +28,8 @@ func (db *DB) Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled,
 	})
 }
 
-// mayReconcile says why somebody may not say what became of a call: the tenant names who may, else those may who could have
-// approved it.
+// mayReconcile returns why a person may not say what happened to a call, or "". The tenant can name who may; otherwise everybody may
+// who could have approved the call.
 func (t *tx) mayReconcile(ctx context.Context, r jig.ReconcileRequest, s subject) (string, error) {
 	if r.Reconcilers != nil {
 		if r.Reconcilers.Include(r.Principal) {
@@ -72,7 +72,7 @@ func reconcileObjection(r jig.ReconcileRequest, s subject) string {
 	return ""
 }
 
-// reconcile does what an accepted word says: the call runs again, or has ended as somebody knows that it did.
+// reconcile carries out an accepted answer: the call may run again, or it ends with the outcome that the person knows.
 func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l *log) (jig.Ruled, error) {
 	w := r.Reconciliation
 	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, w.Outcome, text(r.Principal.ID), r.Principal.Claimed, text(w.Note), "", r.Key,
@@ -106,7 +106,7 @@ func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l
 	return ruled, t.flush(ctx)
 }
 
-// reconciled ends a call in the status that somebody's word gives it.
+// reconciled ends a call in the status that the person's answer implies.
 func (t *tx) reconciled(r jig.ReconcileRequest, s subject, l *log, status jig.CallStatus) error {
 	result, kind := jig.ToolResult{Success: true, Data: r.Reconciliation.Result, Summary: "confirmed: it happened"}, jig.EventToolCompleted
 	if status == jig.CallFailed {
@@ -135,7 +135,7 @@ func (t *tx) reconciled(r jig.ReconcileRequest, s subject, l *log, status jig.Ca
 	return nil
 }
 
-// Refuse writes decision.refused for a signal that names no call. Idempotent by key.
+// Refuse records decision.refused for a signal that names no call. It is idempotent by key.
 func (db *DB) Refuse(ctx context.Context, tenant, id, key, reason string, data json.RawMessage) error {
 	_, err := db.ruling(ctx, tenant, id, key, "", nil, func(_ *tx, s subject, l *log) (jig.Ruled, error) {
 		d := details{}

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Bounds of a page of recorded calls: how many, and how much their inputs are together.
+// Limits of a page of recorded calls: the number of calls, and the total size of their inputs.
 const (
 	maxRecorded      = 500
 	maxRecordedBytes = 16 << 20
@@ -35,15 +35,16 @@ type recordedRow struct {
 	Writes                   int
 }
 
-// recordedCursor is where a page of recorded calls ended.
+// recordedCursor is the position where a page of recorded calls ended.
 type recordedCursor struct {
 	Session string `json:"session"`
 	Call    string `json:"call"`
 }
 
-// RecordedCalls returns calls that were admitted since a time, session by session, with what a ruling on them needs, after a
-// cursor ("" to begin); next is "" at the end. A page has limit calls at most (500 when limit is not positive, or more), and
-// 16 MiB of input, or one call. The session's pass and writes are those of when the call was admitted.
+// RecordedCalls returns calls that were admitted since a time, session by session, with what is needed to evaluate policy for them.
+// It starts after a cursor ("" for the first page); next is "" at the end. A page has at most limit calls (500 when limit is not
+// positive or above 500) and at most 16 MiB of input, but at least one call. Pass and writes of the session are as of the call's
+// admission.
 func (db *DB) RecordedCalls(
 	ctx context.Context, tenant string, since time.Time, after string, limit int,
 ) (recorded []jig.RecordedCall, next string, err error) {
@@ -67,7 +68,7 @@ func (db *DB) RecordedCalls(
 			return nil, "", err
 		}
 	}
-	if len(rows) > 0 { // a short page may have been full of bytes: only an empty one is the end
+	if len(rows) > 0 { // a page may be short because of its bytes, so only an empty one is the end
 		end := rows[len(rows)-1]
 		next, err = encodeCursor(recordedCursor{end.SessionID, end.CallID})
 	}

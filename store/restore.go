@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// restoredFence is how far the fence of a call is raised that a person must be asked about after a restore from a backup: beyond
-	// all attempts that the call can have had since the backup, so that none of them can finalise it.
+	// restoredFence is added to the fence of a call that a person must be asked about after a restore from a backup. It is higher than
+	// the number of attempts that the call can have had since the backup, so that none of them can finish the call.
 	restoredFence = 1000
 	// restoredPage is how many sessions are read at once.
 	restoredPage = 500
-	// restoredReason says why a call that was marked is asked about.
+	// restoredReason is why a person is asked about a marked call.
 	restoredReason = "the database was restored from a backup, and the call may have run since the backup was made"
 )
 
@@ -24,20 +24,20 @@ type Restored struct {
 	Call      string
 	Tool      string
 	Status    jig.CallStatus
-	// Asks says that a person must say whether the call happened before it can run. It is false where a repetition under the same key
-	// changes nothing more: for an idempotent tool, and for a composition whose steps the backup has.
+	// Asks reports that a person must say whether the call happened before it can run. It is false where repeating the call under the
+	// same key changes nothing more: for an idempotent tool, and for a composition whose steps are in the backup.
 	Asks bool
 }
 
 // restoredRow is a row of the query SessionsAfter.
 type restoredRow struct{ TenantID, SessionID string }
 
-// MarkRestored marks the open calls of all tenants that may have run since the backup that the database was restored from, and returns
-// those that were not marked before. From then on a call whose tool is not idempotent does not begin: the next attempt finds it unknown
-// and asks a person. So it is with a composition that writes and has not begun in the backup, because the backup knows none of its steps.
-// Any other call that writes and is idempotent may begin, with its effect in doubt. With dry nothing is changed.
+// MarkRestored marks the open calls of all tenants that may have run since the backup from which the database was restored. It
+// returns those that were not marked before. A marked call of a tool that is not idempotent does not begin: the next attempt finds
+// it unknown and asks a person. The same holds for a composition that writes and has not begun in the backup, because the backup
+// knows none of its steps. Other idempotent calls that write may begin, with their effect in doubt. With dry nothing is changed.
 //
-// Each session is a transaction of its own. After an error the calls that are returned are marked; running it again marks the rest.
+// Each session is marked in a transaction of its own. After an error the returned calls are marked; running it again marks the rest.
 func (db *DB) MarkRestored(ctx context.Context, dry bool) ([]Restored, error) {
 	var marked []Restored
 	for after := (restoredRow{}); ; {
@@ -99,14 +99,14 @@ func (db *DB) markRestored(ctx context.Context, tenant, session string, dry bool
 			return nil
 		}
 		t.queue("CallsMarkRestored", tenant, session, ids, asked, restoredFence)
-		t.queue("ApprovalsNeverExpire", tenant, session, ids) // time must not end a call that may have taken effect
+		t.queue("ApprovalsNeverExpire", tenant, session, ids) // expiry must not end a call that may have taken effect
 		return t.finish(ctx, l, session)
 	})
 	return marked, err
 }
 
-// mayHaveRunSince reports whether an open call is to be marked after a restore: its tool writes or is not idempotent, and the call is not
-// marked yet. An idempotent call whose outcome is unknown waits for a person in any case.
+// mayHaveRunSince reports whether an open call must be marked after a restore: its tool writes or is not idempotent, and the call is
+// not yet marked. An idempotent call whose outcome is unknown waits for a person anyway.
 func (r *callRow) mayHaveRunSince() bool {
 	if r.InDoubt {
 		return false
@@ -114,7 +114,8 @@ func (r *callRow) mayHaveRunSince() bool {
 	return !r.Idempotent || r.Write && r.status() != jig.CallUnknown
 }
 
-// asksAfterRestore reports whether a person must say whether a call happened before it can begin, because MarkRestored marked it.
+// asksAfterRestore reports whether a person must say whether the call happened before it can begin, because [DB.MarkRestored] marked
+// it.
 func (r *callRow) asksAfterRestore() bool {
 	return r.InDoubt && r.Fence >= restoredFence
 }

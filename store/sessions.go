@@ -8,9 +8,9 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// CreateSession stores a new session with its first message (the task, when there is one) and the events session.started
-// and message.added. A session that is already there is returned as it is; CONFLICT when another request started it, or when one of
-// its id was deleted.
+// CreateSession stores a new session with its first message (the task, if any) and the events session.started and message.added. If
+// the session already exists it is returned unchanged. Returns CONFLICT when the id was used for another request, or when a session
+// with this id was deleted.
 func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, error) {
 	if err := jig.CheckTenant(s.Tenant); err != nil {
 		return jig.Session{}, err
@@ -42,8 +42,8 @@ func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, er
 	return row.session()
 }
 
-// CreateCall stores the session of a single call: new, with its only pass begun and the turn that asks for the call. Of one that is
-// there already nothing changes but what it lacks, and it is returned. CONFLICT as for CreateSession.
+// CreateCall stores the session of a single call: the session, its only pass and the turn that asks for the call. If the session
+// already exists, only what is missing is added. Returns the session, and CONFLICT in the same cases as [DB.CreateSession].
 func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn jig.Turn) (jig.Session, error) {
 	if err := jig.CheckTenant(s.Tenant); err != nil {
 		return jig.Session{}, err
@@ -109,8 +109,8 @@ func sessionColumns(s jig.Session) ([]any, error) {
 	}, nil
 }
 
-// begunBefore returns the session under the id of one that begins; nil when there is none. An id stands for one request, also after
-// its session was deleted: the effects that ran under it must not run again.
+// begunBefore returns the existing session with the id of a new one, or nil. An id belongs to one request, even after its session
+// was deleted, because the effects that ran under it must not run again.
 func (t *tx) begunBefore(ctx context.Context, s jig.Session) (*sessionRow, error) {
 	var row *sessionRow
 	var retired *bool
@@ -142,8 +142,8 @@ func started(s jig.Session) []byte {
 	return d.json()
 }
 
-// Session returns a session; NOT_FOUND when the tenant has none of that id. The answer of one that ended with more than
-// jig.InlineBytes is cut; SessionView names the artifact that holds the whole.
+// Session returns a session, or NOT_FOUND. An answer longer than [jig.InlineBytes] is cut; [DB.SessionView] names the artifact with
+// the full answer.
 func (db *DB) Session(ctx context.Context, tenant, id string) (jig.Session, error) {
 	var row *sessionRow
 	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("SessionGet", tenant, id), &row) })
@@ -156,9 +156,9 @@ func (db *DB) Session(ctx context.Context, tenant, id string) (jig.Session, erro
 	return row.session()
 }
 
-// BeginPass sets the session's pass and status working, takes back the answer of an end before, and writes pass.started; a
-// second call for the same pass changes nothing. It returns the session, with what holds it back, and the pass's turn when the model
-// has answered already.
+// BeginPass sets the session's pass, sets its status to working, clears the answer of an earlier end and records pass.started. A
+// second call for the same pass changes nothing. It returns the session, including what pauses it, and the pass's turn if the model
+// has already answered.
 func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *jig.Turn, error) {
 	var last *int64
 	var row *sessionRow
@@ -186,7 +186,7 @@ func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (jig.S
 	return session, &turn, err
 }
 
-// SaveSummary stores the summary that stands for the passes up to through. A later one is not replaced by an earlier one.
+// SaveSummary stores the summary that replaces the passes up to through. It never replaces a later summary by an earlier one.
 func (db *DB) SaveSummary(ctx context.Context, tenant, id string, through int, summary string) error {
 	var done *string
 	var status *string

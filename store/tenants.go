@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// exports are the queries of an export, with the name that each row carries.
+// exports lists the queries of an export, with the kind that each row is labeled with.
 var exports = [...]struct{ query, name string }{
 	{"ExportSessions", "session"},
 	{"ExportRetiredSessions", "retired_session"},
@@ -45,8 +45,8 @@ var exports = [...]struct{ query, name string }{
 	{"ExportTextChunks", "text_chunk"},
 }
 
-// ExportTenant writes everything that a tenant has as JSON lines, {"kind": …, "row": {…}}, as it stood at one moment. Bytes
-// are in hexadecimal after "\x".
+// ExportTenant writes everything that a tenant has, as of one moment, as JSON lines {"kind": …, "row": {…}}. Bytes are written in
+// hexadecimal after "\x".
 func (db *DB) ExportTenant(ctx context.Context, tenant string, w io.Writer) error {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
@@ -95,8 +95,8 @@ func (db *DB) exportRows(ctx context.Context, tx pgx.Tx, query, name, tenant str
 	return db.translate(rows.Err())
 }
 
-// EraseTenant deletes everything that a tenant has. It cannot be undone. What stays are hashes: of the ids of its sessions, which are
-// not used again, and of the tokens that were used, until they expire.
+// EraseTenant deletes everything that a tenant has. It cannot be undone. Two kinds of hashes stay: of the ids of its sessions, which
+// are never used again, and of used tokens until these expire.
 func (db *DB) EraseTenant(ctx context.Context, tenant string) error {
 	if err := jig.CheckTenant(tenant); err != nil {
 		return err
@@ -104,8 +104,8 @@ func (db *DB) EraseTenant(ctx context.Context, tenant string) error {
 	return db.once(ctx, tenant, func(t *tx) { t.queue("Erase") })
 }
 
-// PruneTenant deletes a tenant's ended sessions that nothing happened to since a time, with all that belongs to them, and
-// returns how many. Hashes of their ids stay: no session of such an id begins again.
+// PruneTenant deletes a tenant's ended sessions that have not changed since a time, with everything that belongs to them, and
+// returns how many. Hashes of their ids stay, so that no new session can use such an id.
 func (db *DB) PruneTenant(ctx context.Context, tenant string, before time.Time) (int64, error) {
 	var gone *int64
 	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("Prune", before), &gone) })

@@ -11,42 +11,43 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// tokenUsed says of a token that comes again why it proves nothing.
+// tokenUsed is the reason for refusing a token that was already used.
 const tokenUsed = "the token was used already: each counts once, so sign again"
 
 // tokenUse is what a token was used for.
 type tokenUse struct {
 	Request string
-	// Changed is the answer to what is done to no call.
+	// Changed is the stored answer for a use that concerns no call.
 	Changed bool
 }
 
-// again reports whether a token that comes with a request was used in another one.
+// again reports whether a token sent with a request was already used in another one.
 func (u *tokenUse) again(e *jig.Evidence) bool {
 	return u != nil && (u.Request != e.Request || e.Request == "")
 }
 
-// tokenID names a token; what a signer calls it may be long, and two keys may call theirs alike.
+// tokenID identifies a token by a hash: a signer's token id may be long, and two keys may use the same one.
 func tokenID(e *jig.Evidence) string {
 	sum := sha256.Sum256([]byte(e.Key + "\x00" + e.Token))
 	return hex.EncodeToString(sum[:])
 }
 
-// usedToken queues the look for what a token was used for; into stays nil when it was not, and without a token.
+// usedToken queues the lookup of a token's earlier use. into stays nil when there is none, or no token.
 func (t *tx) usedToken(e *jig.Evidence, into **tokenUse) {
 	if e != nil && e.Token != "" {
 		first(t.queue("TokenUsed", t.tenant, tokenID(e)), into)
 	}
 }
 
-// useToken queues the use of a token. Of two uses at a time one fails, and is tried again when the other is there.
+// useToken queues the use of a token. If a token is used twice at the same time, one transaction fails and is retried once the other
+// is visible.
 func (t *tx) useToken(e *jig.Evidence, changed bool) {
 	if e != nil && e.Token != "" {
 		t.queue("TokenUse", t.tenant, tokenID(e), text(e.Request), changed, e.Until)
 	}
 }
 
-// reused records that a token came again for what is done to no call, commits, and says so.
+// reused records that a token was used again for something that concerns no call, commits, and returns NOT_PERMITTED.
 func (t *tx) reused(ctx context.Context, e jig.AuditEntry) error {
 	e.Kind, e.Reason = jig.AuditRefused, tokenUsed
 	if err := t.finish(ctx, &log{audits: []jig.AuditEntry{e}}, ""); err != nil {
@@ -56,8 +57,7 @@ func (t *tx) reused(ctx context.Context, e jig.AuditEntry) error {
 		WithHint("see whether it is done (`jig pause --list`, `jig grant list --all`), and sign again if it is not")
 }
 
-// ForgetTokens forgets the tokens of all tenants that were used and that expired longer than age ago. It forgets at most 1,000 and
-// returns how many.
+// ForgetTokens deletes up to 1,000 used tokens of all tenants that expired longer than age ago. It returns how many it deleted.
 func (db *DB) ForgetTokens(ctx context.Context, age time.Duration) (int64, error) {
 	return db.forget(ctx, func(t *tx) *pgx.QueuedQuery { return t.queue("TokensForget", age, forgetAtOnce) })
 }

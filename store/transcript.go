@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// SaveTurn stores the model's answer under (session, pass) and adds its usage to the session; when there is one already,
-// that one is returned and nothing changes. A large one is kept as an artifact.
+// SaveTurn stores the model's answer for a pass of a session and adds its usage to the session. If there already is one, it is
+// returned and nothing changes. A large answer is stored as an artifact.
 func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn jig.Turn) (jig.Turn, error) {
 	body, err := encode(turn)
 	if err != nil {
@@ -24,7 +24,7 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ji
 		})
 	} else {
 		err = db.transact(ctx, tenant, func(t *tx) error {
-			t.queue("SessionLock", tenant, id) // two at a time would leave one's artifact over
+			t.queue("SessionLock", tenant, id) // two at the same time would leave an unused artifact
 			first(t.queue("TurnGet", tenant, id, pass), &saved)
 			if err := t.flush(ctx); err != nil || saved != nil {
 				return err
@@ -44,8 +44,8 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ji
 	return saved.turn()
 }
 
-// AddMessage appends a user message once per key, with its event; it reports whether it was new. The message belongs to the
-// pass that is under way while it is stored, and is read by the next one.
+// AddMessage appends a message once per key, with its event, and reports whether it was new. The role defaults to user. The message
+// belongs to the pass that is running when it is stored, and the next pass reads it.
 func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m jig.Message) (bool, error) {
 	if m.Role == "" {
 		m.Role = jig.RoleUser
@@ -65,7 +65,7 @@ func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m jig.Mess
 	return found[0] != nil, nil
 }
 
-// HasMessage reports whether a session has taken a message with an id of its sender's choice.
+// HasMessage reports whether a session has received a message with this sender-chosen id.
 func (db *DB) HasMessage(ctx context.Context, tenant, session, id string) (bool, error) {
 	var has *bool
 	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("MessageHas", tenant, session, jig.MessageKey(id)), &has) })
@@ -86,11 +86,11 @@ type messageRow struct {
 	At   time.Time
 }
 
-// Transcript returns the exchanges after pass `after`, oldest first, with calls and results as the rows have them.
+// Transcript returns the exchanges after pass `after`, oldest first, with calls and results as stored.
 //
-// A message stands before the turn of the pass after the one that was under way when it arrived, so that it is never
-// inserted before a turn that did not see it. Messages that no turn has followed stand in trailing exchanges without a
-// turn: those of the pass under way, and of the one after it.
+// A message comes before the turn of the pass after the one that was running when it arrived, so that it is never placed before a
+// turn that did not see it. Messages that no turn has followed come in trailing exchanges without a turn: for the running pass and
+// the one after it.
 func (db *DB) Transcript(ctx context.Context, tenant, id string, after int) ([]jig.Exchange, error) {
 	var turns []turnRow
 	var rows []callRow
@@ -111,7 +111,7 @@ func (db *DB) Transcript(ctx context.Context, tenant, id string, after int) ([]j
 	return exchanges(turns, rows, messages)
 }
 
-// exchanges puts turns, calls and messages, each sorted by pass, together.
+// exchanges combines turns, calls and messages, each of which is sorted by pass.
 func exchanges(turns []turnRow, rows []callRow, messages []messageRow) ([]jig.Exchange, error) {
 	var all []jig.Exchange
 	at := map[int]int{}

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxViewCalls and maxViewPending bound what a view of a session shows.
+// maxViewCalls and maxViewPending limit what a view of a session shows.
 const (
 	maxViewCalls   = 500
 	maxViewPending = 500
@@ -33,9 +33,9 @@ func (r *callViewRow) view() (jig.CallView, error) {
 	return v, err
 }
 
-// SessionView returns a session with its pending approvals and its latest calls (at most 500 of each, in the order asked).
-// Its status is input_required when nothing is left to do but what waits for a person, in it or in the sessions that answer its
-// calls: what waits there comes after its own, each with the call that it holds up.
+// SessionView returns a session with its pending approvals and its latest calls (at most 500 of each). Calls come in the order of
+// their admission. The status is input_required when everything left to do waits for a person, in this session or in sessions that
+// answer its calls. Approvals that wait there follow the session's own, each with the call that it holds up.
 func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionView, error) {
 	var row *sessionRow
 	var open []approvalRow
@@ -99,8 +99,8 @@ type liveRow struct {
 	UpdatedAt time.Time
 }
 
-// LiveSessions lists tenant, id, status and time of sessions that are not final and were not updated for a minute, for the
-// sweeper, over all tenants. Those that were listed longest ago come first, so that repeated calls reach all of them.
+// LiveSessions lists sessions of all tenants that have not ended and were not updated for a minute, for the sweeper; only tenant,
+// id, status and time are set. Those listed longest ago come first, so that repeated calls reach all of them.
 func (db *DB) LiveSessions(ctx context.Context, limit int) ([]jig.Session, error) {
 	var rows []liveRow
 	if err := db.once(ctx, "", func(t *tx) { list(t.queue("LiveSessions", limit), &rows) }); err != nil {

@@ -1,5 +1,5 @@
-// Package storetest gives tests a store on a real PostgreSQL. Tests share one migrated database and keep apart by tenant, so
-// that they run in parallel; a test of migrations takes a database of its own. It knows nothing of what the tests are about.
+// Package storetest gives tests a store on a real PostgreSQL. Tests share one migrated database and use a tenant each, so that they
+// can run in parallel. A test of migrations gets a database of its own. The package knows nothing about what the tests test.
 package storetest
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/jig-run/jig/store"
 )
 
-// OwnerURL is the URL of the owner of the test database's tables; the test fails when there is none.
+// OwnerURL returns the URL of the owner of the test database's tables. The test fails when it is not set.
 func OwnerURL(t testing.TB) string {
 	t.Helper()
 	return setting(t, "JIG_DATABASE_OWNER_URL")
 }
 
-// URL is the URL of the application role in the test database; the test fails when there is none.
+// URL returns the URL of the application role in the test database. The test fails when it is not set.
 func URL(t testing.TB) string {
 	t.Helper()
 	return setting(t, "JIG_DATABASE_URL")
@@ -40,18 +40,18 @@ func setting(t testing.TB, name string) string {
 	return value
 }
 
-// New opens the test database, migrated, until the test ends.
+// New opens the migrated test database until the test ends.
 func New(t testing.TB) *store.DB {
 	t.Helper()
 	return Open(t, OwnerURL(t), URL(t), store.Options{})
 }
 
-// Open opens a database, migrates it when it must be, and closes it when the test ends.
+// Open opens a database, migrates it if necessary, and closes it when the test ends.
 func Open(t testing.TB, ownerURL, appURL string, options store.Options) *store.DB {
 	t.Helper()
 	ctx := t.Context()
 	db, err := store.Open(ctx, appURL, options)
-	if err != nil { // most often: not migrated yet
+	if err != nil { // most often because it is not migrated yet
 		role, roleErr := store.RoleOf(appURL)
 		require.NoError(t, roleErr)
 		require.NoError(t, store.Migrate(ctx, ownerURL, role))
@@ -62,8 +62,8 @@ func Open(t testing.TB, ownerURL, appURL string, options store.Options) *store.D
 	return db
 }
 
-// Tenant makes up a tenant that nobody else has; a part of the test's name is in it. What it owns is erased by nobody: the
-// database is for tests.
+// Tenant returns a new, unique tenant whose name contains a part of the test's name. Nothing erases its data, because the database
+// is only for tests.
 func Tenant(t testing.TB) string {
 	t.Helper()
 	name := strings.Map(func(r rune) rune {
@@ -81,7 +81,7 @@ func random() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Session creates a session of a tenant for tests that only need one.
+// Session creates a session for tests that only need one.
 func Session(t testing.TB, db *store.DB, tenant string) jig.Session {
 	t.Helper()
 	s, err := db.CreateSession(t.Context(), jig.Session{
@@ -93,8 +93,8 @@ func Session(t testing.TB, db *store.DB, tenant string) jig.Session {
 	return s
 }
 
-// NewDatabase makes an empty database of the test's own and returns the owner's and the application role's URLs. When the
-// owner may not create databases, it is an empty schema of the test database instead.
+// NewDatabase creates an empty database for the test and returns the URLs of the owner and the application role. If the owner may
+// not create databases, it creates an empty schema in the test database instead.
 func NewDatabase(t testing.TB) (ownerURL, appURL string) {
 	t.Helper()
 	ctx := t.Context()
