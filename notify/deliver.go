@@ -13,23 +13,23 @@ import (
 
 // Waits between attempts.
 const (
-	// longestWait bounds what a webhook may ask for with Retry-After.
+	// longestWait is the longest wait that a webhook can ask for with Retry-After.
 	longestWait = 24 * time.Hour
-	// longestRest bounds how long one failure of a webhook holds back its other messages.
+	// longestRest is the longest time that one failure of a webhook holds back its other messages.
 	longestRest = 30 * time.Second
 	// unreadableWait is how long a delivery waits when the tenant's settings cannot be read.
 	unreadableWait = 30 * time.Second
 )
 
-// retryWaits is how long a delivery waits after its first, second, … failure, as Standard Webhooks suggests it; after one more
-// failure it is given up.
+// retryWaits returns how long a delivery waits after its first, second, … failure, as Standard Webhooks suggests. After one more
+// failure the delivery is given up.
 func retryWaits() []time.Duration {
 	return []time.Duration{
 		5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
 	}
 }
 
-// deliver tries a delivery once and writes down what became of it. When that fails it comes again once its lease is over.
+// deliver tries a delivery once and stores the outcome. If storing it fails, the delivery is taken again after its lease ends.
 func (d *Dispatcher) deliver(ctx context.Context, one Delivery) {
 	attempt := d.attempt(ctx, one)
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
@@ -76,18 +76,18 @@ func (d *Dispatcher) attempt(ctx context.Context, one Delivery) Attempt {
 	return Attempt{Status: StatusPending, Error: failure.Error(), Wait: wait, Rest: rest(took, failure.RetryAfter)}
 }
 
-// spread adds up to a fifth, so that what failed together is not tried again together.
+// spread adds up to a fifth to a wait, so that deliveries that failed together are not retried together.
 func spread(wait time.Duration) time.Duration {
 	return wait + rand.N(wait/5+1) //nolint:gosec // it keeps nothing secret
 }
 
-// rest is how long a webhook is left alone after a failure: as long as it asked for, and twice as long as the failure took, so
-// that webhooks that take long to fail do not take up the room of the others.
+// rest returns how long a webhook is left alone after a failure: at least as long as it asked for, and at least twice as long as the
+// failure took, but at most longestRest. Without it, slow webhooks would take the capacity of the others.
 func rest(took, asked time.Duration) time.Duration {
 	return min(longestRest, max(2*took, asked))
 }
 
-// host names a webhook in the log; its path may be a secret.
+// host names a webhook in the log by its host only, because its path may be a secret.
 func host(w jig.Webhook) string {
 	u, err := url.Parse(w.URL)
 	if err != nil {

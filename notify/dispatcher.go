@@ -12,33 +12,33 @@ import (
 
 // How a dispatcher works.
 const (
-	// pollEvery is how often the outbox is looked at when nothing is under way.
+	// pollEvery is how often the outbox is checked while no delivery finishes.
 	pollEvery = time.Second
-	// maxDeliveries are under way at once, perTenant of them for one tenant.
+	// maxDeliveries is how many deliveries run at once, and perTenant how many of them for one tenant.
 	maxDeliveries, perTenant = 8, 4
-	// openAtOnce bounds the notices whose deliveries are opened in one step.
+	// openAtOnce is the maximum number of notices whose deliveries are opened in one step.
 	openAtOnce = 64
-	// lease is how long a dispatcher that died keeps what it had taken; longer than a message may take.
+	// lease is how long a dispatcher that died keeps what it had taken. It is longer than sending a message can take.
 	lease = time.Minute
-	// settleTimeout bounds writing down what became of a delivery, also when the dispatcher stops.
+	// settleTimeout limits storing the outcome of a delivery, also when the dispatcher stops.
 	settleTimeout = 10 * time.Second
-	// forgetAfter is how long notices are kept once they are through, forgetEvery how often old ones are deleted.
+	// forgetAfter is how long finished notices are kept, and forgetEvery how often old ones are deleted.
 	forgetAfter, forgetEvery = 7 * 24 * time.Hour, time.Hour
 )
 
-// Dispatcher takes notices from an outbox, logs them and brings them to the webhooks of their tenant. A webhook that fails is
-// tried again, and holds up neither other webhooks nor other tenants. Several may share an outbox. It is used by pointer; the
-// fields are set before its first use.
+// Dispatcher takes notices from an outbox, logs them and sends them to the webhooks of their tenant. A failing webhook is retried
+// and delays neither other webhooks nor other tenants. Several dispatchers may share an outbox. Set the fields before the first use,
+// and do not copy a Dispatcher.
 type Dispatcher struct {
-	// Outbox is where notices wait. Needed.
+	// Outbox is where notices wait. Required.
 	Outbox Outbox
-	// Settings gives a tenant's settings as they are now. Needed. While they cannot be read, the tenant's notices wait.
+	// Settings returns a tenant's current settings. Required. While they cannot be read, the tenant's notices wait.
 	Settings func(ctx context.Context, tenant string) (jig.TenantSettings, error)
-	// Sender brings notices to webhooks. Needed.
+	// Sender sends notices to webhooks. Required.
 	Sender Sender
-	// Logger gets a line for each notice (info), and hears of trouble; default slog.Default().
+	// Logger gets one line per notice (info), and all failures. Default: slog.Default().
 	Logger *slog.Logger
-	// Now is the clock; default time.Now.
+	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 
 	mu       sync.Mutex
@@ -46,8 +46,8 @@ type Dispatcher struct {
 	cleared  time.Time
 }
 
-// Run sends what is in the outbox, and what comes, until ctx ends; a message that is under way then is given up and comes again.
-// While the outbox cannot be reached it keeps trying.
+// Run sends what is in the outbox, and what is added to it, until ctx ends. Messages being sent at that moment are aborted and
+// delivered again later. While the outbox cannot be reached, Run keeps trying.
 func (d *Dispatcher) Run(ctx context.Context) {
 	freed := make(chan struct{}, 1)
 	var running sync.WaitGroup
@@ -74,7 +74,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// Step does once what Run does over and over, and waits for what it began. It returns how many deliveries it tried.
+// Step does one round of what Run repeats, and waits for the deliveries that it started. It returns how many deliveries it tried.
 func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	var running sync.WaitGroup
 	n, _, err := d.begin(ctx, &running, nil)
@@ -82,8 +82,8 @@ func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// begin opens the deliveries of new notices and begins as many that are due as there is room for. Each that ends makes a
-// sign on freed. More says that further notices wait for their deliveries to be opened.
+// begin opens the deliveries of new notices and starts due deliveries as far as capacity allows. Every delivery that ends sends on
+// freed. more reports that further notices wait for their deliveries to be opened.
 func (d *Dispatcher) begin(ctx context.Context, running *sync.WaitGroup, freed chan<- struct{}) (n int, more bool, err error) {
 	notices, err := d.Outbox.TakeNotices(ctx, openAtOnce, lease)
 	if err != nil {
@@ -109,14 +109,14 @@ func (d *Dispatcher) begin(ctx context.Context, running *sync.WaitGroup, freed c
 			d.leave(delivery)
 			select {
 			case freed <- struct{}{}:
-			default: // there is a sign already, or nobody looks
+			default: // somebody was signaled already, or nobody listens
 			}
 		})
 	}
 	return len(taken), more, d.forget(ctx)
 }
 
-// open logs a notice and opens its deliveries. What fails comes again when the lease is over.
+// open logs a notice and opens its deliveries. If that fails, the notice is taken again after its lease ends.
 func (d *Dispatcher) open(ctx context.Context, n jig.Notice) {
 	settings, err := d.Settings(ctx, n.Tenant)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *Dispatcher) open(ctx context.Context, n jig.Notice) {
 	}
 }
 
-// wants reports whether a webhook is told of a kind.
+// wants reports whether a webhook subscribes to a kind of notice.
 func wants(w jig.Webhook, kind jig.NoticeKind) bool {
 	return len(w.Events) == 0 || slices.Contains(w.Events, kind)
 }
@@ -154,7 +154,7 @@ func (d *Dispatcher) leave(one Delivery) {
 	})
 }
 
-// forget deletes old notices now and then.
+// forget deletes old notices from time to time.
 func (d *Dispatcher) forget(ctx context.Context) error {
 	now := d.now()
 	d.mu.Lock()

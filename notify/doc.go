@@ -1,6 +1,7 @@
-// Package notify brings word of approvals to people who are not looking: a line in the log, and messages to a tenant's webhooks
-// as Standard Webhooks has them (https://www.standardwebhooks.com). Notices come from an outbox that was written in the
-// transactions that they tell of, and each target gets them at least once.
+// Package notify tells people who are not looking about approvals: with a line in the log and with messages to a tenant's webhooks
+// in the Standard Webhooks format (https://www.standardwebhooks.com). Notices come from an outbox that is written in the same
+// transactions as the changes that the notices report. Each target gets each notice at least once.
 //
-// It knows nothing of databases or of how settings are kept: both are given to it. It does not decide what is worth a notice.
+// The package knows nothing of databases or of how settings are stored; both are passed in. It does not decide what is worth a
+// notice.
 package notify

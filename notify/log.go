@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Log returns what writes one line for each notice, at level info.
+// Log returns a function that writes one line per notice, at level info.
 func Log(logger *slog.Logger) func(ctx context.Context, n jig.Notice) {
 	return func(ctx context.Context, n jig.Notice) {
 		attrs := append(about(n), slog.String("tool", n.Approval.Tool), slog.String("approvers", approvers(n)))
@@ -19,7 +19,7 @@ func Log(logger *slog.Logger) func(ctx context.Context, n jig.Notice) {
 	}
 }
 
-// about says in a log which notice is meant.
+// about returns the log attributes that identify a notice.
 func about(n jig.Notice) []slog.Attr {
 	return []slog.Attr{
 		slog.String("tenant", n.Tenant), slog.String("kind", string(n.Kind)), slog.String("session", n.Approval.SessionID),
@@ -27,7 +27,7 @@ func about(n jig.Notice) []slog.Attr {
 	}
 }
 
-// approvers are those that a notice names, else those whom the terms of the approval ask for.
+// approvers describes the approvers that a notice names, or else those that the approval's terms require.
 func approvers(n jig.Notice) string {
 	if n.Approvers != nil {
 		return n.Approvers.String()

@@ -11,33 +11,33 @@ import (
 
 // Outbox is where notices wait. Several dispatchers may share one.
 type Outbox interface {
-	// TakeNotices takes notices whose deliveries are not open yet; nobody else gets them before the lease is over.
+	// TakeNotices takes notices whose deliveries are not open yet. Nobody else gets them until the lease ends.
 	TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]jig.Notice, error)
-	// OpenDeliveries opens the delivery of a notice to each target, once. A target that is gone under this version of the
-	// settings gets none.
+	// OpenDeliveries opens the delivery of a notice to each target, once. Nothing is sent to a target that is gone under this version
+	// of the settings.
 	OpenDeliveries(ctx context.Context, tenant, notice, settings string, targets []string) error
-	// TakeDeliveries takes deliveries that are due: one for each target that has none under way, of a tenant at most perTenant,
-	// those under way included; nobody else gets them before the lease is over.
+	// TakeDeliveries takes due deliveries, one for each target without an unfinished delivery in underWay, and at most perTenant for a
+	// tenant including those in underWay. Nobody else gets them until the lease ends.
 	TakeDeliveries(ctx context.Context, limit, perTenant int, underWay []Delivery, lease time.Duration) ([]Delivery, error)
-	// SettleDelivery writes down what became of a delivery that was taken.
+	// SettleDelivery stores the outcome of a delivery that was taken.
 	SettleDelivery(ctx context.Context, d Delivery, a Attempt) error
-	// ForgetNotices deletes notices older than age that nothing is to be done for, a thousand at most, and returns how many.
+	// ForgetNotices deletes up to 1,000 finished notices that are older than age, and returns how many.
 	ForgetNotices(ctx context.Context, age time.Duration) (int64, error)
 }
 
-// Delivery is a notice on its way to one target.
+// Delivery is a notice to be delivered to one target.
 type Delivery struct {
 	Notice jig.Notice
-	// Target names the webhook; see the function Target.
+	// Target identifies the webhook; see the function Target.
 	Target string
-	// Attempts is how many failed before.
+	// Attempts is how many attempts have failed.
 	Attempts int
 }
 
-// Status is where a delivery stands.
+// Status is the state of a delivery.
 type Status string
 
-// The states of a delivery. Gone is a target that wants to hear nothing any more.
+// The states of a delivery. Gone means that the target wants no more notices.
 const (
 	StatusPending Status = "pending"
 	StatusSent    Status = "sent"
@@ -45,23 +45,23 @@ const (
 	StatusGone    Status = "gone"
 )
 
-// Attempt is what became of one attempt at a delivery.
+// Attempt is the outcome of one attempt at a delivery.
 type Attempt struct {
-	// Status is where the delivery stands now; pending ones are tried again.
+	// Status is the delivery's new status; a pending delivery is tried again.
 	Status Status
-	// Held says that nothing was tried: it does not count as an attempt.
+	// Held reports that nothing was tried, so that it does not count as an attempt.
 	Held bool
 	// Error says what went wrong, for people.
 	Error string
-	// Wait is how long until it is tried again.
+	// Wait is the time until the next attempt.
 	Wait time.Duration
-	// Rest is how long everything else that is due for the target waits, too; zero: not at all.
+	// Rest is how long everything else that is due for the target waits; zero means not at all.
 	Rest time.Duration
-	// Settings is the version of the settings that a target is gone under.
+	// Settings is the version of the settings under which the target is gone.
 	Settings string
 }
 
-// Target names a webhook by its address, so that a new secret changes nothing: 32 hexadecimal digits.
+// Target identifies a webhook by a hash of its address (32 hex digits), so that a new secret does not change it.
 func Target(w jig.Webhook) string {
 	sum := sha256.Sum256([]byte(w.URL))
 	return hex.EncodeToString(sum[:16])

@@ -16,41 +16,42 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Sender brings a notice to a webhook. An error with ReasonGone ends it, any other is tried again, not before its RetryAfter.
+// Sender sends a notice to a webhook. An error with ReasonGone ends the webhook; after any other error the delivery is retried, not
+// before the error's RetryAfter.
 type Sender interface {
 	Send(ctx context.Context, n jig.Notice, to jig.Webhook) error
 }
 
-// ReasonGone is the reason of the error of a webhook that wants to hear nothing any more.
+// ReasonGone is the reason of the error for a webhook that wants no more messages.
 const ReasonGone = "gone"
 
 // Limits of a message.
 const (
-	// SendTimeout is how long a webhook has for its answer, the connection included.
+	// SendTimeout is how long a webhook has to answer, including the connection.
 	SendTimeout = 15 * time.Second
-	// maxAnswer is how much of an answer is read: enough to use the connection again in most cases.
+	// maxAnswer is how much of an answer is read: enough to reuse the connection in most cases.
 	maxAnswer = 4 << 10
-	// minSecret is what Standard Webhooks asks of a secret, in bytes.
+	// minSecret is the shortest secret that Standard Webhooks allows, in bytes.
 	minSecret = 24
 )
 
 // WebhookOptions are the settings of Webhooks.
 type WebhookOptions struct {
-	// Transport makes the connections; it is where they are guarded. Needed.
+	// Transport makes the connections, and is the place to guard them. Required.
 	Transport http.RoundTripper
-	// Timeout bounds one attempt; default SendTimeout.
+	// Timeout limits one attempt. Default: SendTimeout.
 	Timeout time.Duration
-	// Now is the clock; default time.Now.
+	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// Webhooks sends notices as Standard Webhooks. It is safe for concurrent use.
+// Webhooks sends notices in the Standard Webhooks format. It is safe for concurrent use.
 type Webhooks struct {
 	client http.Client
 	now    func() time.Time
 }
 
-// NewWebhooks makes a sender.
+// NewWebhooks returns a sender.
 func NewWebhooks(options WebhookOptions) *Webhooks {
 	if options.Timeout <= 0 {
 		options.Timeout = SendTimeout
@@ -61,19 +62,19 @@ func NewWebhooks(options WebhookOptions) *Webhooks {
 	return &Webhooks{now: options.Now, client: http.Client{
 		Transport: options.Transport,
 		Timeout:   options.Timeout,
-		// A message was signed for one address: it goes nowhere else.
+		// A message is signed for one address and must not go anywhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// message is the body of a webhook, as Standard Webhooks recommends it.
+// message is the body of a webhook call, as Standard Webhooks recommends it.
 type message struct {
 	Type      jig.NoticeKind `json:"type"`
 	Timestamp time.Time      `json:"timestamp"`
 	Data      jig.Notice     `json:"data"`
 }
 
-// Send posts a notice, signed anew for the moment. No error names the address: a path can be a secret.
+// Send posts a notice with a fresh signature. No error contains the address, because its path can be a secret.
 func (w *Webhooks) Send(ctx context.Context, n jig.Notice, to jig.Webhook) error {
 	request, err := w.request(ctx, n, to)
 	if err != nil {
@@ -84,7 +85,7 @@ func (w *Webhooks) Send(ctx context.Context, n jig.Notice, to jig.Webhook) error
 		return unreachable(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer) //nolint:errcheck // the status alone counts
+	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer) //nolint:errcheck // only the status counts
 	return w.judge(answer)
 }
 
@@ -119,7 +120,7 @@ func (w *Webhooks) request(ctx context.Context, n jig.Notice, to jig.Webhook) (*
 	return request, nil
 }
 
-// signer refuses a secret that is too short to protect anything.
+// signer returns the signer for a secret, and refuses a secret that is too short to protect anything.
 func signer(secret []byte) (*standardwebhooks.Webhook, error) {
 	if len(secret) < minSecret {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the webhook's secret has %d bytes", len(secret)).WithField("webhooks.secret").
@@ -132,7 +133,7 @@ func signer(secret []byte) (*standardwebhooks.Webhook, error) {
 	return hook, nil
 }
 
-// judge says whether an answer means that the message arrived.
+// judge returns nil if the answer means that the message has arrived.
 func (w *Webhooks) judge(answer *http.Response) error {
 	status := answer.StatusCode
 	code := jig.CodeUnavailable
@@ -152,7 +153,7 @@ func (w *Webhooks) judge(answer *http.Response) error {
 	return failure
 }
 
-// retryAfter reads the header of that name: seconds, or a date (RFC 9110, section 10.2.3).
+// retryAfter parses a Retry-After header: seconds or a date (RFC 9110, section 10.2.3). Anything else is 0.
 func (w *Webhooks) retryAfter(value string) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -163,7 +164,7 @@ func (w *Webhooks) retryAfter(value string) time.Duration {
 	return 0
 }
 
-// unreachable is for a webhook that gave no answer, without its address.
+// unreachable returns the error for a webhook that gave no answer, without its address.
 func unreachable(err error) error {
 	var wrapper *url.Error
 	if errors.As(err, &wrapper) {
