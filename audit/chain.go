@@ -9,16 +9,16 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Head is the end of a chain, or any place in it: a row's number and its hash, in hex. Row 0 is what the first row follows.
+// Head is a position in a chain, usually its end: a row's number and its hash in hex. Row 0 is the position before the first row.
 type Head struct {
 	N    int64  `json:"n"`
 	Hash string `json:"hash"`
 }
 
-// String is the head as people note it.
+// String returns the head in the form that people note down.
 func (h Head) String() string { return fmt.Sprintf("row %d, %s", h.N, h.Hash) }
 
-// check says what is wrong with a head, in words that follow its name; "" when nothing is.
+// check returns what is wrong with a head, phrased to follow its name, or "".
 func (h Head) check() string {
 	if h.N < 0 {
 		return fmt.Sprintf("counts %d rows", h.N)
@@ -29,15 +29,15 @@ func (h Head) check() string {
 	return ""
 }
 
-// Broken is the first thing that is wrong with a chain.
+// Broken is the first problem found in a chain.
 type Broken struct {
-	// N is the number of the row that is not in order; 0 when no single row is to blame.
+	// N is the number of the bad row; 0 when the problem is not in a single row.
 	N int64 `json:"n"`
-	// Problem says what is wrong, in words that follow "row N: ".
+	// Problem says what is wrong, phrased to follow "row N: ".
 	Problem string `json:"problem"`
 }
 
-// String names the row and says what is wrong with it.
+// String names the row and its problem.
 func (b Broken) String() string {
 	if b.N == 0 {
 		return b.Problem
@@ -49,17 +49,17 @@ func broken(n int64, format string, args ...any) *Broken {
 	return &Broken{N: n, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Chain checks the rows of a tenant, one after the other, and keeps nothing of them but the last hash.
+// Chain checks a tenant's rows one after the other and remembers only the last hash.
 type Chain struct {
 	tenant string
 	n      int64
 	hash   [sha256.Size]byte
-	// open says that what the next row follows is not known: the chain is checked from its middle.
+	// open reports that the previous row's hash is unknown, because the check starts in the middle of the chain.
 	open bool
 }
 
-// NewChain checks a tenant's rows from a number on: 1, or less, for the whole chain. What the first row follows is taken from
-// that row unless it is row 1.
+// NewChain returns a checker for a tenant's rows that starts with row from; 1 or less means the whole chain. When it starts with a
+// later row, the hash that this row claims to follow is trusted.
 func NewChain(tenant string, from int64) *Chain {
 	if from <= 1 {
 		return &Chain{tenant: tenant, hash: jig.AuditGenesis(tenant)}
@@ -67,7 +67,8 @@ func NewChain(tenant string, from int64) *Chain {
 	return &Chain{tenant: tenant, n: from - 1, open: true}
 }
 
-// Head is the last row that was in order. Its hash is empty before the first row of a chain that is checked from its middle.
+// Head returns the last row that was in order. In a check that starts in the middle of a chain, its hash is empty before the first
+// row.
 func (c *Chain) Head() Head {
 	if c.open {
 		return Head{N: c.n}
@@ -75,7 +76,7 @@ func (c *Chain) Head() Head {
 	return Head{N: c.n, Hash: hex.EncodeToString(c.hash[:])}
 }
 
-// Next checks the row that comes next; nil when it is in order. After a row that is not, the chain stays where it was.
+// Next checks the next row and returns nil when it is in order. A bad row does not advance the chain.
 func (c *Chain) Next(row jig.AuditRow) *Broken {
 	n := c.n + 1
 	switch {
@@ -109,7 +110,7 @@ func (c *Chain) Next(row jig.AuditRow) *Broken {
 	return nil
 }
 
-// End checks that the chain ends where its head says; nil when it does.
+// End checks that the chain ends with its stated head, and returns nil when it does.
 func (c *Chain) End(head Head) *Broken {
 	at := c.Head()
 	switch {
@@ -123,7 +124,7 @@ func (c *Chain) End(head Head) *Broken {
 	return broken(head.N, "its hash is %s, and the chain's head says %s", at.Hash, shorten(head.Hash))
 }
 
-// parseHash reads a SHA-256 as rows write it: 64 hex digits in lower case.
+// parseHash parses a SHA-256 as rows contain it: 64 lower-case hex digits.
 func parseHash(text string) (hash [sha256.Size]byte, ok bool) {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != len(hash) || hex.EncodeToString(b) != text {
@@ -132,7 +133,7 @@ func parseHash(text string) (hash [sha256.Size]byte, ok bool) {
 	return [sha256.Size]byte(b), true
 }
 
-// shorten keeps what a message can carry of a text that somebody else wrote.
+// shorten cuts a text of unknown origin to the length that a message can hold.
 func shorten(text string) string {
 	const most = 80
 	return jig.Cut(text, most)

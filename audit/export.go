@@ -11,22 +11,22 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Format is the version of the export that this package writes and reads.
+// Format is the version of the export format that this package writes and reads.
 const Format = 1
 
 // Header is the first line of an export.
 type Header struct {
-	// Format is the version of the export's form; 1.
+	// Format is the version of the export format: 1.
 	Format int    `json:"jig_audit"`
 	Tenant string `json:"tenant"`
 	// From is the number of the first row; 1 for a whole chain.
 	From int64 `json:"from"`
-	// Head is the last row: with it the export ends.
+	// Head is the last row, with which the export ends.
 	Head       Head      `json:"head"`
 	ExportedAt time.Time `json:"exported_at"`
 }
 
-// Check refuses a header that no export has: INVALID_INPUT with the field, e.g. header.head.
+// Check returns INVALID_INPUT with the field, e.g. header.head, for a header that no export can have.
 func (h Header) Check() error {
 	bad := func(field, format string, args ...any) *jig.Error {
 		return jig.Errorf(jig.CodeInvalidInput, "the header of the export "+format, args...).WithField("header." + field)
@@ -53,7 +53,7 @@ type Writer struct {
 	out *bufio.Writer
 }
 
-// NewWriter writes an export's header. The rows follow with Write, and Close ends it.
+// NewWriter writes the header of an export. Write adds the rows, and Close ends the export.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	h.Format, h.ExportedAt = Format, h.ExportedAt.UTC()
 	if err := h.Check(); err != nil {
@@ -63,10 +63,10 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	return out, out.line(h)
 }
 
-// Write writes a row. Nothing is checked: an export shows a chain as it is.
+// Write writes a row without checking it: an export shows a chain as it is.
 func (w *Writer) Write(row jig.AuditRow) error { return w.line(row) }
 
-// Close writes what is still on its way. It does not close what is written to.
+// Close flushes the export. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	if err := w.out.Flush(); err != nil {
 		return fmt.Errorf("write the export: %w", err)
@@ -85,7 +85,7 @@ func (w *Writer) line(v any) error {
 	return nil
 }
 
-// encode is how a line is written, with its end: there is one way, so that a reader sees any change.
+// encode encodes a line including its newline. All lines are encoded the same way, so that a reader notices any change.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -12,33 +12,33 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// MaxLineBytes bounds a line of an export.
+// MaxLineBytes is the maximum length of a line of an export.
 const MaxLineBytes = 1 << 20
 
-// Options say what an export is checked against beside itself.
+// Options say what else an export is checked against.
 type Options struct {
-	// Head is a hash, in hex, that was noted before and has to occur in the chain; empty to look for none.
+	// Head is a hash, in hex, that was noted down earlier and must occur in the chain; "" checks for none.
 	Head string
 }
 
-// Report says what a check found.
+// Report is the result of a check.
 type Report struct {
-	// OK says that the chain is whole.
+	// OK reports that the chain is intact.
 	OK     bool   `json:"ok"`
 	Tenant string `json:"tenant"`
-	// From is the number of the first row; unless it is 1, what that row follows is taken on trust.
+	// From is the number of the first row. Unless it is 1, the hash that this row follows is trusted.
 	From int64 `json:"from"`
 	// Rows is how many rows were in order.
 	Rows int64 `json:"rows"`
 	// Head is the last row that was in order.
 	Head Head `json:"head"`
-	// Broken is the first thing that is wrong; nil when nothing is.
+	// Broken is the first problem found; nil when there is none.
 	Broken *Broken `json:"broken,omitempty"`
 }
 
-// Verify checks an export: its header, that no row is missing, changed, moved or added, and that it ends where its header
-// says. It reads a line at a time. The error is INVALID_INPUT when this is no export or its header makes no sense (field header…)
-// and when Options.Head is no hash (field head); a chain that is broken is no error but the report's.
+// Verify checks an export: its header, that no row is missing, changed, moved or added, and that the export ends where its header
+// says. It reads one line at a time. It returns INVALID_INPUT when r is not an export or its header makes no sense (field header…),
+// and when Options.Head is not a hash (field head). A broken chain is not an error; the report describes it.
 func Verify(r io.Reader, o Options) (Report, error) {
 	noted := strings.ToLower(strings.TrimSpace(o.Head))
 	if _, ok := parseHash(noted); noted != "" && !ok {
@@ -68,7 +68,7 @@ func Verify(r io.Reader, o Options) (Report, error) {
 	}, nil
 }
 
-// linesOf gives the lines of a text with their ends; a last one without an end comes as it is.
+// linesOf scans the lines of a text including their newlines. A last line without a newline is returned as it is.
 func linesOf(r io.Reader) *bufio.Scanner {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, MaxLineBytes)
@@ -106,7 +106,7 @@ func readHeader(lines *bufio.Scanner) (Header, error) {
 	return h, nil
 }
 
-// verifier reads the rows of an export.
+// verifier checks the rows of an export.
 type verifier struct {
 	chain *Chain
 	noted string
@@ -117,12 +117,12 @@ func (v *verifier) see(hash string) {
 	v.seen = v.seen || v.noted != "" && hash == v.noted
 }
 
-// rows checks line after line and returns the first thing that is wrong.
+// rows checks line by line and returns the first problem.
 func (v *verifier) rows(lines *bufio.Scanner) (*Broken, error) {
 	for lines.Scan() {
 		n := v.chain.Head().N + 1
 		if !bytes.HasSuffix(lines.Bytes(), []byte("\n")) {
-			if err := lines.Err(); err != nil { // the line is what came before reading failed
+			if err := lines.Err(); err != nil { // the line is only what was read before the failure
 				return nil, fmt.Errorf("read the export: %w", err)
 			}
 			return broken(n, "its line has no end: the export was cut off"), nil
@@ -145,7 +145,7 @@ func (v *verifier) line(n int64, line []byte) *Broken {
 	if err := json.Unmarshal(line, &row); err != nil {
 		return broken(n, "its line is not a row: %v", err)
 	}
-	// A decoder forgives much: other keys, other escapes, bytes that are no text. An export is written in one way.
+	// A JSON decoder tolerates other keys, other escapes and invalid text. An export is written in exactly one way.
 	written, err := encode(row)
 	if err != nil {
 		return broken(n, "its line is not a row: %v", err)
