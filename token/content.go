@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/canonical"
 )
 
-// Actions of tokens, beside the answers approve, deny and delegate.
+// Actions of tokens, in addition to the answers approve, deny and delegate.
 const (
 	ActionAnswer    = "answer"
 	ActionReconcile = "reconcile"
@@ -20,9 +20,9 @@ const (
 	ActionRevoke    = "revoke"
 )
 
-// Content is the SHA-256, in hex, of the RFC 8785 form of v's JSON, and "" for nothing: nil, and JSON's null. Numbers are
-// doubles there: 1.0 and 1 have one content, and so have integers that no double tells apart. What is used is therefore that
-// form, too, never the text that was sent. An error is INVALID_INPUT: v is not JSON, or one of its objects names a member twice.
+// Content returns the SHA-256, in hex, of the RFC 8785 form of v's JSON, or "" for nil and JSON null. Numbers are doubles in that
+// form: 1.0 and 1 have the same content, and so do integers that a double cannot tell apart. Callers must therefore use that form of
+// a value too, never the text that was sent. Returns INVALID_INPUT when v is not JSON or one of its objects names a member twice.
 func Content(v any) (string, error) {
 	form, err := formOf(v)
 	if err != nil || string(form) == "null" {
@@ -44,7 +44,7 @@ func formOf(v any) ([]byte, error) {
 	return raw, nil
 }
 
-// contentOf is the content of an object, "" when it has no members. Its errors name the member.
+// contentOf returns the content of an object, or "" when it has no members. Its errors name the member.
 func contentOf(members map[string]any) (string, error) {
 	if len(members) == 0 {
 		return "", nil
@@ -60,9 +60,8 @@ func contentOf(members map[string]any) (string, error) {
 	return Content(object)
 }
 
-// ForDecision is what a token must prove for a decision on a call of a session: the action is the answer; the content is that
-// of {"input", "to", "grant", "note", "reason"} with the members that are given, texts that are empty left out. digest is that of
-// what waits.
+// ForDecision returns what a token must prove for a decision about a call. The action is the answer. The content covers {"input",
+// "to", "grant", "note", "reason"} with the members that are given; empty texts are left out. digest is the digest of what waits.
 func ForDecision(tenant, session string, d jig.Decision, digest string) (jig.Claim, error) {
 	if !slices.Contains([]jig.Answer{jig.AnswerApprove, jig.AnswerDeny, jig.AnswerDelegate}, d.Answer) {
 		return jig.Claim{}, jig.Errorf(jig.CodeInvalidInput, "no token is for the answer %q", d.Answer).WithField("answer").
@@ -84,8 +83,8 @@ func ForDecision(tenant, session string, d jig.Decision, digest string) (jig.Cla
 	}, members)
 }
 
-// ForReply is what a token must prove for the answer to a question; the content is that of {"value", "note"}
-// with the members that are given.
+// ForReply returns what a token must prove for the answer to a question. The content covers {"value", "note"} with the members that
+// are given.
 func ForReply(tenant, session string, r jig.Reply, digest string) (jig.Claim, error) {
 	members := map[string]any{}
 	if len(r.Value) > 0 {
@@ -97,8 +96,8 @@ func ForReply(tenant, session string, r jig.Reply, digest string) (jig.Claim, er
 	}, members)
 }
 
-// ForReconciliation is what a token must prove for a word on an outcome that nobody knows; the content is that of
-// {"outcome", "result", "note"} with the members that are given.
+// ForReconciliation returns what a token must prove for a statement about an unknown outcome. The content covers {"outcome",
+// "result", "note"} with the members that are given.
 func ForReconciliation(tenant, session string, r jig.Reconciliation, digest string) (jig.Claim, error) {
 	members := map[string]any{}
 	if r.Outcome != "" {
@@ -113,13 +112,13 @@ func ForReconciliation(tenant, session string, r jig.Reconciliation, digest stri
 	}, members)
 }
 
-// ForSubject is what a token must prove for what is done to no call: to pause, resume or revoke. Subject is a grant's id,
-// tool:<name>, session:<id> or tenant; the content is that of {"reason"} when there is one. Who does it is left open.
+// ForSubject returns what a token must prove for an action that concerns no call: pause, resume or revoke. subject is a grant's id,
+// tool:<name>, session:<id> or tenant. The content covers {"reason"} when there is one. The principal is left open.
 func ForSubject(tenant, action, subject, reason string) (jig.Claim, error) {
 	return bind(jig.Claim{Tenant: tenant, Action: action, Subject: subject}, withWords(map[string]any{}, "", reason))
 }
 
-// withWords adds what is said beside a decision: the audit, and of a denial the model, is told it.
+// withWords adds the texts that accompany a decision: they reach the audit and, for a denial, the model.
 func withWords(members map[string]any, note, reason string) map[string]any {
 	if note != "" {
 		members["note"] = note

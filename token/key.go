@@ -16,33 +16,33 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// MinSecretBytes is the shortest HMAC secret, that of the hash (RFC 7518, section 3.2).
+// MinSecretBytes is the minimum length of an HMAC secret: that of the hash (RFC 7518, section 3.2).
 const MinSecretBytes = 32
 
-// pemType is that of a PKCS#8 key (RFC 7468, section 10).
+// pemType is the PEM type of a PKCS#8 key (RFC 7468, section 10).
 const pemType = "PRIVATE KEY"
 
-// Signer signs tokens. Its zero value signs nothing; ParsePrivateKey and NewHMAC make one.
+// Signer signs tokens. Its zero value cannot sign; use [ParsePrivateKey] or [NewHMAC].
 type Signer struct {
 	id, principal string
-	// One of the two is set.
+	// Exactly one of the two is set.
 	private ed25519.PrivateKey
 	secret  []byte
 }
 
-// ID is the key's id, which tokens name.
+// ID returns the key's id, which tokens name.
 func (s Signer) ID() string { return s.id }
 
-// Principal is the only one that the key signs for; empty for all.
+// Principal returns the only principal that the key signs for; "" means any.
 func (s Signer) Principal() string { return s.principal }
 
-// String is the key's id: what prints a signer does not print its secret.
+// String returns the key's id, so that printing a signer does not print its secret.
 func (s Signer) String() string { return "signer " + s.id }
 
-// GoString is String.
+// GoString returns the same as String.
 func (s Signer) GoString() string { return s.String() }
 
-// Key verifies what the signer signs. Of an HMAC signer it holds the secret itself.
+// Key returns the key that verifies what the signer signs. For an HMAC signer it contains the secret itself.
 func (s Signer) Key() jig.Key {
 	if s.private == nil {
 		return jig.Key{ID: s.id, Algorithm: jig.AlgorithmHMAC, Principal: s.principal, Material: s.secret}
@@ -50,8 +50,8 @@ func (s Signer) Key() jig.Key {
 	return jig.Key{ID: s.id, Algorithm: jig.AlgorithmEd25519, Principal: s.principal, Material: publicOf(s.private)}
 }
 
-// NewKey makes an Ed25519 key: the private half as PEM (PKCS#8, "PRIVATE KEY"), as OpenSSL writes it, and the public half's 32
-// bytes in base64, as a tenant's document has it.
+// NewKey makes an Ed25519 key. It returns the private key as PEM (PKCS#8, "PRIVATE KEY"), as OpenSSL writes it, and the 32 bytes of
+// the public key in base64, as a tenant's document stores it.
 func NewKey() (private []byte, public string, err error) {
 	pub, priv, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -64,11 +64,11 @@ func NewKey() (private []byte, public string, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}), base64.StdEncoding.EncodeToString(pub), nil
 }
 
-// maxNameInID keeps a key's id, with its hash, within the 64 characters that documents allow.
+// maxNameInID keeps a key's id, including its hash, within the 64 characters that documents allow.
 const maxNameInID = 48
 
-// KeyID is the id that a principal's key has unless somebody chose another: the principal, "-", and the first 8 hex digits of
-// the SHA-256 of the public key, e.g. "ana-3ac5c550". What an id cannot hold is written "-", and a long name is cut.
+// KeyID returns the default id of a principal's key: the principal, "-", and the first 8 hex digits of the SHA-256 of the public
+// key, e.g. "ana-3ac5c550". Characters that an id cannot contain become "-", and a long name is cut.
 func KeyID(principal string, public []byte) string {
 	name := strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._:-", r)) {
@@ -84,8 +84,8 @@ func KeyID(principal string, public []byte) string {
 	return name[:min(len(name), maxNameInID)] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// ParsePrivateKey reads an Ed25519 key from PEM (PKCS#8); text around the block is skipped. An empty kid stands for KeyID; with
-// an empty principal the key signs for everybody. Errors are INVALID_INPUT and repeat nothing of the key.
+// ParsePrivateKey parses an Ed25519 key in PEM (PKCS#8); text around the block is ignored. An empty kid means [KeyID]. With an empty
+// principal the key signs for anybody. Errors are INVALID_INPUT and repeat nothing of the key.
 func ParsePrivateKey(text []byte, kid, principal string) (Signer, error) {
 	const hint = "make one with `jig key new`, or with `openssl genpkey -algorithm ed25519`"
 	refuse := func(message string) (Signer, error) {
@@ -112,7 +112,7 @@ func ParsePrivateKey(text []byte, kid, principal string) (Signer, error) {
 	return Signer{id: kid, principal: principal, private: private}, nil
 }
 
-// NewHMAC makes a signer of a secret of at least MinSecretBytes. Who verifies its tokens can sign them, too.
+// NewHMAC returns a signer for a secret of at least [MinSecretBytes]. Whoever can verify its tokens can also sign them.
 func NewHMAC(secret []byte, kid, principal string) (Signer, error) {
 	if len(secret) < MinSecretBytes {
 		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "the secret has %d bytes; at least %d are needed", len(secret), MinSecretBytes).

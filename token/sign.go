@@ -9,20 +9,20 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// How long tokens live, and how far clocks may be apart.
+// Lifetimes of tokens, and the tolerated difference between clocks.
 const (
 	DefaultLifetime = 5 * time.Minute
 	MaxLifetime     = 15 * time.Minute
 	Leeway          = 30 * time.Second
 )
 
-// MaxBytes bounds a token.
+// MaxBytes is the maximum length of a token.
 const MaxBytes = 4 << 10
 
-// audience keeps a token that some other service asked for from deciding anything here.
+// audience keeps tokens that were made for another service from being accepted here.
 const audience = "jig"
 
-// payload is a token's claims.
+// payload holds a token's claims.
 type payload struct {
 	jwt.RegisteredClaims
 	Tenant  string `json:"tenant"`
@@ -41,7 +41,7 @@ func (p payload) claim() jig.Claim {
 	}
 }
 
-// method is the only one that a key signs with, nil for an algorithm that is not known.
+// method returns the only method that a key may sign with, or nil for an unknown algorithm.
 func method(algorithm string) jwt.SigningMethod {
 	switch algorithm {
 	case jig.AlgorithmEd25519:
@@ -52,9 +52,9 @@ func method(algorithm string) jwt.SigningMethod {
 	return nil
 }
 
-// Sign makes a token that proves the claim from now on for a lifetime, DefaultLifetime when it is zero: EdDSA or HS256, as the
-// key is. A claim without a principal is the key's own. What no token can be for is refused with INVALID_INPUT, a principal that
-// the key does not speak for with NOT_PERMITTED.
+// Sign makes a token that proves the claim from now on for lifetime ([DefaultLifetime] when it is zero). It is signed with EdDSA or
+// HS256, depending on the key. A claim without a principal gets the key's. Returns INVALID_INPUT for a claim that no token can
+// prove, and NOT_PERMITTED for a principal that the key does not sign for.
 func Sign(claim jig.Claim, key Signer, now time.Time, lifetime time.Duration) (string, error) {
 	if lifetime == 0 {
 		lifetime = DefaultLifetime
