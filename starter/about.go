@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// versionReport says what this program was built from.
+// versionReport describes the build of this program.
 type versionReport struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`

@@ -18,12 +18,12 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// ruledAnswered is what printRuled calls an accepted answer to a question.
+// ruledAnswered stands for an accepted answer to a question in printRuled.
 const ruledAnswered = jig.Answer(token.ActionAnswer)
 
-// answerFlags are those of `answer`.
+// answerFlags are the flags of `answer`.
 type answerFlags struct {
-	// text is VALUE; nil when it was left out.
+	// text is the VALUE argument; nil if it was left out.
 	text        *string
 	value, note string
 	proof       proof
@@ -102,7 +102,7 @@ func (a *app) answer(cmd *cobra.Command, session, call string, f answerFlags) er
 	})
 }
 
-// waitingQuestion is the question that waits under a call.
+// waitingQuestion returns the waiting question with the call's id.
 func (a *app) waitingQuestion(ctx context.Context, e engine, session, call string) (jig.Pending, error) {
 	list, err := e.Approvals(ctx, a.flags.tenant, session)
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *app) waitingQuestion(ctx context.Context, e engine, session, call strin
 	return p, nil
 }
 
-// valueOf is the answer that was given as a text, or that a person gives now.
+// valueOf returns the answer: the given text, or else what the person types now.
 func (a *app) valueOf(ctx context.Context, p jig.Pending, text *string) (json.RawMessage, error) {
 	if text != nil {
 		return answerValue(*p.Question, *text)
@@ -133,8 +133,8 @@ func (a *app) valueOf(ctx context.Context, p jig.Pending, text *string) (json.Ra
 	return said.value, err
 }
 
-// askQuestion asks a person on the terminal for the answer to a question that is shown already. An empty line leaves it to
-// somebody else.
+// askQuestion asks the person at the terminal to answer a question that was already shown. An empty line leaves the question to somebody
+// else.
 func (a *app) askQuestion(ctx context.Context, q jig.Question) (reply, error) {
 	prompt := "answer (nothing: somebody else answers): "
 	if len(q.Options) > 0 {
@@ -160,7 +160,7 @@ func (a *app) askQuestion(ctx context.Context, q jig.Question) (reply, error) {
 	}
 }
 
-// readLine reads a line from standard input, byte by byte: what follows it belongs to somebody else. Ctrl-C is errAborted.
+// readLine reads a line from standard input, byte by byte, so that it consumes nothing after the line. Ctrl-C is errAborted.
 func (a *app) readLine(ctx context.Context) (string, error) {
 	type read struct {
 		line string
@@ -195,7 +195,8 @@ func (a *app) readLine(ctx context.Context) (string, error) {
 	}
 }
 
-// answerValue is a text that a person gave as the answer: JSON when it is some that the question wants, else a text.
+// answerValue converts a person's answer to JSON. If the text is JSON that the question accepts, it is used as it is; otherwise it becomes
+// a JSON string.
 func answerValue(q jig.Question, text string) (json.RawMessage, error) {
 	value := json.RawMessage(strings.TrimSpace(text))
 	if checkJSON(value) == nil {
@@ -207,14 +208,14 @@ func answerValue(q jig.Question, text string) (json.RawMessage, error) {
 	return marshal(text)
 }
 
-// schemaWants reports whether a JSON value may be what a schema wants, by what it says at its top. The engine checks the rest.
+// schemaWants reports whether a JSON value may match a schema. It looks only at the schema's top level; the engine checks the rest.
 func schemaWants(schema, value json.RawMessage) bool {
 	var s struct {
 		Type  any               `json:"type"`
 		Enum  []json.RawMessage `json:"enum"`
 		Const json.RawMessage   `json:"const"`
 	}
-	if json.Unmarshal(schema, &s) != nil { // true and false are schemas
+	if json.Unmarshal(schema, &s) != nil { // true and false are schemas too
 		return true
 	}
 	if len(s.Enum) > 0 {
@@ -235,7 +236,7 @@ func schemaWants(schema, value json.RawMessage) bool {
 	return true
 }
 
-// hasType reports whether a JSON value is of a type of JSON Schema.
+// hasType reports whether a JSON value has the JSON Schema type with this name.
 func hasType(value json.RawMessage, name string) bool {
 	var v any
 	if json.Unmarshal(value, &v) != nil {
@@ -262,7 +263,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// plainValue is a JSON value for people: a text without its quotes.
+// plainValue formats a JSON value for people: a string without its quotes, anything else as JSON.
 func plainValue(raw json.RawMessage) string {
 	var text *string
 	if json.Unmarshal(raw, &text) == nil && text != nil {

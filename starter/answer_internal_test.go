@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// askingEngine is an engine with one question.
+// askingEngine is an engine with one waiting question.
 func askingEngine(q jig.Question) *fake {
 	return &fake{pending: []jig.Pending{
 		{SessionID: "ses_1", Call: "2.1", Kind: jig.PendingApproval, Tool: "file.write", Digest: "d1"},
@@ -162,7 +162,7 @@ func TestAQuestionIsAskedOnATerminal(t *testing.T) {
 	require.Equal(t, exitUsage, got.code, "programs are not asked")
 }
 
-// silentPerson is one who presses Ctrl-C in place of an answer.
+// silentPerson presses Ctrl-C instead of answering.
 type silentPerson struct {
 	interrupt context.CancelFunc
 	gone      <-chan struct{}

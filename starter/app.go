@@ -14,34 +14,34 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// app is one run of the command line: its streams, its settings and what it reaches the engine with.
+// app is one run of the command line: its streams, its settings, and its access to the engine.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	environ        []string
 	env            map[string]string
-	// program is how the user called this program, for the commands that it shows.
+	// program is the command as the user typed it, for the commands that the output suggests.
 	program string
-	// connect reaches the engine; tests put a fake here.
+	// connect connects to the engine; tests replace it.
 	connect func(ctx context.Context, settings client.Settings) (engine, error)
-	// ask asks a person on the terminal about one approval; tests put a fake here.
+	// ask asks the person at the terminal about one approval; tests replace it.
 	ask func(ctx context.Context, p jig.Pending) (reply, error)
 	// interactive says that a person sits at a terminal and can be asked.
 	interactive bool
 
 	flags globalFlags
-	// named says that the user said who acts; otherwise it is who the operating system says is at work.
+	// named says that the user named the acting principal. Otherwise it is the user of the operating system.
 	named    bool
 	settings client.Settings
 	out      palette
 	err      palette
-	// began is set once the command line was understood: what fails before is a mistake in its usage.
+	// began is true once the command line was parsed. An error before that is a usage error.
 	began bool
-	// tasks knows since when tasks of extractions run, for the lines of the log.
+	// tasks remembers the start times of extraction tasks, for the lines of the log.
 	tasks taskClock
 }
 
-// globalFlags go with every command.
+// globalFlags are the flags that every command has.
 type globalFlags struct {
 	tenant    string
 	as        string
@@ -50,11 +50,11 @@ type globalFlags struct {
 	namespace string
 	taskQueue string
 	noColor   bool
-	// key is the file of the key that signs, on the commands that have --key.
+	// key is the file of the signing key, on commands that have --key.
 	key string
 }
 
-// run is the whole program. args begin with the program's own name.
+// run runs the whole program and returns its exit code. args begin with the program's own name.
 func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := newApp(args[0], environ, stdin, stdout, stderr)
 	return a.run(ctx, args[1:])
@@ -71,7 +71,7 @@ func newApp(program string, environ []string, stdin io.Reader, stdout, stderr io
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
-	root := a.root() //nolint:contextcheck // the commands get theirs from cobra
+	root := a.root() //nolint:contextcheck // cobra passes a context to each command
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -81,10 +81,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return a.exit(ctx, err)
 	}
 	if asksForJSON(args) {
-		a.flags.output = outputJSON // the line may not have been understood so far
+		a.flags.output = outputJSON // parsing may have stopped before --output
 	}
 	mistake := reported(usage(err))
-	if message, like, found := strings.Cut(mistake.Message, "\n\nDid you mean this?\n"); found { // as cobra says it of commands
+	if message, like, found := strings.Cut(mistake.Message, "\n\nDid you mean this?\n"); found { // the form in which cobra suggests commands
 		mistake.Message, mistake.Hint = message, "did you mean "+strings.Join(strings.Fields(like), " or ")+"?"
 	}
 	if mistake.Hint == "" {
@@ -93,7 +93,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return a.exit(ctx, usage(mistake))
 }
 
-// asksForJSON reports whether a command line has --output json; the last --output counts.
+// asksForJSON reports whether a command line has --output json. The last --output counts.
 func asksForJSON(args []string) bool {
 	format := ""
 	for i, arg := range args {
@@ -109,7 +109,7 @@ func asksForJSON(args []string) bool {
 	return format == outputJSON
 }
 
-// programName is the command as the user would type it again.
+// programName returns the command as the user would type it again.
 func programName(arg0 string) string {
 	if strings.Contains(filepath.ToSlash(arg0), "/go-build") {
 		return "go run ./starter"
@@ -148,7 +148,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	f.StringVar(&a.flags.namespace, "namespace", "", "Temporal namespace (JIG_TEMPORAL_NAMESPACE; default "+client.DefaultNamespace+")")
 	f.StringVar(&a.flags.taskQueue, "task-queue", "", "task queue of the workers (JIG_TASK_QUEUE; default jig)")
 	f.BoolVar(&a.flags.noColor, "no-color", false, "no colours, also on a terminal (NO_COLOR)")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputText, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) //nolint:errcheck // fails for an unknown flag alone
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputText, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) //nolint:errcheck // fails only for an unknown flag
 	section(root, "Start, and see what happens:", a.runCommand(), a.triggerCommand(), a.statusCommand(), a.watchCommand(), a.eventsCommand(),
 		a.messageCommand(), a.cancelCommand(), a.scheduleCommand())
 	section(root, "Decide what waits for a person:", a.approvalsCommand(), a.approveCommand(), a.denyCommand(), a.delegateCommand(),
@@ -160,13 +160,13 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	return root
 }
 
-// Formats of the output.
+// Output formats.
 const (
 	outputText = "text"
 	outputJSON = "json"
 )
 
-// begin checks what goes with every command, once cobra has understood the line.
+// begin checks the global flags, once cobra has parsed the command line.
 func (a *app) begin() error {
 	if a.flags.output != outputText && a.flags.output != outputJSON {
 		return usagef("--output is %q; it can be text or json", a.flags.output)
@@ -186,10 +186,10 @@ func (a *app) begin() error {
 // json reports whether the output is for programs.
 func (a *app) json() bool { return a.flags.output == outputJSON }
 
-// principal is who acts; nobody has proved it.
+// principal returns the acting principal, which nobody has proved.
 func (a *app) principal() jig.Principal { return jig.Principal{ID: a.flags.as, Claimed: true} }
 
-// with connects, does the work and closes the connection.
+// with connects to the engine, calls do, and closes the connection.
 func (a *app) with(ctx context.Context, do func(engine) error) error {
 	dev, err := client.ReadEnvFile(client.DevEnvFile)
 	if err != nil {

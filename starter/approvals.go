@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// pendingFlags narrow what waits.
+// pendingFlags are the flags that filter the waiting calls.
 type pendingFlags struct {
 	tool, kind, session, agent, requestedBy string
 	older, newer                            string
@@ -26,7 +26,7 @@ func (f *pendingFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.newer, "newer", "", "only what has waited less long")
 }
 
-// filter reads the flags.
+// filter converts the flags to a filter.
 func (f *pendingFlags) filter(now time.Time) (jig.PendingFilter, error) {
 	p := jig.PendingFilter{Tool: f.tool, Kind: jig.PendingKind(f.kind), SessionID: f.session, Agent: f.agent, RequestedBy: f.requestedBy}
 	switch p.Kind {
@@ -42,7 +42,7 @@ func (f *pendingFlags) filter(now time.Time) (jig.PendingFilter, error) {
 	return p, err
 }
 
-// ago is the time so long before now; zero when nothing is said.
+// ago returns the time that lies text (a duration) before now, or the zero time if text is empty.
 func ago(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -86,7 +86,7 @@ cursor that was given. For programs: {"approvals": […], "next"?}.`,
 				narrow := filter
 				narrow.SessionID = ""
 				var page client.PendingPage
-				if narrow == (jig.PendingFilter{}) && limit == 0 && after == "" { // workers of older versions know this alone
+				if narrow == (jig.PendingFilter{}) && limit == 0 && after == "" { // older workers know only this request
 					page.Approvals, err = e.Approvals(cmd.Context(), a.flags.tenant, f.session)
 				} else {
 					page, err = e.Pending(cmd.Context(), a.flags.tenant, filter, after, limit)

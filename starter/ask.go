@@ -12,10 +12,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// errAborted is a person's Ctrl-C at a question.
+// errAborted means that a person pressed Ctrl-C instead of answering.
 var errAborted = errors.New("interrupted")
 
-// reply is what a person says to an approval, or to a question; an empty one leaves it to somebody else.
+// reply is a person's answer to an approval or a question. An empty reply leaves it to somebody else.
 type reply struct {
 	answer jig.Answer
 	reason string
@@ -24,10 +24,10 @@ type reply struct {
 	value json.RawMessage
 }
 
-// skipped reports whether it is left to somebody else.
+// skipped reports whether the person left the decision to somebody else.
 func (r reply) skipped() bool { return r.answer == "" && r.value == nil }
 
-// askOnTerminal asks what to do with an approval, which it shows, or for the answer to a question that is shown already.
+// askOnTerminal shows an approval and asks what to do with it, or asks for the answer to a question that was already shown.
 func (a *app) askOnTerminal(ctx context.Context, p jig.Pending) (reply, error) {
 	if p.Kind == jig.PendingQuestion && p.Question != nil {
 		return a.askQuestion(ctx, *p.Question)
@@ -52,7 +52,7 @@ func (a *app) askOnTerminal(ctx context.Context, p jig.Pending) (reply, error) {
 	return reply{answer: jig.Answer(choice), reason: strings.TrimSpace(reason)}, nil
 }
 
-// runForm asks a person on the terminal. Ctrl-C is errAborted.
+// runForm shows a form on the terminal. Ctrl-C is errAborted.
 func (a *app) runForm(ctx context.Context, form *huh.Form) error {
 	err := form.WithInput(a.stdin).WithOutput(a.stderr).WithAccessible(a.env["ACCESSIBLE"] != "" || a.env["TERM"] == "dumb").RunWithContext(ctx)
 	switch {
@@ -64,7 +64,7 @@ func (a *app) runForm(ctx context.Context, form *huh.Form) error {
 	return nil
 }
 
-// pendingInWords is the body of the question.
+// pendingInWords describes a waiting call, for the form that asks about it.
 func pendingInWords(p jig.Pending) string {
 	var b strings.Builder
 	if p.Summary != "" {

@@ -72,7 +72,7 @@ func (a *app) auditListCommand() *cobra.Command {
 	return cmd
 }
 
-// longAgo reads a length of time that is over, or the moment itself.
+// longAgo parses a duration before now, or a point in time.
 func longAgo(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -107,7 +107,7 @@ func (a *app) listAudit(ctx context.Context, e engine, request client.AuditReque
 	return err
 }
 
-// auditLine is a row for people: number, time, what was done, by whom and how that is known, to what, and why.
+// auditLine formats a row for people: number, time, what was done, by whom and with what proof, to what, and why.
 func (a *app) auditLine(c palette, row jig.AuditRow) string {
 	number := c.dim(fmt.Sprintf("%4d", row.N))
 	var e jig.AuditEntry
@@ -166,7 +166,7 @@ export that does not hold it any more was written anew. For programs, with --out
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write, which must not be there yet (default: standard output)")
 	cmd.Flags().Int64Var(&from, "from", 1, "number of the first row")
-	_ = cmd.MarkFlagFilename("out", "jsonl") //nolint:errcheck // fails for an unknown flag alone
+	_ = cmd.MarkFlagFilename("out", "jsonl") //nolint:errcheck // fails only for an unknown flag
 	return cmd
 }
 
@@ -178,9 +178,9 @@ type auditExport struct {
 	Head   audit.Head `json:"head"`
 }
 
-// exportAuditTo writes a file. One that could not be written whole is taken away.
+// exportAuditTo exports to a new file. It removes the file again if the export fails.
 func (a *app) exportAuditTo(ctx context.Context, e engine, name string, from int64) error {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the user names it
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the user names the file
 	if errors.Is(err, fs.ErrExist) {
 		return usagef("%s is there already; an export is not written over another", name)
 	}
@@ -203,7 +203,7 @@ func (a *app) exportAuditTo(ctx context.Context, e engine, name string, from int
 	return nil
 }
 
-// exportAudit writes an export. Its header tells the head, which comes with the first page.
+// exportAudit writes an export. The header contains the chain's head, which the first page brings.
 func (a *app) exportAudit(ctx context.Context, e engine, w io.Writer, from int64) (auditExport, error) {
 	done := auditExport{Tenant: a.flags.tenant}
 	var out *audit.Writer

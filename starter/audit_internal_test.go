@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// recorded is an engine with a record of the tenant default, in pages of three rows.
+// recorded is an engine with an audit chain of n rows of the tenant default, in pages of three rows.
 func recorded(t *testing.T, n int) *fake {
 	t.Helper()
 	prev := jig.AuditGenesis("default")

@@ -66,7 +66,7 @@ For programs: {"calls", "refused", "unknown", "recorded", "now", "new", "moves":
 // backtestReport is what `policy backtest` prints for programs.
 type backtestReport struct {
 	Since time.Time `json:"since"`
-	// Calls were ruled on; Refused never reached policy, and the tools of Unknown are not known any more.
+	// Calls counts the evaluated calls, Refused the calls that never reached policy, and Unknown the calls of tools that no longer exist.
 	Calls    int                  `json:"calls"`
 	Refused  int                  `json:"refused"`
 	Unknown  int                  `json:"unknown"`
@@ -80,14 +80,15 @@ type backtestReport struct {
 	unknownTools map[string]int
 }
 
-// backtestMove is how many calls go from one verdict to another.
+// backtestMove counts the calls whose verdict changes from one to another.
 type backtestMove struct {
 	Now   jig.Verdict `json:"now"`
 	New   jig.Verdict `json:"new"`
 	Count int         `json:"count"`
 }
 
-// backtestGroup are calls of one tool that change in one way because of one rule; without a rule, because one speaks no more.
+// backtestGroup counts the calls of one tool whose verdict changes in the same way because of the same rule. Rule is empty if the reason is
+// that a rule no longer applies.
 type backtestGroup struct {
 	Tool     string               `json:"tool"`
 	Rule     string               `json:"rule"`
@@ -152,7 +153,7 @@ func (r *backtestReport) group(result jig.BacktestResult) {
 	}
 }
 
-// sort puts what is most first.
+// sort puts the largest counts first.
 func (r *backtestReport) sort() {
 	slices.SortFunc(r.Moves, func(a, b backtestMove) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Now, b.Now), cmp.Compare(a.New, b.New))
@@ -210,7 +211,7 @@ func (a *app) printBacktest(r *backtestReport) error {
 	return nil
 }
 
-// printMoves prints how many calls go from which verdict to which other.
+// printMoves prints how many calls change from which verdict to which.
 func (a *app) printMoves(r *backtestReport) error {
 	same := 0
 	var rows [][]string
@@ -245,7 +246,7 @@ func (a *app) printResults(results []jig.BacktestResult, verdicts bool) error {
 	return table(a.stdout, rows)
 }
 
-// sayLeftOut says which calls were not ruled on, and why.
+// sayLeftOut says which calls were not evaluated, and why.
 func (a *app) sayLeftOut(r *backtestReport) {
 	if r.Refused > 0 {
 		a.say("left out: %s refused before policy (unknown tool, bad input, duplicate)", plural(r.Refused, "call that was", "calls that were"))

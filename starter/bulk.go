@@ -16,7 +16,7 @@ import (
 // bulkBatch is how many calls of a session are decided with one request.
 const bulkBatch = 50
 
-// bulkFlags say that all approvals that pass a filter are decided.
+// bulkFlags are the flags that decide about all approvals that match a filter.
 type bulkFlags struct {
 	filter   pendingFlags
 	all, yes bool
@@ -28,7 +28,7 @@ func (f *bulkFlags) add(cmd *cobra.Command) {
 	f.filter.add(cmd)
 }
 
-// args checks the arguments: none with --all, and like those of one call without.
+// args checks the arguments. With --all there must be none; otherwise one checks them.
 func (f *bulkFlags) args(one cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		narrowed := f.filter != pendingFlags{}
@@ -46,25 +46,26 @@ func (f *bulkFlags) args(one cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// bulkItem is what became of one approval.
+// bulkItem is the outcome for one approval.
 type bulkItem struct {
 	SessionID string `json:"session_id"`
 	Tool      string `json:"tool"`
 	jig.Ruled
 }
 
-// bulkFailed is the outcome of an item whose session could not be reached.
+// bulkFailed is the outcome of an item whose decision could not be signed or sent, or that the worker's answer did not mention.
 const bulkFailed = "failed"
 
 // bulkReport is what a bulk decision prints for programs.
 type bulkReport struct {
 	Decisions []bulkItem `json:"decisions"`
 	Accepted  int        `json:"accepted"`
-	// Refused counts the items that were not accepted, failed ones included.
+	// Refused counts the items that were not accepted, including failed ones.
 	Refused int `json:"refused"`
 }
 
-// decideAll decides all approvals that pass the filter alike, each bound to what was shown. It asks first, unless it is told not to.
+// decideAll makes the same decision about all approvals that match the filter, each bound to the digest of what was listed. It asks for
+// confirmation first, unless --yes was given.
 func (a *app) decideAll(ctx context.Context, f bulkFlags, like jig.Decision) error {
 	filter, err := f.filter.filter(time.Now())
 	if err != nil {
@@ -103,7 +104,7 @@ func (a *app) decideAll(ctx context.Context, f bulkFlags, like jig.Decision) err
 	})
 }
 
-// words are the filters as the user would type them.
+// words returns the filters as the user would type them.
 func (f *bulkFlags) words() []string {
 	var words []string
 	for _, flag := range []struct{ name, value string }{
@@ -121,22 +122,22 @@ func (f *bulkFlags) words() []string {
 	return words
 }
 
-// showBulk shows on stderr what is about to be decided, all of it.
+// showBulk shows on stderr every call that is about to be decided.
 func (a *app) showBulk(list []jig.Pending) {
 	for _, p := range list {
 		a.say("%s %s", p.SessionID, a.pendingText(a.err, p))
 	}
 }
 
-// confirm asks a person whether to go on; no is the answer that is offered.
+// confirm asks a person whether to go on. The default answer is no.
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	going := false
 	err := a.runForm(ctx, huh.NewForm(huh.NewGroup(huh.NewConfirm().Title(question).Value(&going))))
 	return going && err == nil, err
 }
 
-// decideEach sends the decisions, some of a session at a time, and gives one result for each approval. A session that cannot
-// be reached does not keep the others from being decided; once nobody answers, the rest is not tried.
+// decideEach sends the decisions in batches per session and returns one result per approval. If a session cannot be reached, it goes on
+// with the others; once nothing answers at all, it does not try the rest.
 func (a *app) decideEach(ctx context.Context, e engine, list []jig.Pending, like jig.Decision) []bulkItem {
 	var sessions []string
 	of := map[string][]jig.Pending{}
@@ -167,7 +168,8 @@ func (a *app) decideEach(ctx context.Context, e engine, list []jig.Pending, like
 	return items
 }
 
-// decideBatch decides approvals of one session, each with the digest of what was listed. The error is told of in the items, too.
+// decideBatch decides about approvals of one session, each with the digest that was listed. An error is returned and also recorded in every
+// item.
 func (a *app) decideBatch(ctx context.Context, e engine, batch []jig.Pending, like jig.Decision) ([]bulkItem, error) {
 	decisions := make([]jig.Decision, len(batch))
 	for i, p := range batch {
@@ -198,7 +200,7 @@ func failedItems(batch []jig.Pending, why string) []bulkItem {
 	return items
 }
 
-// printBulk prints a result for each item; one that was not accepted makes a failure.
+// printBulk prints the result of each item. The exit code is 1 if an item was not accepted.
 func (a *app) printBulk(items []bulkItem, answer jig.Answer) error {
 	report := bulkReport{Decisions: items}
 	for _, item := range items {

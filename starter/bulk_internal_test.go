@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// bulkEngine remembers requests; refuse and fail say what becomes of some.
+// bulkEngine records requests; refuse and fail choose the decisions and sessions that do not succeed.
 type bulkEngine struct {
 	*fake
 
@@ -51,7 +51,7 @@ func waitingIn(calls ...string) *bulkEngine {
 	return e
 }
 
-// terminal is a person at a terminal who types words.
+// terminal simulates a person at a terminal who types words.
 func terminal(words string) func(*app) {
 	return func(a *app) {
 		a.interactive, a.stdin = true, strings.NewReader(words)
@@ -127,7 +127,7 @@ func TestBulkIsSigned(t *testing.T) {
 	require.Equal(t, exitUsage, got.code)
 }
 
-// Nothing is decided in silence: a person sees what waits and says yes, or --yes was given.
+// Nothing is decided without confirmation: a person sees what waits and says yes, or --yes was given.
 func TestBulkAsksFirst(t *testing.T) {
 	t.Parallel()
 	for words, row := range map[string]struct{ code, requests int }{"y\n": {exitDone, 1}, "n\n": {exitFailed, 0}, "\n": {exitFailed, 0}} {

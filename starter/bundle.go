@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// The operator tools over bundles.
+// The operator tools for bundles.
 const (
 	bundleInstallTool = "bundle.install"
 	bundleRemoveTool  = "bundle.remove"
@@ -61,7 +61,8 @@ runs, so it waits for approval like any call that writes; sessions that run keep
 	return cmd
 }
 
-// bundleIn reads a bundle's folder as the input of the tool that installs it. What is wrong with it is printed as `validate` does.
+// bundleIn reads a bundle's folder and returns it as the input of the tool that installs bundles. It prints problems in the same way as
+// `validate`.
 func (a *app) bundleIn(folder string, replace bool) (json.RawMessage, error) {
 	info, err := os.Stat(folder)
 	if err != nil {
@@ -117,12 +118,13 @@ installed again. Documents that the tenant has changed itself stay. Removing nev
 	return cmd
 }
 
-// bundleList is what the tool lists.
+// bundleList is the output of the tool that lists bundles.
 type bundleList struct {
 	Bundles []jig.Bundle `json:"bundles"`
 }
 
-// bundles asks for the tenant's bundles and hands them on. A call that did not end well is printed like any other.
+// bundles calls use with the tenant's bundles. If the call that lists them does not succeed, its result is printed like that of any other
+// call.
 func (a *app) bundles(cmd *cobra.Command, use func(bundleList) error) error {
 	ctx := cmd.Context()
 	return a.with(ctx, func(e engine) error {
@@ -131,7 +133,7 @@ func (a *app) bundles(cmd *cobra.Command, use func(bundleList) error) error {
 		if err != nil {
 			return err
 		}
-		if result.Status == jig.CallWaiting { // a policy asks also about reading
+		if result.Status == jig.CallWaiting { // a policy may also ask about reads
 			if result, err = e.WaitCall(ctx, a.flags.tenant, result.SessionID); err != nil {
 				return err
 			}

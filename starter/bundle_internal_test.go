@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// bundleFolder writes a bundle's folder.
+// bundleFolder writes the folder of a bundle.
 func bundleFolder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "notes")
@@ -76,7 +76,7 @@ func TestBundleInstallChecksFirst(t *testing.T) {
 			require.Contains(t, got.stdout, c.says)
 			require.Empty(t, e.input.Tool, "nothing was sent")
 			valid := jigCLI(t, e, nil, "validate", "--offline", bundleFolder(t, c.files))
-			if name != "no manifest" { // then it is a folder of documents
+			if name != "no manifest" { // without a manifest it is a folder of documents
 				require.Equal(t, c.code, valid.code, valid.stderr)
 				require.Contains(t, valid.stdout, c.says)
 			}

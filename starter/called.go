@@ -7,11 +7,11 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// maxCalled bounds the registered execution specs that are read to check documents against them.
+// maxCalled bounds how many registered execution specs are read to check documents against them.
 const maxCalled = 100
 
-// readCalled puts the whole of the registered execution specs into the catalogue that the documents call, directly or by way
-// of another: with their steps, cycles show, and with their contracts, inputs that do not fit. What cannot be read stays a name.
+// readCalled completes the catalog with the registered execution specs that the documents call, directly or indirectly. Their steps reveal
+// cycles, and their contracts reveal inputs that do not fit. A spec that cannot be read stays a name.
 func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, known *spec.Catalogue) error {
 	registered := map[string]int{}
 	for i, x := range known.Specs {
@@ -26,7 +26,7 @@ func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, kn
 		}
 	}
 	for _, doc := range docs {
-		seen[doc.Name] = doc.Execution != nil // the document stands for what is registered
+		seen[doc.Name] = doc.Execution != nil // the document replaces the registered spec of its name
 	}
 	for _, doc := range docs {
 		if doc.Execution != nil {
@@ -37,13 +37,13 @@ func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, kn
 		name := waiting[n]
 		body, err := e.Document(ctx, a.flags.tenant, documentSpec, name)
 		if err != nil {
-			if jig.CodeOf(err) == jig.CodeNotFound { // it went away
+			if jig.CodeOf(err) == jig.CodeNotFound { // it was removed meanwhile
 				continue
 			}
 			return err
 		}
 		x, err := spec.LoadExecution(name, body)
-		if err != nil { // an older version of the language
+		if err != nil { // written in an older version of the language
 			continue
 		}
 		known.Specs[registered[name]] = x
@@ -52,7 +52,7 @@ func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, kn
 	return nil
 }
 
-// eachCall visits the names of the tools and compositions that steps call, nested ones and undo included.
+// eachCall calls visit with the names of all tools and compositions that the steps call, including nested steps and undo.
 func eachCall(steps []spec.Step, visit func(name string)) {
 	for i := range steps {
 		s := &steps[i]

@@ -85,7 +85,7 @@ they began with.`,
 	return cmd
 }
 
-// documentsIn reads documents as the input of the tool that registers them.
+// documentsIn reads documents and returns them as the input of the tool that registers them.
 func (a *app) documentsIn(paths []string) (json.RawMessage, error) {
 	type file struct {
 		Path string `json:"path"`
@@ -113,7 +113,8 @@ func (a *app) documentsIn(paths []string) (json.RawMessage, error) {
 	return marshal(input)
 }
 
-// keptPath is the path under which a document's content is read again: that of a skill is JSON, with all of its files.
+// keptPath returns the path to send with a document's body, which decides how the body is parsed. A skill's body is JSON that holds all of
+// its files.
 func keptPath(doc spec.Document) string {
 	if doc.Kind == spec.KindSkill {
 		return strings.TrimSuffix(doc.Path, path.Ext(doc.Path)) + ".json"

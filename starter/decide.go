@@ -123,7 +123,7 @@ yourself any more.`,
 	return cmd
 }
 
-// decide sends one decision on several calls.
+// decide sends the same decision about several calls.
 func (a *app) decide(cmd *cobra.Command, session string, calls []string, like jig.Decision) error {
 	list := make([]jig.Decision, len(calls))
 	for i, call := range calls {
@@ -192,15 +192,15 @@ happened (with its --result, if you know it), not_happened (it runs again), or g
 	flags.StringVar(&note, "note", "", "a note for the log")
 	words := []string{string(jig.OutcomeHappened), string(jig.OutcomeNotHappened), string(jig.OutcomeGiveUp)}
 	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
-	_ = cmd.RegisterFlagCompletionFunc("outcome", complete) //nolint:errcheck // fails for an unknown flag alone
+	_ = cmd.RegisterFlagCompletionFunc("outcome", complete) //nolint:errcheck // fails only for an unknown flag
 	a.addProofFlags(cmd, &p)
 	return cmd
 }
 
-// ruledReconciled is what printRuled calls an accepted word on an outcome.
+// ruledReconciled stands for an accepted reconciliation in printRuled.
 const ruledReconciled = jig.Answer(token.ActionReconcile)
 
-// printRuled prints what became of decisions; a refused one is a failure.
+// printRuled prints the outcome of decisions. The exit code is 1 if one was refused.
 func (a *app) printRuled(session string, result client.DecideResult, answer jig.Answer) error {
 	result.SessionID = cmp.Or(result.SessionID, session)
 	if result.Decisions == nil {
@@ -226,7 +226,7 @@ func (a *app) printRuled(session string, result client.DecideResult, answer jig.
 	return silent(code)
 }
 
-// rawOrNil is a JSON value, nil when it is empty.
+// rawOrNil returns raw, or nil if it is empty.
 func rawOrNil(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return nil

@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// spans are code spans that begin with the command; blocks are told apart by their fences. nested commands give another one a word.
+// spans matches code spans that begin with the command; code blocks are recognized by their fences. nested matches a command that supplies
+// an argument of another one.
 var (
 	spans  = regexp.MustCompile("`(?:\\$ )?jig ([^`]+)`")
 	nested = regexp.MustCompile(`"?\$\(jig ([^)]*)\)"?`)
 )
 
-// documentedCommands lists the command lines in Markdown, without the word jig, each with the line it stands on.
+// documentedCommands returns the command lines in a Markdown text, without the word jig, and the number of the line that each is on.
 func documentedCommands(text string) map[string]int {
 	found := map[string]int{}
 	block, continued := false, ""
@@ -56,7 +57,7 @@ func documentedCommands(text string) map[string]int {
 	return found
 }
 
-// Every command that the documentation names exists, with the flags that it is shown with.
+// Every command in the documentation exists, with the flags that the documentation uses.
 func TestDocumentedCommandsExist(t *testing.T) {
 	t.Parallel()
 	checked, wrong := 0, []string{}
@@ -85,14 +86,14 @@ func TestDocumentedCommandsExist(t *testing.T) {
 	require.Greater(t, checked, 100)
 }
 
-// wrongCommand says what is wrong with a command line; "" when nothing is.
+// wrongCommand says what is wrong with a command line; "" if nothing is.
 func wrongCommand(line string) string {
 	root := newApp("jig", nil, strings.NewReader(""), nil, nil).root()
 	line, _, _ = strings.Cut(line, " #")
 	at, named, skip := root, false, false
 	for _, word := range strings.Fields(line) {
 		word = strings.Trim(word, "[](){}'\",.…")
-		if skip { // the value of a flag
+		if skip { // this word is the value of a flag
 			skip = false
 			continue
 		}
@@ -121,7 +122,7 @@ func wrongCommand(line string) string {
 	return ""
 }
 
-// flagOf reports whether a command has a flag, and whether the flag wants a value.
+// flagOf reports whether a command has a flag, and whether the flag takes a value.
 func flagOf(cmd *cobra.Command, name string) (known, wantsValue bool) {
 	cmd.InitDefaultHelpFlag()
 	flag := cmd.Flags().Lookup(name)

@@ -18,10 +18,10 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// skillFile makes a folder a skill.
+// skillFile is the file that makes a folder a skill.
 const skillFile = "SKILL.md"
 
-// loadAll reads the documents of several files and folders. What two of the paths hold is read once; two documents of one
+// loadAll reads the documents in several files and folders. A file that several paths contain is read once. Two documents with the same
 // name are a problem.
 func loadAll(paths []string) ([]spec.Document, spec.Problems, error) {
 	var docs []spec.Document
@@ -43,7 +43,7 @@ func loadAll(paths []string) ([]spec.Document, spec.Problems, error) {
 				})
 			}
 		}
-		for _, doc := range found { // within one path, reading has reported it
+		for _, doc := range found { // reading a path has already reported duplicates within it
 			seen[absolute(doc.Path)] = true
 			if doc.Name != "" {
 				named[sharedName(doc)] = doc.Path
@@ -58,7 +58,7 @@ func loadAll(paths []string) ([]spec.Document, spec.Problems, error) {
 	return docs, problems, nil
 }
 
-// sharedName is what two documents may not have in common: execution specs are called alike.
+// sharedName returns a key that must be unique among documents. All execution specs share one space of names.
 func sharedName(doc spec.Document) string {
 	if doc.Kind.IsExecution() {
 		return "spec " + doc.Name
@@ -66,7 +66,8 @@ func sharedName(doc spec.Document) string {
 	return string(doc.Kind) + " " + doc.Name
 }
 
-// absolute tells whether two paths mean one file; a path that cannot be made absolute stays as it is.
+// absolute returns a file's absolute path, which shows whether two paths mean the same file. If there is none, it returns the path
+// unchanged.
 func absolute(file string) string {
 	if whole, err := filepath.Abs(filepath.FromSlash(file)); err == nil {
 		return whole
@@ -74,14 +75,15 @@ func absolute(file string) string {
 	return file
 }
 
-// load reads a file or a folder of documents, under the name that the user gave. A SKILL.md is read with its folder.
+// load reads a file, or all documents in a folder. Document paths begin with the name that the user gave. A SKILL.md is read together with
+// its folder.
 func load(name string) ([]spec.Document, spec.Problems, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, nil, usage(err)
 	}
 	if !info.IsDir() && filepath.Base(name) != skillFile {
-		body, err := os.ReadFile(name) //nolint:gosec // the user names it
+		body, err := os.ReadFile(name) //nolint:gosec // the user names the file
 		if err != nil {
 			return nil, nil, usage(err)
 		}
@@ -92,7 +94,7 @@ func load(name string) ([]spec.Document, spec.Problems, error) {
 		name = filepath.Dir(name)
 	}
 	docs, problems := spec.LoadFS(os.DirFS(name), ".")
-	if _, err := os.Stat(filepath.Join(name, spec.BundleFile)); err == nil { // a bundle is checked whole
+	if _, err := os.Stat(filepath.Join(name, spec.BundleFile)); err == nil { // a bundle is checked as a whole
 		_, found := spec.BundleOf(docs)
 		problems = append(problems, found...)
 	}
@@ -105,7 +107,7 @@ func load(name string) ([]spec.Document, spec.Problems, error) {
 	return docs, problems, nil
 }
 
-// catalogFlags say where the names come from that documents are checked against.
+// catalogFlags say where to find the names that documents are checked against.
 type catalogFlags struct {
 	file    string
 	offline bool
@@ -114,7 +116,7 @@ type catalogFlags struct {
 func (f *catalogFlags) add(cmd *cobra.Command, offline string) {
 	cmd.Flags().StringVar(&f.file, "catalog", "", "`FILE` written by \"catalog export\", in place of asking the worker")
 	cmd.Flags().BoolVar(&f.offline, "offline", false, offline)
-	_ = cmd.MarkFlagFilename("catalog", "json") //nolint:errcheck // fails for an unknown flag alone
+	_ = cmd.MarkFlagFilename("catalog", "json") //nolint:errcheck // fails only for an unknown flag
 }
 
 func (f *catalogFlags) check() error {
@@ -124,13 +126,13 @@ func (f *catalogFlags) check() error {
 	return nil
 }
 
-// catalogue reads the catalogue from its file, or asks the running worker; nil when it is to do without.
+// catalogue reads the catalog from its file, or from a worker. It returns nil with --offline.
 func (a *app) catalogue(ctx context.Context, f catalogFlags) (*client.Catalog, error) {
 	c, _, err := a.catalogueFor(ctx, f, nil)
 	return c, err
 }
 
-// catalogueFor is the catalogue with what documents are checked against.
+// catalogueFor is like catalogue, and also returns what the documents are checked against.
 func (a *app) catalogueFor(ctx context.Context, f catalogFlags, docs []spec.Document) (c *client.Catalog, known spec.Catalogue, err error) {
 	switch {
 	case f.offline:
@@ -167,8 +169,8 @@ func (a *app) readCatalogue(file string) (*client.Catalog, error) {
 	return &c, nil
 }
 
-// catalogueOf is what documents are checked against. Of an entity type, and of an execution spec that is no tool, only the name
-// is known.
+// catalogueOf converts a catalog to what documents are checked against. Of entity types, and of execution specs that are not tools, only
+// the names are known.
 func catalogueOf(c *client.Catalog) spec.Catalogue {
 	known := spec.Catalogue{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills}
 	if known.Tools == nil {
@@ -195,8 +197,7 @@ func catalogueOf(c *client.Catalog) spec.Catalogue {
 	return known
 }
 
-// check adds to the problems of reading documents what is wrong between them and the catalogue, and advice on those that
-// could be read.
+// check adds two kinds of problems: conflicts between the documents and the catalog, and advice on the documents that could be read.
 func check(docs []spec.Document, problems spec.Problems, known spec.Catalogue) spec.Problems {
 	broken := map[string]bool{}
 	for _, p := range problems.Errors() {
@@ -218,13 +219,13 @@ func check(docs []spec.Document, problems spec.Problems, known spec.Catalogue) s
 	return problems
 }
 
-// noEngine reports whether nothing answered that could know the tools.
+// noEngine reports whether an error means that there was no Temporal server or no worker to ask.
 func noEngine(err error) bool {
 	reason := jig.AsError(err).Reason
 	return reason == client.ReasonNoTemporal || reason == client.ReasonNoWorker
 }
 
-// alsoTry adds a way out to the hint of an error that says that nothing answers.
+// alsoTry adds an alternative to the hint of an UNAVAILABLE error.
 func alsoTry(err error, hint string) error {
 	var e *jig.Error
 	if !errors.As(err, &e) || e.Code != jig.CodeUnavailable {

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// sessions starts sessions and speaks to them.
+// sessions starts sessions, follows them, and sends them messages.
 type sessions interface {
 	Start(ctx context.Context, o client.StartOptions) (client.Started, error)
 	Result(ctx context.Context, tenant, id string) (client.PassResult, error)
@@ -27,7 +27,7 @@ type calls interface {
 	WaitCall(ctx context.Context, tenant, id string) (client.CallResult, error)
 }
 
-// decisions answers what waits for a person.
+// decisions lists and answers calls that wait for a person.
 type decisions interface {
 	Approvals(ctx context.Context, tenant, sessionID string) ([]jig.Pending, error)
 	Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (client.DecideResult, error)
@@ -35,7 +35,7 @@ type decisions interface {
 	Reply(ctx context.Context, tenant, id string, reply jig.Reply) (client.DecideResult, error)
 }
 
-// operations give and end what holds for many calls.
+// operations manages grants and pauses, which apply to many calls.
 type operations interface {
 	Grants(ctx context.Context, tenant string, all bool) ([]jig.Grant, error)
 	RevokeGrant(ctx context.Context, request client.GrantsRequest) (jig.Grant, error)
@@ -44,7 +44,7 @@ type operations interface {
 	Pauses(ctx context.Context, tenant string) (client.PauseResult, error)
 }
 
-// reviews looks over approvals and recorded calls.
+// reviews reads approvals, statistics and recorded calls.
 type reviews interface {
 	Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error)
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error)
@@ -53,7 +53,7 @@ type reviews interface {
 	Backtest(ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(client.BacktestPage) error) error
 }
 
-// readings shows what there is.
+// readings reads sessions, entities and documents.
 type readings interface {
 	Status(ctx context.Context, tenant, id string) (jig.SessionView, error)
 	Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error)
@@ -63,7 +63,7 @@ type readings interface {
 	Document(ctx context.Context, tenant, kind, name string) ([]byte, error)
 }
 
-// engine is all that the commands use of the client.
+// engine is the part of the client that the commands use.
 type engine interface {
 	sessions
 	calls
@@ -76,7 +76,7 @@ type engine interface {
 	Close()
 }
 
-// dial reaches the real engine.
+// dial connects to the real engine. If nothing answers, its error says where the address came from.
 func dial(ctx context.Context, s client.Settings) (engine, error) {
 	c, err := client.Dial(ctx, client.Options{Temporal: s.Temporal, TaskQueue: s.TaskQueue})
 	if err != nil {

@@ -15,13 +15,14 @@ import (
 // entityReport is what `status` of an entity prints for programs.
 type entityReport struct {
 	jig.EntityStatus
-	// Session is that of the latest extraction, when it is there.
+	// Session is the session of the latest extraction, if it exists.
 	Session *jig.SessionView `json:"session,omitempty"`
 }
 
 func isEntity(id string) bool { return strings.HasPrefix(id, jig.EntityPrefix) }
 
-// followed is the session to follow for an id: that of the latest extraction for an entity's, with what of its events is to be shown.
+// followed returns the session to follow for an id and which of its events to show. For an entity that is the session of its latest
+// extraction. A nil shown means all events.
 func (a *app) followed(ctx context.Context, e engine, id string) (session string, shown func(jig.Event) bool, err error) {
 	if !isEntity(id) {
 		return id, nil, nil
@@ -38,7 +39,8 @@ func (a *app) followed(ctx context.Context, e engine, id string) (session string
 	return status.SessionID, func(event jig.Event) bool { return concerns(event, status) }, nil
 }
 
-// fill is the command that fills what an entity lacks; empty when nothing does, or something is at it.
+// fill returns a hint with the command that fills the entity's missing fields. It is empty if an extraction is running or nothing is
+// missing.
 func (a *app) fill(s jig.EntityStatus) string {
 	begin := []string{"trigger", "entities.extract", "--input", "id=" + s.EntityID}
 	switch s.Status {
@@ -51,8 +53,9 @@ func (a *app) fill(s jig.EntityStatus) string {
 	return ""
 }
 
-// concerns reports whether an event is of an entity's extraction, or of its session as a whole: others may be filled beside it, and
-// what the calls of its tasks call in their turn is told by `jig watch SESSION`, unless somebody has to know of it.
+// concerns reports whether an event belongs to an entity's extraction or to its session as a whole. The session may fill other entities
+// too. Calls that the extraction's tasks make in turn are left out, because `jig watch SESSION` shows them, unless a person needs to know
+// about the event.
 func concerns(event jig.Event, s jig.EntityStatus) bool {
 	var about taskData
 	if json.Unmarshal(event.Data, &about) == nil && about.EntityID != "" {
@@ -64,7 +67,7 @@ func concerns(event jig.Event, s jig.EntityStatus) bool {
 	return strings.HasPrefix(event.CallID, s.Call+"/") && event.Type != jig.EventToolStarted && event.Type != jig.EventToolCompleted
 }
 
-// ofTask reports whether a call is an extraction's own, or one of its tasks', and not one that these make in their turn.
+// ofTask reports whether a call is the extraction's own call or that of one of its tasks, and not a call made by a task.
 func ofTask(call, extraction string) bool {
 	path, below := strings.CutPrefix(call, extraction+"/")
 	return call == extraction || below && !strings.Contains(path, "/")
@@ -77,7 +80,7 @@ func entityTitle(s jig.EntityStatus) string {
 	return fmt.Sprintf("%q (%s)", s.Title, s.EntityID)
 }
 
-// entityStatus prints how the tasks of an entity stand, and then the session of its latest extraction.
+// entityStatus prints the state of an entity's tasks and the session of its latest extraction.
 func (a *app) entityStatus(ctx context.Context, e engine, id string) error {
 	status, err := e.Entity(ctx, a.flags.tenant, id)
 	if err != nil {
@@ -90,7 +93,7 @@ func (a *app) entityStatus(ctx context.Context, e engine, id string) error {
 		case err == nil:
 			view = wholeLists(view)
 			report.Session = &view
-		case jig.CodeOf(err) != jig.CodeNotFound: // one that is about to begin has no row yet
+		case jig.CodeOf(err) != jig.CodeNotFound: // a session that is about to start has no row yet
 			return err
 		}
 	}
@@ -149,7 +152,7 @@ func attemptsWord(n int) string {
 	return plural(n, "attempt", "attempts")
 }
 
-// taskData is what events of tasks and entities say.
+// taskData is the data of task and entity events.
 type taskData struct {
 	EntityID string     `json:"entity_id"`
 	Task     string     `json:"task"`
@@ -159,14 +162,14 @@ type taskData struct {
 	Error    *jig.Error `json:"error"`
 }
 
-// taskWords says what matters of the events of tasks and entities: which task, of which entity, and why; "" for all others.
+// taskWords summarizes a task or entity event: which task, of which entity, and why. It returns "" for all other events.
 func taskWords(e jig.Event) string {
 	var d taskData
 	if json.Unmarshal(e.Data, &d) != nil || d.EntityID == "" {
 		return ""
 	}
 	text := d.Task + " of " + d.EntityID
-	switch e.Type { //nolint:exhaustive // the others are of no task
+	switch e.Type { //nolint:exhaustive // the others do not concern tasks
 	case jig.EventTaskStarted, jig.EventTaskCompleted, jig.EventTaskFailed:
 		if word := attemptsWord(d.Attempts); word != "" {
 			text += ", " + word
@@ -187,10 +190,10 @@ func taskWords(e jig.Event) string {
 	return text
 }
 
-// taskClock knows since when tasks run, as far as their events were seen.
+// taskClock maps running tasks to their start times, as far as their events were seen.
 type taskClock map[string]time.Time
 
-// took is how long a task took whose end an event tells of; 0 when that is not known.
+// took returns how long the task ran that an event ends; 0 if that is unknown. It records the time of start events.
 func (c *taskClock) took(e jig.Event) time.Duration {
 	var d taskData
 	if !strings.HasPrefix(string(e.Type), "task.") || json.Unmarshal(e.Data, &d) != nil {
@@ -212,7 +215,7 @@ func (c *taskClock) took(e jig.Event) time.Duration {
 	return e.At.Sub(began)
 }
 
-// sayEntity tells people where to look at what a call created, and how to watch its fields fill in.
+// sayEntity shows people the link to the entity that a call created and the command that follows its extraction.
 func (a *app) sayEntity(data json.RawMessage) {
 	var made jig.ThinResult
 	if json.Unmarshal(data, &made) != nil || made.EntityID == "" || made.SessionID == "" {

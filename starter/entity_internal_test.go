@@ -44,7 +44,8 @@ func filling() *fake {
 	}
 }
 
-// The session that fills an entity is followed by the entity's id: its own tasks, and not those that are filled beside it.
+// `jig watch ENTITY` follows the session that fills the entity. It shows the entity's own tasks, and not those of other entities in the
+// same session.
 func TestWatchAnEntity(t *testing.T) {
 	t.Parallel()
 	out := jigCLI(t, filling(), nil, "watch", "ent_1")
@@ -84,7 +85,7 @@ func TestStatusOfAnEntity(t *testing.T) {
 	require.Equal(t, exitDone, out.code, "a session that is about to begin has no row yet: %s", out.stderr)
 }
 
-// An entity that nothing fills, or that is not there, is told with what to do.
+// If nothing fills an entity, or the entity does not exist, the message says what to do.
 func TestWatchAnEntityThatNothingFills(t *testing.T) {
 	t.Parallel()
 	none := &fake{entity: jig.EntityStatus{EntityID: "ent_1", Type: "page", Status: jig.ExtractionNone}}
@@ -100,7 +101,7 @@ func TestWatchAnEntityThatNothingFills(t *testing.T) {
 	require.Equal(t, exitFailed, jigCLI(t, missing, nil, "status", "ent_1").code)
 }
 
-// What a call created, and what fills it, is told where people look, and not where programs read.
+// The link to a created entity and the command that follows it are shown to people, not to programs.
 func TestTriggerTellsHowToWatch(t *testing.T) {
 	t.Parallel()
 	data := json.RawMessage(`{"entity_id":"ent_1","url":"https://example.com/ent_1","session_id":"ses_2","created":true}`)

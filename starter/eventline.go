@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// eventData is what events may say, as far as a line shows it.
+// eventData is the data of an event, as far as a line shows it.
 type eventData struct {
 	Summary    string     `json:"summary"`
 	Text       string     `json:"text"`
@@ -27,7 +27,7 @@ type eventData struct {
 	Error      *jig.Error `json:"error"`
 }
 
-// approvalData is what events of approvals, questions and grants say.
+// approvalData is the data of approval, question and grant events.
 type approvalData struct {
 	To        string          `json:"to"`
 	Note      string          `json:"note"`
@@ -45,7 +45,7 @@ type approvalData struct {
 	} `json:"edited"`
 }
 
-// names are those of one principal or of several.
+// names holds the names of one or several principals.
 type names []string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -58,10 +58,10 @@ func (n *names) UnmarshalJSON(raw []byte) error {
 		}
 		return nil
 	}
-	return json.Unmarshal(raw, (*[]string)(n)) //nolint:wrapcheck // json adds where
+	return json.Unmarshal(raw, (*[]string)(n)) //nolint:wrapcheck // json says where the problem is
 }
 
-// eventLine is one line of the live log: time, pass, call and tool, what happened, how long it took.
+// eventLine formats one line of the live log: time, pass, call and tool, what happened, and how long it took.
 func (a *app) eventLine(c palette, e jig.Event) string {
 	var d eventData
 	if json.Unmarshal(e.Data, &d) != nil {
@@ -88,7 +88,7 @@ func passWord(pass int) string {
 	return fmt.Sprintf("pass %d", pass)
 }
 
-// words picks the most telling text that an event has, and who did it.
+// words picks the most informative text of an event and adds who caused it.
 func (d eventData) words(e jig.Event) string {
 	failure := ""
 	if d.Error != nil {
@@ -112,13 +112,13 @@ func (d eventData) claimWord() string {
 	return ""
 }
 
-// approvalWords says what matters of the events of approvals, questions and grants; "" for all others.
+// approvalWords summarizes an approval, question or grant event. It returns "" for all other events.
 func approvalWords(e jig.Event) string {
 	var d approvalData
 	if json.Unmarshal(e.Data, &d) != nil {
 		return ""
 	}
-	switch e.Type { //nolint:exhaustive // the others say it with a summary, a text or a reason
+	switch e.Type { //nolint:exhaustive // the others have a summary, a text or a reason
 	case jig.EventApprovalVoted, jig.EventApprovalReminded:
 		return cmp.Or(d.Missing, "nothing is missing")
 	case jig.EventApprovalDelegated:
@@ -147,7 +147,7 @@ func approvalWords(e jig.Event) string {
 	return ""
 }
 
-// editWords says what a call became, and what let it run beside a person.
+// editWords says what a call was changed to and what besides a person let it run.
 func (d approvalData) editWords() string {
 	var parts []string
 	if d.Edited != nil {
@@ -162,7 +162,7 @@ func (d approvalData) editWords() string {
 	return strings.Join(parts, "; ")
 }
 
-// mark is a sign that the eye finds.
+// mark returns a symbol that makes the kind of event easy to spot.
 func mark(c palette, t jig.EventType) string {
 	good := []jig.EventType{
 		jig.EventToolCompleted, jig.EventSessionCompleted, jig.EventToolApproved, jig.EventToolReconciled, jig.EventToolAnswered,
@@ -188,7 +188,7 @@ func mark(c palette, t jig.EventType) string {
 	}
 }
 
-// eventWord is the event's type in words.
+// eventWord describes the event type in words.
 func eventWord(t jig.EventType) string {
 	words := map[jig.EventType]string{
 		jig.EventToolNeedsApproval: "waits for approval", jig.EventToolOutcomeUnknown: "outcome unknown: a person must say",

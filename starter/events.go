@@ -65,7 +65,7 @@ func (a *app) watchCommand() *cobra.Command {
 	return cmd
 }
 
-// printOutput prints what the call of a session without a model gave. Programs read it in the call's last event, or by `status`.
+// printOutput prints the output of a session that runs a single call. Programs find it in the call's last event, or with `status`.
 func (a *app) printOutput(ctx context.Context, e engine, id string) error {
 	view, err := e.Status(ctx, a.flags.tenant, id)
 	if err != nil {
@@ -77,8 +77,8 @@ func (a *app) printOutput(ctx context.Context, e engine, id string) error {
 	return a.print("\n%s", safeText(prettyJSON(view.Output)))
 }
 
-// followEvents prints events as they come, those that are to be shown (all when shown is nil); attend says that what waits for a
-// person is shown, too.
+// followEvents prints events as they come. shown selects the events; nil selects all. With attend it also shows calls that wait for a
+// person.
 func (a *app) followEvents(ctx context.Context, e engine, id string, after int64, attend bool, shown func(jig.Event) bool) error {
 	f := &follower{app: a, engine: e, id: id, quiet: !attend, show: func(event jig.Event) error {
 		if shown != nil && !shown(event) {

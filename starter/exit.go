@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Exit codes; see the help of the root command.
+// Exit codes; the help of the root command explains them.
 const (
 	exitDone        = 0
 	exitFailed      = 1
@@ -23,7 +23,7 @@ const (
 	exitInterrupted = 130
 )
 
-// exitError ends the program with a code. A nil err means that everything was said already.
+// exitError ends the program with an exit code. If err is nil, the error was already printed.
 type exitError struct {
 	code int
 	err  error
@@ -38,12 +38,12 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage marks an error as a mistake in how the program was called or set up.
+// usage marks an error as a mistake in the program's arguments or settings.
 func usage(err error) error { return &exitError{code: exitUsage, err: err} }
 
 func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
 
-// silent ends the program with a code and without a message.
+// silent ends the program with an exit code and without a message.
 func silent(code int) error {
 	if code == exitDone {
 		return nil
@@ -51,7 +51,7 @@ func silent(code int) error {
 	return &exitError{code: code}
 }
 
-// exit says what went wrong, in one message on stderr (one JSON document, for programs), and returns the exit code.
+// exit prints an error on stderr, as text or as one JSON document, and returns the exit code.
 func (a *app) exit(ctx context.Context, err error) int {
 	if err == nil {
 		return exitDone
@@ -85,7 +85,7 @@ func exitOf(e *jig.Error) int {
 	}
 }
 
-// complain prints an error for a person: what is wrong, where, and what helps.
+// complain prints an error for a person: what is wrong, where, and what may help.
 func (a *app) complain(err error) {
 	var problems spec.Problems
 	if errors.As(err, &problems) {
@@ -107,21 +107,21 @@ func (a *app) complain(err error) {
 	}
 }
 
-// errorReport is what a failing command prints for programs, on one line on stderr, the last one.
+// errorReport is what a failing command prints for programs, as the last line on stderr.
 type errorReport struct {
 	Error *jig.Error `json:"error"`
 }
 
 func (a *app) complainJSON(err error) {
 	b, failed := marshal(errorReport{Error: reported(err)})
-	if failed != nil { // an error is made of texts
+	if failed != nil { // cannot happen: an error consists of strings
 		a.complain(err)
 		return
 	}
 	a.say("%s", b)
 }
 
-// reported is an error as people and programs are told of it. A mistake in how the program was called is INVALID_INPUT.
+// reported converts an error to the form in which it is printed. A mistake in the arguments or settings is INVALID_INPUT.
 func reported(err error) *jig.Error {
 	var e *jig.Error
 	if !errors.As(err, &e) || e.Message == "" {
@@ -139,7 +139,7 @@ func reported(err error) *jig.Error {
 	return &told
 }
 
-// countProblems says how many problems documents have.
+// countProblems summarizes the number of errors and warnings in documents.
 func countProblems(problems spec.Problems) string {
 	errs := len(problems.Errors())
 	text := plural(errs, "error", "errors")
@@ -163,7 +163,7 @@ func (a *app) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
 }
 
-// fileExists reports whether a path can be opened for reading.
+// fileExists reports whether path is an existing file and not a folder.
 func fileExists(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()

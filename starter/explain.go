@@ -18,7 +18,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Formats of an explanation for people.
+// Output formats of an explanation for people.
 const (
 	formatText    = "text"
 	formatMermaid = "mermaid"
@@ -56,11 +56,11 @@ diagram, a Mermaid flowchart; the others have a text alone. Of a bundle, in its 
 	f.add(cmd, "do without the tools of the worker, and without the names of what is registered")
 	cmd.Flags().StringVar(&format, "format", formatText, "text for an outline, mermaid for a diagram")
 	complete := cobra.FixedCompletions([]string{formatText, formatMermaid}, cobra.ShellCompDirectiveNoFileComp)
-	_ = cmd.RegisterFlagCompletionFunc("format", complete) //nolint:errcheck // fails for an unknown flag alone
+	_ = cmd.RegisterFlagCompletionFunc("format", complete) //nolint:errcheck // fails only for an unknown flag
 	return cmd
 }
 
-// explained is what `explain` prints for programs, of one document. Mermaid is empty for kinds that have no diagram.
+// explained is the explanation of one document, as `explain` prints it for programs. Mermaid is empty for kinds without a diagram.
 type explained struct {
 	Document string    `json:"document"`
 	Kind     spec.Kind `json:"kind"`
@@ -69,7 +69,7 @@ type explained struct {
 	Mermaid  string    `json:"mermaid"`
 }
 
-// explain reads what the arguments mean and explains it.
+// explain finds the documents that the arguments name and explains them.
 func (a *app) explain(ctx context.Context, args []string, f catalogFlags) ([]explained, error) {
 	paths, names, err := pathsAndNames(args)
 	if err != nil {
@@ -110,7 +110,7 @@ func (a *app) explain(ctx context.Context, args []string, f catalogFlags) ([]exp
 	return all, nil
 }
 
-// below are the documents in the folder of a file and in the folders in it: what a bundle's manifest stands for.
+// below returns the documents in the folder of a file and in its subfolders: those that belong to a bundle's manifest.
 func below(docs []spec.Document, file string) []spec.Document {
 	folder := path.Dir(filepath.ToSlash(file)) + "/"
 	return slices.DeleteFunc(slices.Clone(docs), func(doc spec.Document) bool {
@@ -118,7 +118,7 @@ func below(docs []spec.Document, file string) []spec.Document {
 	})
 }
 
-// pathsAndNames tells files and folders from names of what is registered.
+// pathsAndNames separates files and folders from names of registered documents.
 func pathsAndNames(args []string) (paths, names []string, err error) {
 	for _, arg := range args {
 		switch _, err := os.Stat(arg); {
@@ -133,13 +133,13 @@ func pathsAndNames(args []string) (paths, names []string, err error) {
 	return paths, names, nil
 }
 
-// catalogueIfAny is the catalogue, or nil when none can be had; it says so.
+// catalogueIfAny returns the catalog. If there is none, it says so and returns nil.
 func (a *app) catalogueIfAny(ctx context.Context, f catalogFlags) (*client.Catalog, error) {
 	known, err := a.catalogue(ctx, f)
 	switch {
 	case err != nil && noEngine(err):
 		a.say("%s: which calls ask a person is not shown", jig.AsError(err).Message)
-		return nil, nil //nolint:nilnil // nothing is known, which is no failure
+		return nil, nil //nolint:nilnil // not knowing the catalog is not an error
 	case err != nil:
 		return nil, err
 	case known == nil:
@@ -148,7 +148,7 @@ func (a *app) catalogueIfAny(ctx context.Context, f catalogFlags) (*client.Catal
 	return known, nil
 }
 
-// registered reads what is registered under names, with the catalogue that says what there is.
+// registered reads the documents that are registered under the names, and the catalog that lists them.
 func (a *app) registered(ctx context.Context, names []string, f catalogFlags) (docs []spec.Document, known *client.Catalog, err error) {
 	if f.file != "" {
 		if known, err = a.readCatalogue(f.file); err != nil {
@@ -175,10 +175,10 @@ func (a *app) registered(ctx context.Context, names []string, f catalogFlags) (d
 	return docs, known, err
 }
 
-// documentSpec is the kind under which the engine keeps all execution specs.
+// documentSpec is the kind under which the engine stores all execution specs.
 const documentSpec = "spec"
 
-// registeredAs reads all that is registered under a name: an execution spec, an agent and a skill may share one.
+// registeredAs reads every document that is registered under a name; an execution spec, an agent, a skill and an entity type may share one.
 func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name string) ([]spec.Document, error) {
 	type shelf struct {
 		names     []string
@@ -210,7 +210,7 @@ func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name
 			return nil, err
 		}
 		doc, problems := spec.Load(name+kept.extension, body)
-		if problems.OrNil() != nil { // an older version of the language
+		if problems.OrNil() != nil { // written in an older version of the language
 			return nil, problems
 		}
 		doc.Path = name
@@ -227,8 +227,8 @@ func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name
 		WithHint(cmp.Or(spec.Suggest(name, all), fmt.Sprintf("`%s` shows what there is", a.command("catalog"))))
 }
 
-// toolsFor are the contracts of the catalogue and of the documents themselves; none when there is no catalogue, for then most
-// are not known.
+// toolsFor returns the contracts in the catalog and those of the documents themselves. Without a catalog it returns nil, because most
+// contracts would be missing.
 func toolsFor(docs []spec.Document, known *client.Catalog) []jig.Tool {
 	if known == nil {
 		return nil
@@ -261,10 +261,10 @@ func explainOne(doc spec.Document, tools []jig.Tool) explained {
 	return x
 }
 
-// instructionLines is how much of a skill's instructions is shown.
+// instructionLines is how many lines of a skill's instructions are shown.
 const instructionLines = 12
 
-// skillText is what there is to say of a skill: when it is used, how it begins, and what belongs to it.
+// skillText describes a skill: when it is used, how its instructions begin, and its files.
 func skillText(doc spec.Document) string {
 	skill := doc.Skill
 	var b strings.Builder
@@ -312,7 +312,7 @@ func (a *app) printExplained(all []explained, format string) error {
 	case 0:
 		return usagef("there is nothing to draw: leave --format %s out", formatMermaid)
 	case 1:
-		_, drawing, _ := strings.Cut(drawn[0], "\n") // it is for a file of its own
+		_, drawing, _ := strings.Cut(drawn[0], "\n") // without the comment, because the drawing is the whole output
 		return a.print("%s", drawing)
 	}
 	return a.print("%s", strings.Join(drawn, "\n\n"))

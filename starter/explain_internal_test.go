@@ -40,7 +40,7 @@ prompt: In which tone is this written? ${input.text}
 
 const reviewDocument = "---\nname: review\ndescription: Reads pages and says what is wrong with them.\nmodel: anthropic/x\ntools: [file.*, cms.publish]\n---\nRead it.\n"
 
-// explainFolder has a document of each kind.
+// explainFolder creates a folder with several kinds of documents.
 func explainFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,7 +77,8 @@ func TestExplainGolden(t *testing.T) {
 	}
 }
 
-// Of a bundle's folder it says what the bundle brings, and what each document in it does; of its manifest alone what it is.
+// Explaining a bundle's folder lists what the bundle contains and explains each document. Explaining the manifest alone describes only the
+// bundle.
 func TestExplainBundle(t *testing.T) {
 	t.Parallel()
 	dir := explainFolder(t)

@@ -15,10 +15,10 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// fake is an engine of prepared answers that remembers what it was asked.
+// fake is an engine with prepared answers that records its requests.
 type fake struct {
-	schedules   // those of a scheduler
-	reviewFakes // those of reviewers
+	schedules   // for tests of schedules
+	reviewFakes // for tests of approvals and policies
 
 	started  client.StartOptions
 	existing bool
@@ -41,25 +41,25 @@ type fake struct {
 	events    []jig.Event
 	catalog   client.Catalog
 	entity    jig.EntityStatus
-	// documents are what is registered, by kind and name.
+	// documents holds the registered documents, by kind and name.
 	documents map[string]string
-	// audit are the pages of the tenant's record, audited what it was asked for.
+	// audit holds the pages of the tenant's audit chain; audited is the request for them.
 	audit   []client.AuditPage
 	audited client.AuditRequest
 	err     error
-	// replied, revoked and paused are what was sent; grants and pauses what there is.
+	// replied, revoked, paused and resumed record requests; grants and pauses are prepared answers.
 	replied jig.Reply
 	revoked client.GrantsRequest
 	paused  client.PauseRequest
 	resumed client.PauseRequest
 	grants  []jig.Grant
 	pauses  client.PauseResult
-	// onDecide changes what the fake answers afterwards.
+	// onDecide changes the prepared answers after a decision.
 	onDecide func(f *fake)
-	// whole is the result that an artifact holds, fetched lists the artifacts that were asked for.
+	// whole is the result that an artifact holds; fetched lists the artifacts that were read.
 	whole   *jig.ToolResult
 	fetched []string
-	// arguments are all of what a pending call has.
+	// arguments is the whole input of a waiting call.
 	arguments json.RawMessage
 }
 
@@ -161,7 +161,7 @@ func (f *fake) Reply(_ context.Context, _, id string, said jig.Reply) (client.De
 	return client.DecideResult{SessionID: id, Decisions: ruled}, f.err
 }
 
-// Grants are all of them, or those that nobody revoked.
+// Grants returns all grants, or those that were not revoked.
 func (f *fake) Grants(_ context.Context, _ string, all bool) ([]jig.Grant, error) {
 	var list []jig.Grant
 	for _, g := range f.grants {
@@ -232,19 +232,19 @@ func (f *fake) Audit(_ context.Context, request client.AuditRequest, fn func(cli
 
 func (f *fake) Close() {}
 
-// outcome is what a run of the command line left behind.
+// outcome is the result of one run of the command line.
 type outcome struct {
 	code           int
 	stdout, stderr string
 }
 
-// jigCLI runs the command line against an engine. The environment names nobody but ana, and no file of Temporal's.
+// jigCLI runs the command line against an engine. The environment names the user ana and no configuration file of Temporal.
 func jigCLI(t *testing.T, e engine, change func(*app), args ...string) outcome {
 	t.Helper()
 	return jigCLIWith(t, t.Context(), e, change, args...)
 }
 
-// jigCLIAt is jigCLI at a moment that it returns: time does not pass meanwhile.
+// jigCLIAt is like jigCLI, with a clock that stands still. It returns that clock's time.
 func jigCLIAt(t *testing.T, e engine, args ...string) (got outcome, at time.Time) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -89,7 +89,7 @@ func (a *app) printFigures(f jig.Figures) error {
 	return nil
 }
 
-// printTable prints a table after an empty line.
+// printTable prints an empty line and then a table.
 func (a *app) printTable(rows [][]string) error {
 	if err := a.print(""); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (a *app) outcomes(f jig.Figures) string {
 	return text
 }
 
-// lasting is a number of seconds in one or two units.
+// lasting formats a number of seconds in one or two units.
 func lasting(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 	day := 24 * time.Hour

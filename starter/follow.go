@@ -11,18 +11,18 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// errWaiting ends a following because the session waits for a person and nobody is to be waited for.
+// errWaiting ends following because the session waits for a person and --no-wait was given.
 var errWaiting = errors.New("the session waits for a person")
 
 // answerMode says what to do with a call that asks for approval.
 type answerMode int
 
 const (
-	// answerTell shows the commands that answer it.
+	// answerTell shows the commands that answer the call.
 	answerTell answerMode = iota
 	// answerAsk asks on the terminal.
 	answerAsk
-	// answerYes approves it.
+	// answerYes approves the call.
 	answerYes
 )
 
@@ -37,34 +37,34 @@ func (a *app) answerMode(follow, yes bool) answerMode {
 	}
 }
 
-// follower follows one session and answers, or shows, what waits in it.
+// follower follows one session and answers, or shows, the calls that wait in it.
 type follower struct {
 	*app
 	engine engine
 	id     string
 	mode   answerMode
 	noWait bool
-	// quiet says that what waits is neither answered nor shown.
+	// quiet says that waiting calls are neither answered nor shown.
 	quiet bool
-	// show is called for each event; nil shows none.
+	// show is called for each event; nil shows no events.
 	show func(jig.Event) error
-	// dealt holds what was answered or shown already, by call and digest.
+	// dealt holds the keys of the waiting calls that were already answered or shown.
 	dealt []string
-	// view is the session as it was looked at last.
+	// view is the session's status as it was last read.
 	view jig.SessionView
-	// stale says that something may wait that was not looked at yet.
+	// stale says that calls may be waiting that have not been read yet.
 	stale bool
-	// worried holds the message about a missing worker that was given already.
+	// worried is the last message about a missing worker, so that it is shown only once.
 	worried string
 }
 
-// asking are the events after which something may wait that did not before.
+// asking lists the events after which a new call may be waiting.
 var asking = []jig.EventType{jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown, jig.EventToolAsked, jig.EventToolEdited}
 
-// noWaitPoll is how often --no-wait looks whether the session waits for a person.
+// noWaitPoll is how often --no-wait checks whether the session waits for a person.
 const noWaitPoll = 2 * time.Second
 
-// follow goes on until the session has ended.
+// follow follows the session until it has ended.
 func (f *follower) follow(ctx context.Context, after int64) error {
 	o := client.FollowOptions{Tenant: f.flags.tenant, SessionID: f.id, After: after, Trouble: f.trouble}
 	if f.noWait {
@@ -87,7 +87,7 @@ func (f *follower) follow(ctx context.Context, after int64) error {
 	})
 }
 
-// trouble tells, once, that nobody answers; the session is durable, so following goes on.
+// trouble says once that nothing answers. Following continues, because the session is durable.
 func (f *follower) trouble(err error) error {
 	e := jig.AsError(err)
 	if f.noWait && e.Reason == client.ReasonNoWorker {
@@ -100,7 +100,7 @@ func (f *follower) trouble(err error) error {
 	return nil
 }
 
-// attend looks at what waits and deals with what is new.
+// attend reads the waiting calls and handles the new ones.
 func (f *follower) attend(ctx context.Context) error {
 	view, err := f.engine.Status(ctx, f.flags.tenant, f.id)
 	if err != nil {
@@ -113,7 +113,7 @@ func (f *follower) attend(ctx context.Context) error {
 	f.stale, f.view = false, view
 	left := 0
 	for _, p := range view.Pending {
-		p.SessionID = cmp.Or(p.SessionID, f.id) // it may wait in a session that answers a call of this one
+		p.SessionID = cmp.Or(p.SessionID, f.id) // it may wait in a child session
 		answered, err := f.deal(ctx, p)
 		if err != nil {
 			return err
@@ -128,8 +128,8 @@ func (f *follower) attend(ctx context.Context) error {
 	return nil
 }
 
-// deal answers one waiting call or shows how to; it reports whether that settled it, now or before. A call that waits on, e.g. for
-// another person, is not asked about twice.
+// deal answers one waiting call or shows how to answer it. It reports whether the call is settled, now or before. It does not ask twice
+// about a call that keeps waiting, for example for another person.
 func (f *follower) deal(ctx context.Context, p jig.Pending) (answered bool, err error) {
 	if answered, dealt := f.dealtWith(p); dealt {
 		return answered, nil
@@ -169,7 +169,7 @@ func (f *follower) deal(ctx context.Context, p jig.Pending) (answered bool, err 
 	return settled, nil
 }
 
-// send sends what a person said, signed when there is a key: for the digest that was shown.
+// send sends a person's answer, signed for the digest that was shown if there is a key.
 func (f *follower) send(ctx context.Context, p jig.Pending, by string, said reply) (client.DecideResult, error) {
 	if said.value != nil {
 		answer := jig.Reply{Call: p.Call, Value: said.value, By: by, Note: said.note}
@@ -185,7 +185,7 @@ func (f *follower) send(ctx context.Context, p jig.Pending, by string, said repl
 	return f.engine.Decide(ctx, f.flags.tenant, p.SessionID, decisions)
 }
 
-// decideFailed lets the following go on when the session changed while the answer was on its way.
+// decideFailed lets following continue if the session changed while the answer was on its way, or if the error is transient.
 func (f *follower) decideFailed(err error) error {
 	switch code := jig.CodeOf(err); {
 	case code == jig.CodeConflict:

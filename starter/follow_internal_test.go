@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// waitingEngine waits for approval of 3.1 and goes on once that is decided.
+// waitingEngine has a session that waits for the approval of 3.1 and continues after the decision.
 func waitingEngine() *fake {
 	e := doneEngine()
 	done := e.view
@@ -162,14 +162,14 @@ func TestQuoting(t *testing.T) {
 	require.Equal(t, `a 'b c' 'it'\''s' '{"x":1}' ''`, shellLine("a", "b c", "it's", `{"x":1}`, ""))
 }
 
-// What waits in a session that answers a call is shown with its place, and answered there.
+// A call that waits in a child session is shown with its place and answered in the child.
 func TestWhatWaitsInAChildIsAnsweredInTheChild(t *testing.T) {
 	t.Parallel()
 	delegated := func() *fake {
 		e := waitingEngine()
 		e.view.Pending[0].SessionID, e.view.Pending[0].Via = "ses_child", "1.1"
 		e.view.Calls = []jig.CallView{{Call: "1.1", Tool: "agent.run", Status: jig.CallExecuting, Child: "ses_child"}}
-		e.pages[1].Events = nil // the parent's log has no word of it
+		e.pages[1].Events = nil // the parent's log does not mention it
 		return e
 	}
 	e := delegated()

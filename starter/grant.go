@@ -14,17 +14,17 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// grantTool is the operator tool that gives standing approvals.
+// grantTool is the operator tool that creates grants.
 const grantTool = "grants.create"
 
-// grantFlags say what a standing approval is to cover.
+// grantFlags describe a grant.
 type grantFlags struct {
 	prefix               string
 	when, expires, agent string
 	uses                 int
 }
 
-// add adds the flags, under names that begin with the prefix.
+// add adds the flags; their names begin with the prefix.
 func (f *grantFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.when, f.prefix+"when", "", "only calls of which this CEL condition holds, e.g. \"input.amount < 100\"")
@@ -33,7 +33,7 @@ func (f *grantFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.agent, f.prefix+"agent", "", "only calls of this agent; * for all")
 }
 
-// request is what the flags ask for; nil when none was given.
+// request converts the flags to a grant request; nil if no flag was given.
 func (f *grantFlags) request(cmd *cobra.Command) (*jig.GrantRequest, error) {
 	flags := cmd.Flags()
 	asked := false
@@ -57,7 +57,7 @@ func (f *grantFlags) request(cmd *cobra.Command) (*jig.GrantRequest, error) {
 		}
 	}
 	if !asked {
-		return nil, nil //nolint:nilnil // no flag is no request
+		return nil, nil //nolint:nilnil // without flags there is no request
 	}
 	return &jig.GrantRequest{Agent: f.agent, When: f.when, MaxUses: f.uses, Expires: f.expires}, nil
 }
@@ -158,7 +158,7 @@ func (a *app) printGrants(list []jig.Grant, now time.Time) error {
 	return nil
 }
 
-// grantText shows a standing approval to a person.
+// grantText formats a grant for people.
 func (a *app) grantText(g jig.Grant, now time.Time) string {
 	state := a.out.green("live")
 	switch {

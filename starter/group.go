@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// group makes a command of commands: alone it shows its help, and a word that is none of them is named.
+// group makes cmd a command with subcommands. Without a subcommand it shows its help; an unknown one is an error.
 func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -21,7 +21,7 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// unknownCommand is the mistake of a word that is no command of cmd, with those that are like it.
+// unknownCommand returns the error for an unknown subcommand of cmd, with suggestions.
 func unknownCommand(cmd *cobra.Command, word string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	unknown := jig.Errorf(jig.CodeInvalidInput, "unknown command %q for %q", word, cmd.CommandPath())
@@ -31,7 +31,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return usage(unknown)
 }
 
-// section adds commands under a title of their own in the help.
+// section adds commands to root under a title of their own in the help.
 func section(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range commands {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// maxInputBytes bounds a document or an input that is read from a file.
+// maxInputBytes bounds the size of a document or an input that is read from a file.
 const maxInputBytes = 32 << 20
 
-// parseInputs reads the --input flags: key=value pairs, and at most one JSON object (written out, from @file, or from
-// standard input with @-).
+// parseInputs reads the --input flags: key=value pairs and at most one JSON object, which is given literally, as @file, or as @- for
+// standard input.
 func (a *app) parseInputs(flags []string) (input json.RawMessage, pairs map[string]string, err error) {
 	for _, flag := range flags {
 		if strings.HasPrefix(flag, "@") || strings.HasPrefix(strings.TrimSpace(flag), "{") {
@@ -43,7 +43,7 @@ func (a *app) parseInputs(flags []string) (input json.RawMessage, pairs map[stri
 	return input, pairs, nil
 }
 
-// jsonArgument reads a JSON value that is written out, or from @file, or from standard input (@-).
+// jsonArgument reads a JSON value that is given literally, as @file, or as @- for standard input.
 func (a *app) jsonArgument(flag, value string) (json.RawMessage, error) {
 	content := []byte(value)
 	if name, ok := strings.CutPrefix(value, "@"); ok {
@@ -60,20 +60,20 @@ func (a *app) jsonArgument(flag, value string) (json.RawMessage, error) {
 }
 
 func checkJSON(content []byte) error {
-	var v json.RawMessage // numbers are as they stand: what is too large is refused by who takes them
+	var v json.RawMessage // raw, so that numbers stay as they were written: the receiver refuses those that are too large
 	if err := json.Unmarshal(content, &v); err != nil {
 		return err //nolint:wrapcheck // the caller names the flag
 	}
 	return nil
 }
 
-// readFile reads a file, or standard input when its name is "-".
+// readFile reads a file, or standard input if the name is "-".
 func (a *app) readFile(name string) ([]byte, error) {
 	r := a.stdin
 	if name != "-" {
-		f, err := os.Open(name) //nolint:gosec // the user names it
+		f, err := os.Open(name) //nolint:gosec // the user names the file
 		if err != nil {
-			return nil, err //nolint:wrapcheck // names the file
+			return nil, err //nolint:wrapcheck // the error names the file
 		}
 		defer func() { _ = f.Close() }()
 		r = f

@@ -9,10 +9,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// inputText shows the arguments of a call to a person: one field a line, texts of several lines as they are.
+// inputText formats the arguments of a call for people: one field per line, with multi-line strings as they are.
 func inputText(p jig.Pending) string {
 	var text string
-	if json.Unmarshal(p.Input, &text) == nil { // the beginning of what is no object, or has very many fields
+	if json.Unmarshal(p.Input, &text) == nil { // the beginning of an input that is not an object or has very many fields
 		text = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`).Replace(text)
 	} else {
 		text = fieldsText(p.Input)

@@ -16,13 +16,13 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// signingKeySetting names the file of the key that signs decisions when --key does not.
+// signingKeySetting is the environment variable with the file of the signing key, used if --key is not given.
 const signingKeySetting = "JIG_SIGNING_KEY"
 
-// principalLine begins the line of a key file, before the PEM block, that says whose key it is.
+// principalLine begins the line of a key file, before the PEM block, that names the key's principal.
 const principalLine = "# principal: "
 
-// maxPrincipal is how many characters documents allow for a principal.
+// maxPrincipal is the maximum length of a principal in documents, in characters.
 const maxPrincipal = 128
 
 func (a *app) keyCommand() *cobra.Command {
@@ -59,7 +59,7 @@ document of kind tenant, so that workers know the key. For programs: {"id", "alg
 	}
 	cmd.Flags().StringVar(&principal, "principal", "", "whose decisions it signs")
 	cmd.Flags().StringVar(&out, "out", "", "file for the private key; it must not exist")
-	_ = cmd.MarkFlagFilename("out") //nolint:errcheck // fails for an unknown flag alone
+	_ = cmd.MarkFlagFilename("out") //nolint:errcheck // fails only for an unknown flag
 	return cmd
 }
 
@@ -98,7 +98,7 @@ func checkPrincipal(principal string) error {
 
 func unprintable(r rune) bool { return !strconv.IsPrint(r) || r == '\uFFFD' }
 
-// newKeyFile makes a key and the file that holds its private half.
+// newKeyFile creates a key and the file that holds its private half.
 func newKeyFile(principal, out string) (madeKey, error) {
 	private, public, err := token.NewKey()
 	if err != nil {
@@ -108,7 +108,7 @@ func newKeyFile(principal, out string) (madeKey, error) {
 	if err != nil {
 		return madeKey{}, err
 	}
-	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names it
+	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names the file
 	if errors.Is(err, fs.ErrExist) {
 		return madeKey{}, usage(jig.Errorf(jig.CodeConflict, "%s exists already; a key is never overwritten", out).WithField("out").
 			WithHint("give another --out, or remove the file when nobody needs the key"))
@@ -123,7 +123,7 @@ func newKeyFile(principal, out string) (madeKey, error) {
 	return madeKey{ID: signer.ID(), Algorithm: jig.AlgorithmEd25519, Principal: principal, PublicKey: public, File: out}, nil
 }
 
-// readKeyFile reads a private key. A file that does not say whose it is, e.g. one of OpenSSL's, is taken for otherwise's.
+// readKeyFile reads a private key. If the file does not name a principal, as with a file of OpenSSL, the key belongs to otherwise.
 func readKeyFile(name string, content []byte, otherwise string) (token.Signer, error) {
 	principal := otherwise
 	for line := range strings.Lines(string(content)) {
@@ -146,10 +146,10 @@ func readKeyFile(name string, content []byte, otherwise string) (token.Signer, e
 // addKeyFlag adds --key to a command that signs.
 func (a *app) addKeyFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.flags.key, "key", "", "file of the key that signs ("+signingKeySetting+")")
-	_ = cmd.MarkFlagFilename("key") //nolint:errcheck // fails for an unknown flag alone
+	_ = cmd.MarkFlagFilename("key") //nolint:errcheck // fails only for an unknown flag
 }
 
-// signer is the key of --key, or of JIG_SIGNING_KEY; false when neither is given.
+// signer returns the key of --key or JIG_SIGNING_KEY; false if neither is given.
 func (a *app) signer() (token.Signer, bool, error) {
 	name, from := a.flags.key, "--key"
 	if name == "" {
@@ -169,8 +169,8 @@ func (a *app) signer() (token.Signer, bool, error) {
 	return s, err == nil, err
 }
 
-// actor is who decides: the principal of the key that signs, else the one of --as. One that was named and is not the key's
-// is refused; a name that the operating system gives does not count.
+// actor returns the deciding principal: that of the signing key, otherwise that of --as. It refuses a named principal that is not the
+// key's; the user name of the operating system does not count as named.
 func (a *app) actor() (string, error) {
 	s, signs, err := a.signer()
 	if err != nil || !signs {
@@ -183,8 +183,7 @@ func (a *app) actor() (string, error) {
 	return s.Principal(), nil
 }
 
-// sign makes a token for a claim, which lives for token.DefaultLifetime; "" when there is no key. A claim without a principal
-// is the key's.
+// sign returns a token for a claim, valid for token.DefaultLifetime; "" if there is no key. A claim without a principal gets the key's.
 func (a *app) sign(claim jig.Claim) (string, error) {
 	s, signs, err := a.signer()
 	if err != nil || !signs {

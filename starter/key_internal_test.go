@@ -18,7 +18,7 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// newKey makes a key with the command, and returns its file and what verifies its tokens.
+// newKey creates a key with the command and returns its file and the public key that verifies its tokens.
 func newKey(t *testing.T, principal string) (file string, key jig.Key) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "a.key")
@@ -32,7 +32,7 @@ func newKey(t *testing.T, principal string) (file string, key jig.Key) {
 	return file, jig.Key{ID: made.ID, Algorithm: made.Algorithm, Principal: made.Principal, Material: material}
 }
 
-// signed puts a key into an app.
+// signed returns an app with a signing key.
 func signed(t *testing.T, principal string, change func(*app)) (*app, jig.Key) {
 	t.Helper()
 	file, key := newKey(t, principal)
@@ -140,7 +140,7 @@ func TestSign(t *testing.T) {
 	require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))
 
 	other, otherKey := newKey(t, "ben")
-	a.flags.key = other // the flag goes before the environment
+	a.flags.key = other // the flag takes precedence over the environment
 	text, err = a.sign(want)
 	require.NoError(t, err)
 	who, _, err = token.Verify(text, []jig.Key{key, otherKey}, want, time.Now())

@@ -1,5 +1,5 @@
-// Command starter (built as jig) is the command line: it starts sessions and single calls, answers what waits for a
-// person, and shows what happened. It talks to Temporal alone, never to the database.
+// Command starter (built as jig) is the command line: it starts sessions and single calls, answers calls that wait for a person, and shows
+// what happened. It talks only to Temporal, never to the database.
 package main
 
 import (

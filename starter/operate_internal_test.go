@@ -35,7 +35,7 @@ func TestGrantCreateIsACall(t *testing.T) {
 	require.Empty(t, e.input.Tool, "nothing is called")
 }
 
-// Who is named and is not the key's is refused, also under the name that the operating system gives.
+// A named principal that is not the key's is refused, even if it equals the operating system's user.
 func TestWhoIsNamedIsTheKeys(t *testing.T) {
 	t.Parallel()
 	file, _ := newKey(t, "dora")

@@ -22,7 +22,7 @@ func (a *app) print(format string, args ...any) error {
 	return nil
 }
 
-// printJSON writes one document on one line.
+// printJSON writes a document on one line.
 func (a *app) printJSON(v any) error {
 	b, err := marshal(v)
 	if err != nil {
@@ -31,7 +31,7 @@ func (a *app) printJSON(v any) error {
 	return a.print("%s", b)
 }
 
-// marshal encodes without the escapes that are for HTML.
+// marshal encodes JSON without escaping for HTML.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -47,7 +47,7 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// palette colours text for a terminal, and leaves it alone elsewhere.
+// palette colors text for a terminal and leaves it unchanged elsewhere.
 type palette struct{ on bool }
 
 func (p palette) paint(color, s string) string {
@@ -70,7 +70,8 @@ func (p palette) bold(s string) string {
 	return lipgloss.NewStyle().Bold(true).Render(s)
 }
 
-// oneLine keeps what fits a line of a terminal, without control characters: tool output is not to move the cursor.
+// oneLine puts a text on one line without control characters, so that tool output cannot move the cursor. It cuts the text after limit
+// characters; 0 means no limit.
 func oneLine(s string, limit int) string {
 	s = strings.Join(strings.Fields(strings.Map(printable, s)), " ")
 	runes := []rune(s)
@@ -80,8 +81,8 @@ func oneLine(s string, limit int) string {
 	return s
 }
 
-// printable replaces control characters by spaces. Those that turn the direction of writing, or that nobody sees, become a sign that
-// shows that there is one: a text is to be read in the order in which it runs, and two that look alike are to be alike.
+// printable replaces control characters with spaces. It replaces characters that change the direction of writing, and invisible ones, with
+// a visible sign: people must read a text in its real order, and two texts that look the same must be the same.
 func printable(r rune) rune {
 	switch {
 	case r < ' ' || r >= 0x7f && r < 0xa0:
@@ -92,8 +93,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// unseen reports whether a character leaves no mark on a screen. Not the two joiners, and what chooses a variant: letters and
-// emoji are made with them.
+// unseen reports whether a character leaves no mark on the screen. The two joiners and the variation selectors do not count, because
+// letters and emoji are built with them.
 func unseen(r rune) bool {
 	const nonJoiner, joiner = '\u200c', '\u200d'
 	return r != nonJoiner && r != joiner &&
@@ -101,7 +102,7 @@ func unseen(r rune) bool {
 			unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r))
 }
 
-// safeText keeps line breaks and tabs, and no other control characters; see printable.
+// safeText removes control characters except line breaks and tabs; see printable.
 func safeText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -111,7 +112,7 @@ func safeText(s string) string {
 	}, s)
 }
 
-// shortDuration is a duration in three digits or so.
+// shortDuration formats a duration with about three digits.
 func shortDuration(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -130,7 +131,7 @@ func indent(s, prefix string) string {
 	return prefix + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n"+prefix)
 }
 
-// prettyJSON indents a JSON value; what is none stays as it is.
+// prettyJSON indents a JSON value. It returns anything else unchanged.
 func prettyJSON(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
@@ -139,7 +140,7 @@ func prettyJSON(raw json.RawMessage) string {
 	return b.String()
 }
 
-// table writes rows in aligned columns; the last column is not padded.
+// table writes rows in aligned columns. The last column is not padded.
 func table(w io.Writer, rows [][]string) error {
 	var widths []int
 	for _, row := range rows {

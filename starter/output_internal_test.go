@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// callView is the session of a call without a model, which has ended after it waited for people.
+// callView is an ended session of a call without a model that waited for people.
 func callView(output string) jig.SessionView {
 	view := doneView()
 	view.Agent, view.Answer, view.Output = jig.CallAgent, "5 steps done", json.RawMessage(output)

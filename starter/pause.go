@@ -29,7 +29,7 @@ func (f *pauseFlags) add(a *app, cmd *cobra.Command) {
 	a.addKeyFlag(cmd)
 }
 
-// request is what the flags name: exactly one thing.
+// request returns the pause that the flags name. They must name exactly one target.
 func (f *pauseFlags) request(cmd *cobra.Command, tenant string) (client.PauseRequest, error) {
 	r := client.PauseRequest{Tenant: tenant, Reason: f.reason}
 	named := 0
@@ -142,8 +142,8 @@ func (a *app) pausing(cmd *cobra.Command, f *pauseFlags, action string) error {
 	})
 }
 
-// warnUnknownTool says that the tenant has no tool of a name: it may be misspelt, or come later. The pause is there already, so
-// that a catalogue that cannot be had is no failure.
+// warnUnknownTool warns that the tenant has no tool with this name, which may be misspelled or not exist yet. The pause is already in
+// force, so it is no error if the catalog cannot be read.
 func (a *app) warnUnknownTool(ctx context.Context, e engine, name string) {
 	catalog, err := e.Catalog(ctx, a.flags.tenant)
 	if err != nil {
@@ -211,7 +211,7 @@ func subjectWords(p jig.Pause) string {
 	return oneLine(string(p.Scope)+" "+p.Target, 0)
 }
 
-// pauseText shows a pause to a person, on one line.
+// pauseText formats a pause for people, on one line.
 func pauseText(p jig.Pause) string {
 	text := subjectWords(p) + ", by " + claimedName(p.By, p.Claimed) + " since " + moment(p.At)
 	if p.Reason != "" {

@@ -10,13 +10,13 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// showPending shows on stderr what waits, and the commands that answer it.
+// showPending shows a waiting call on stderr, with the commands that answer it.
 func (a *app) showPending(p jig.Pending) {
 	a.say("%s", a.pendingText(a.err, p))
 	a.showCommands(p)
 }
 
-// pendingText shows what waits to a person.
+// pendingText formats a waiting call for people.
 func (a *app) pendingText(c palette, p jig.Pending) string {
 	head := "waits for approval"
 	switch p.Kind {
@@ -27,7 +27,7 @@ func (a *app) pendingText(c palette, p jig.Pending) string {
 	case jig.PendingApproval:
 	}
 	call := c.yellow(oneLine(p.Call, 0))
-	if p.Via != "" { // it waits in a session that answers the call
+	if p.Via != "" { // it waits in a child session that answers the call
 		call = fmt.Sprintf("%s → %s %s", oneLine(p.Via, 0), oneLine(p.SessionID, 0), call)
 	}
 	lines := []string{fmt.Sprintf("%s %s %s", call, c.bold(oneLine(p.Tool, 0)), head)}
@@ -53,7 +53,7 @@ func (a *app) pendingText(c palette, p jig.Pending) string {
 	return strings.Join(lines, "\n")
 }
 
-// showCommands shows the exact commands that answer what waits.
+// showCommands shows the exact commands that answer a waiting call.
 func (a *app) showCommands(p jig.Pending) {
 	a.say("  answer it with one of:")
 	for _, command := range a.answers(p) {
@@ -61,8 +61,8 @@ func (a *app) showCommands(p jig.Pending) {
 	}
 }
 
-// answers are the commands that answer what waits. Where decisions are signed, the stock Temporal CLI's is not among them: it
-// needs a token, which `jig token` makes.
+// answers lists the commands that answer a waiting call. If decisions are signed, it leaves out the command of the stock Temporal CLI,
+// which would need a token from `jig token`.
 func (a *app) answers(p jig.Pending) []string {
 	var signal string
 	var own [][]string
@@ -100,10 +100,10 @@ func (a *app) answers(p jig.Pending) []string {
 	return list
 }
 
-// signalCommand is the stock Temporal CLI's command.
+// signalCommand returns the stock Temporal CLI's command that sends a signal.
 func (a *app) signalCommand(id, name string, payload any) string {
 	input, err := marshal(payload)
-	if err != nil { // the payload is made of strings
+	if err != nil { // cannot happen: the payload consists of strings
 		input = json.RawMessage("{}")
 	}
 	words := []string{"temporal", "workflow", "signal"}
@@ -117,7 +117,7 @@ func (a *app) signalCommand(id, name string, payload any) string {
 	return shellLine(words...)
 }
 
-// command is this program's own command, with the flags that lead to the same place.
+// command returns a command of this program, with the flags that reach the same tenant and server.
 func (a *app) command(words ...string) string {
 	all := append([]string{}, words...)
 	if a.flags.tenant != jig.DefaultTenant && a.flags.tenant != "" {
@@ -145,7 +145,7 @@ func shellLine(words ...string) string {
 	return strings.Join(quoted, " ")
 }
 
-// ruledLine says what became of a decision.
+// ruledLine formats the outcome of a decision.
 func (a *app) ruledLine(c palette, r jig.Ruled, answer jig.Answer, tool string, unasked bool) string {
 	if r.Outcome != jig.DecisionAccepted {
 		return fmt.Sprintf("%s %s: %s", c.yellow(oneLine(r.Call, 0)), "the decision was refused", oneLine(cmp.Or(r.Reason, "no reason was given"), 0))

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// reviewed is an approval that takes several people.
+// reviewed is an approval that needs several people.
 func reviewed() jig.Pending {
 	p := waitingCall()
 	p.SessionID, p.RequestedBy, p.Agent, p.NextAt = "ses_1", "ana", "billing", noon.Add(30*time.Minute)

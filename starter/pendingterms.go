@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// claimedName is a principal, with a word when nobody proved that it was it.
+// claimedName returns a principal's name, marked if the identity was not proved.
 func claimedName(name string, claimed bool) string {
 	if claimed {
 		return name + " (claimed)"
@@ -16,7 +16,8 @@ func claimedName(name string, claimed bool) string {
 	return name
 }
 
-// pendingFacts say of what waits who asked for it, who may decide, what was said so far and when something happens, a line each.
+// pendingFacts describes a waiting call, one fact per line: who asked for it, who may decide, what was decided so far, and what happens
+// when.
 func pendingFacts(p jig.Pending) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, oneLine(fmt.Sprintf(format, args...), 300)) }
@@ -56,9 +57,9 @@ func pendingFacts(p jig.Pending) []string {
 	return lines
 }
 
-// termFacts say who may decide, and how many it takes.
+// termFacts says who may decide and how many people it takes.
 func termFacts(p jig.Pending, t jig.Terms) []string {
-	if p.Kind == jig.PendingReconcile && t.Plain() { // the tenant says who may
+	if p.Kind == jig.PendingReconcile && t.Plain() { // the tenant's settings say who may
 		return nil
 	}
 	var lines []string
@@ -81,7 +82,7 @@ func termFacts(p jig.Pending, t jig.Terms) []string {
 	return lines
 }
 
-// nextFact says what happens at the next moment.
+// nextFact says what happens at p.NextAt.
 func nextFact(p jig.Pending, t jig.Terms) string {
 	for _, r := range t.Requirements {
 		for _, e := range r.Escalate {
@@ -99,12 +100,12 @@ func expiryFact(o jig.ExpiryOutcome) string {
 		return ", and then the session is canceled"
 	case jig.ExpiryFail:
 		return ", and then the session fails"
-	case jig.ExpiryDeny: // as for every approval
+	case jig.ExpiryDeny: // the default for every approval
 	}
 	return ""
 }
 
-// questionText shows a question, with what an answer may be.
+// questionText formats a question and the answers it accepts.
 func questionText(q jig.Question) string {
 	lines := []string{safeText(q.Text)}
 	for i, option := range q.Options {

@@ -26,10 +26,10 @@ about one call, or about the calls of the last days. Nothing is called and nothi
 	}, a.policyListCommand(), a.policyTestCommand(), a.policyExplainCommand(), a.policyBacktestCommand())
 }
 
-// addCatalogFile adds --catalog alone: without a catalogue and without a worker nothing is known of tools.
+// addCatalogFile adds --catalog without --offline, for commands that have to know the tools.
 func (f *catalogFlags) addCatalogFile(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.file, "catalog", "", "`FILE` written by \"catalog export\", in place of asking the worker")
-	_ = cmd.MarkFlagFilename("catalog", "json") //nolint:errcheck // fails for an unknown flag alone
+	_ = cmd.MarkFlagFilename("catalog", "json") //nolint:errcheck // fails only for an unknown flag
 }
 
 func (a *app) policyTestCommand() *cobra.Command {
@@ -76,7 +76,7 @@ func (a *app) readPolicy(file string) (spec.Document, *policy.Rules, error) {
 	return doc, rules, err
 }
 
-// toolsOfCases looks up tools by name; the catalogue is asked for only when a case needs it.
+// toolsOfCases returns a function that looks up tools by name. It reads the catalog only if a case needs it.
 func (a *app) toolsOfCases(ctx context.Context, cases []spec.PolicyCase, f catalogFlags) (func(string) (jig.Tool, bool), error) {
 	for _, c := range cases {
 		if !c.Lookup {
@@ -88,7 +88,7 @@ func (a *app) toolsOfCases(ctx context.Context, cases []spec.PolicyCase, f catal
 		}
 		return toolIn(known), nil
 	}
-	return nil, nil //nolint:nilnil // nothing is looked up
+	return nil, nil //nolint:nilnil // no case looks up a tool
 }
 
 func toolIn(known *client.Catalog) func(name string) (jig.Tool, bool) {
@@ -145,7 +145,7 @@ func (a *app) printCases(results []policy.CaseResult) error {
 func (a *app) printCase(r policy.CaseResult) error {
 	if r.OK {
 		said := append([]string{string(r.Got)}, wanted(r.Terms)...)
-		for _, rule := range r.Failed { // the case holds, but perhaps for a reason that its author did not mean
+		for _, rule := range r.Failed { // the case passes, but perhaps not for the reason that its author meant
 			said = append(said, "rule "+rule+" failed")
 		}
 		return a.print("%s    %s: %s", a.out.green("ok"), oneLine(r.Name, 0), oneLine(strings.Join(said, ", "), 0))
@@ -161,7 +161,7 @@ func (a *app) printCase(r policy.CaseResult) error {
 	return nil
 }
 
-// policyQuestion is what `policy explain` is asked.
+// policyQuestion holds the flags of `policy explain`.
 type policyQuestion struct {
 	catalog             catalogFlags
 	tool, agent, now    string
@@ -237,7 +237,8 @@ func (a *app) explainCall(ctx context.Context, rules *policy.Rules, q policyQues
 	return a.printExplanation(tool, policy.Tenant{Policies: policy.NewSet(rules)}.Explain(ctx, tool, call, session, now))
 }
 
-// inputOf puts an input together: pairs as the tool's schema has them, and the defaults at its top.
+// inputOf builds an input from a JSON object, the key=value pairs (converted to the types in the tool's schema), and the defaults at the
+// schema's top level.
 func inputOf(tool jig.Tool, given json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
 	if len(given) > 0 {
@@ -251,7 +252,7 @@ func inputOf(tool jig.Tool, given json.RawMessage, pairs map[string]string) (jso
 			Default json.RawMessage `json:"default"`
 		} `json:"properties"`
 	}
-	_ = json.Unmarshal(tool.InputSchema, &schema) //nolint:errcheck // one that says nothing of its properties says no types
+	_ = json.Unmarshal(tool.InputSchema, &schema) //nolint:errcheck // a schema without properties declares no types
 	for name, text := range pairs {
 		fields[name] = json.RawMessage(text)
 		if schema.Properties[name].Type == "string" || !json.Valid([]byte(text)) {
@@ -282,7 +283,7 @@ type callExplanation struct {
 	Rules         []policy.Spoken `json:"rules"`
 }
 
-// baseExplanation is what the tool's contract alone gives.
+// baseExplanation is the verdict that follows from the tool's contract alone.
 type baseExplanation struct {
 	Verdict jig.Verdict `json:"verdict"`
 	Reasons []string    `json:"reasons"`
@@ -318,7 +319,7 @@ func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
 	return nil
 }
 
-// wanted says who must approve, requirement by requirement; nothing when anybody may, alone.
+// wanted says who must approve, per requirement. It is empty if any one person may.
 func wanted(t jig.Terms) []string {
 	list := make([]string, 0, len(t.Requirements))
 	for _, r := range t.Requirements {
@@ -327,7 +328,7 @@ func wanted(t jig.Terms) []string {
 	return list
 }
 
-// termLines says what an approval takes, for people; nothing of terms that every approval has.
+// termLines says, for people, what an approval takes. It leaves out the terms that every approval has.
 func termLines(t jig.Terms) []string {
 	var lines []string
 	for i, who := range wanted(t) {
@@ -349,14 +350,14 @@ func termLines(t jig.Terms) []string {
 		lines = append(lines, "when nobody decides in time, the session is canceled")
 	case jig.ExpiryFail:
 		lines = append(lines, "when nobody decides in time, the session fails")
-	case jig.ExpiryDeny: // as for every approval
+	case jig.ExpiryDeny: // the default for every approval
 	}
 	return lines
 }
 
 func plainly(d time.Duration) string { return plainDuration(spec.Duration(d).String()) }
 
-// plainDuration leaves out what is zero at the end: 12h for 12h0m0s.
+// plainDuration removes trailing zeros: 12h0m0s becomes 12h.
 func plainDuration(text string) string {
 	if cut, ok := strings.CutSuffix(text, "m0s"); ok {
 		text = cut + "m"

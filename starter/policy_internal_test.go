@@ -38,7 +38,7 @@ func shopTools() client.Catalog {
 	}}
 }
 
-// noWorker is an engine that nothing answers.
+// noWorker is an engine without a worker.
 func noWorker() *fake {
 	return &fake{err: &jig.Error{Code: jig.CodeUnavailable, Message: "no worker answers", Reason: client.ReasonNoWorker}}
 }
@@ -69,7 +69,7 @@ ok    a read: run
 	require.Contains(t, got.stdout, `{"ok":false,"cases":[{"name":"a page","expect":"run","got":"ask","rules":["many","docs"],"ok":false,"problem":`)
 }
 
-// The catalogue is asked for when a case names a tool, and only then.
+// The catalog is read only if a case names a tool.
 func TestPolicyTestWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "shop.yaml", shopPolicy)
@@ -176,7 +176,7 @@ cases:
   - {name: pays alone, tool: billing.pay, expect: ask, quorum: 1}
 `
 
-// Who must approve is shown where the verdict is.
+// The verdict is shown together with who must approve.
 func TestPolicyShowsTerms(t *testing.T) {
 	t.Parallel()
 	file, e := writeFile(t, "pay.yaml", payPolicy), &fake{catalog: shopTools()}
@@ -234,7 +234,7 @@ func TestPolicyExplainMistakes(t *testing.T) {
 	}
 }
 
-// What the page on policies says that commands print is what they print.
+// The commands in docs/policy.md print what the page says.
 func TestCommandsOfThePageOnPolicies(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../docs/policy.md")

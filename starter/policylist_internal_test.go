@@ -31,7 +31,7 @@ func TestPolicyList(t *testing.T) {
 	require.NotEqual(t, exitDone, jigCLI(t, e, nil, "policy", "list").code)
 }
 
-// A session whose calls are held back because a policy cannot be read says so.
+// The status says if a session's calls are held back because a policy cannot be read.
 func TestStatusSaysWhyCallsAreHeldBack(t *testing.T) {
 	t.Parallel()
 	e := &fake{view: jig.SessionView{SessionID: "ses_1", Status: jig.StatusWorking, Held: []string{"policy odd (version v2) cannot be read: newer"}}}

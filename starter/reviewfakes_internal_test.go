@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// reviewFakes are prepared answers to reviewers, and what they asked.
+// reviewFakes holds prepared answers about approvals and policies, and the recorded requests.
 type reviewFakes struct {
 	page     client.PendingPage
 	filter   jig.PendingFilter

@@ -63,7 +63,7 @@ is durable: it goes on when this program is interrupted. An --id that is taken g
 	return cmd
 }
 
-// startOptions makes sense of the agent and the inputs, without the engine.
+// startOptions builds the options from the agent's name or document and the flags, without the engine.
 func (a *app) startOptions(agent string, f runFlags) (client.StartOptions, error) {
 	o := client.StartOptions{
 		Tenant: a.flags.tenant, ID: f.id, Agent: agent, Task: f.task, Model: f.model, Principal: a.principal(),
@@ -95,7 +95,7 @@ func (a *app) startOptions(agent string, f runFlags) (client.StartOptions, error
 	return o, nil
 }
 
-// isFile tells a document from the name of an agent or a spec.
+// isFile reports whether a name is that of a document file rather than of an agent or a spec.
 func isFile(name string) bool {
 	return strings.ContainsAny(name, `/\`) || slices.Contains([]string{".md", ".yaml", ".yml", ".json"}, path.Ext(name)) || fileExists(name)
 }
@@ -125,7 +125,8 @@ func (a *app) runAny(ctx context.Context, e engine, o client.StartOptions, f run
 	return a.runSpec(ctx, e, input, f)
 }
 
-// isSpec tells an execution spec from an agent: by its document, or, when the name could be either, by what is registered.
+// isSpec reports whether an execution spec is to be run, not an agent. The document decides; without one, what is registered under the name
+// does.
 func (a *app) isSpec(ctx context.Context, e engine, o client.StartOptions) (bool, error) {
 	if o.Document != "" {
 		return spec.KindOf(o.DocumentName, []byte(o.Document)).IsExecution(), nil
@@ -135,20 +136,20 @@ func (a *app) isSpec(ctx context.Context, e engine, o client.StartOptions) (bool
 	switch {
 	case err == nil:
 		return !slices.Contains(c.Agents, o.Agent) && (named || slices.Contains(c.Specs, o.Agent)), nil
-	case !named && noEngine(err): // a worker that comes back finds out
+	case !named && noEngine(err): // start it as an agent: the worker that runs it reports an unknown name
 		return false, nil
 	}
 	return false, err
 }
 
-// checkSpec holds the document of an execution spec against what there is, before it runs.
+// checkSpec checks the document of an execution spec against the catalog before it runs.
 func (a *app) checkSpec(ctx context.Context, e engine, o client.StartOptions) error {
 	if o.Document == "" {
 		return nil
 	}
 	c, err := e.Catalog(ctx, a.flags.tenant)
 	if err != nil {
-		if noEngine(err) { // the worker that takes the call up reads the document anyway
+		if noEngine(err) { // the worker that runs the call checks the document anyway
 			return nil
 		}
 		return err
@@ -180,8 +181,8 @@ func (a *app) runSession(ctx context.Context, e engine, o client.StartOptions, f
 	return a.report(ctx, e, result)
 }
 
-// attendTo follows what was started until it has ended. over says that there is nothing more to print: it was detached from,
-// or waits for a person.
+// attendTo follows a session until it has ended. over says that there is nothing more to print, because the session was detached, waits for
+// a person, or could not be followed.
 func (a *app) attendTo(ctx context.Context, e engine, started client.Started, f runFlags) (over bool, err error) {
 	id := started.SessionID
 	if started.Existing {
@@ -207,7 +208,7 @@ func (a *app) attendTo(ctx context.Context, e engine, started client.Started, f 
 	return false, nil
 }
 
-// detached prints the id of a session that goes on by itself.
+// detached prints the id of a session that continues on its own.
 func (a *app) detached(id string) error {
 	if a.json() {
 		return a.printJSON(struct {
@@ -219,7 +220,7 @@ func (a *app) detached(id string) error {
 	return a.print("%s", id)
 }
 
-// leave says how to come back to a session that goes on without this program.
+// leave says how to return to a session that continues without this program.
 func (a *app) leave(ctx context.Context, id string, err error) error {
 	if ctx.Err() != nil || errors.Is(err, errAborted) {
 		a.say("\nthe session goes on; follow it with: %s", a.command("watch", id))
@@ -228,7 +229,7 @@ func (a *app) leave(ctx context.Context, id string, err error) error {
 	return err
 }
 
-// printWaiting is the answer of --no-wait.
+// printWaiting prints the result of --no-wait.
 func (a *app) printWaiting(view jig.SessionView) error {
 	if a.json() {
 		r := runReport{SessionID: view.SessionID, ClientID: jig.ClientID(view.SessionID), Status: view.Status, Passes: view.Pass, Calls: counts(view.Counts)}
@@ -252,7 +253,7 @@ type runReport struct {
 	Error     *jig.Error             `json:"error,omitempty"`
 }
 
-// counts always names the three outcomes that programs ask for.
+// counts makes sure that the counts include the three outcomes that programs ask for.
 func counts(c jig.CallCounts) map[jig.CallStatus]int {
 	all := map[jig.CallStatus]int{jig.CallSucceeded: 0, jig.CallFailed: 0, jig.CallDenied: 0}
 	for status, n := range c {
@@ -261,7 +262,7 @@ func counts(c jig.CallCounts) map[jig.CallStatus]int {
 	return all
 }
 
-// report prints how a session ended and gives the exit code.
+// report prints how a session ended and returns its exit code as an error.
 func (a *app) report(ctx context.Context, e engine, result client.PassResult) error {
 	view, err := e.Status(ctx, a.flags.tenant, result.SessionID)
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
@@ -303,7 +304,7 @@ func (a *app) printRun(r runReport) error {
 	return nil
 }
 
-// runExit is the exit code of a session that has ended: 4 when anything that it asked for was denied or expired.
+// runExit returns the exit code of an ended session: 4 if one of its calls was denied or expired.
 func runExit(r runReport) int {
 	if r.Error != nil {
 		if code := exitOf(r.Error); code == exitDenied {

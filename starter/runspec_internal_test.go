@@ -25,7 +25,7 @@ steps:
 
 const skillDocument = "---\nname: notes\ndescription: Use it to write release notes for people who run the software.\n---\nRead style.md first.\n"
 
-// writeFile writes a file into a folder of its own and returns its path.
+// writeFile writes a file into a new folder and returns its path.
 func writeFile(t *testing.T, name, body string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
@@ -95,7 +95,7 @@ func TestRunWithoutAWorkerIsLeftToTheOneThatComesBack(t *testing.T) {
 	require.Equal(t, exitFailed, jigCLI(t, e, nil, "run", "review", "--detach").code)
 }
 
-// unlisted is an engine that gives no catalogue.
+// unlisted is an engine whose catalog cannot be read.
 type unlisted struct {
 	*fake
 	err error

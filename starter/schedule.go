@@ -126,7 +126,7 @@ func (a *app) scheduleResumeCommand() *cobra.Command {
 	return cmd
 }
 
-// changed prints a schedule that was changed.
+// changed prints a schedule that was created, paused or resumed.
 func (a *app) changed(s client.Schedule, how string, err error) error {
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (a *app) scheduleDeleteCommand() *cobra.Command {
 	}
 }
 
-// scheduleArgs takes one schedule's name.
+// scheduleArgs accepts exactly one argument, a schedule's name.
 func (a *app) scheduleArgs(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usagef("%s given; needed: NAME", plural(len(args), "argument is", "arguments are"))
@@ -219,7 +219,7 @@ func (a *app) scheduleArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// onSchedule does something with one schedule; when there is none of that name, it names the nearest.
+// onSchedule calls do. If the schedule does not exist, it suggests the nearest name.
 func (a *app) onSchedule(ctx context.Context, name string, do func(engine) error) error {
 	return a.with(ctx, func(e engine) error {
 		err := do(e)
@@ -228,14 +228,14 @@ func (a *app) onSchedule(ctx context.Context, name string, do func(engine) error
 			return err
 		}
 		list, listErr := e.Schedules(ctx, a.flags.tenant)
-		if listErr != nil { // the first error says enough
+		if listErr != nil { // the first error is the one that matters
 			return err
 		}
 		names := make([]string, 0, len(list))
 		for _, one := range list {
 			names = append(names, one.Name)
 		}
-		names = slices.DeleteFunc(names, func(known string) bool { return known == name }) // lists lag behind
+		names = slices.DeleteFunc(names, func(known string) bool { return known == name }) // lists lag behind changes
 		hint := cmp.Or(spec.Suggest(name, names), fmt.Sprintf("`%s` shows what there is", a.command("schedule", "list")))
 		return missing.WithHint(hint)
 	})

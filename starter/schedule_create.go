@@ -87,11 +87,11 @@ While a session of the schedule still runs, also while it waits for a person, --
 		words = append(words, string(overlap))
 	}
 	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
-	_ = cmd.RegisterFlagCompletionFunc("overlap", complete) //nolint:errcheck // fails for an unknown flag alone
+	_ = cmd.RegisterFlagCompletionFunc("overlap", complete) //nolint:errcheck // fails only for an unknown flag
 	return cmd
 }
 
-// scheduleOptions makes sense of the flags, without the engine.
+// scheduleOptions converts the flags to options, without the engine.
 func (a *app) scheduleOptions(name string, f scheduleFlags) (client.ScheduleOptions, error) {
 	o := client.ScheduleOptions{
 		Tenant: a.flags.tenant, Name: name, Overlap: client.Overlap(f.overlap), CatchUp: f.catchUp, Paused: f.paused, Note: f.note,
@@ -149,13 +149,13 @@ func (a *app) scheduleWhat(o *client.ScheduleOptions, f scheduleFlags) error {
 	return err
 }
 
-// flagged puts the flag that is to blame before the message of an error.
+// flagged puts the flag that caused an error before its message.
 func flagged(err error) error {
 	var e *jig.Error
 	if !errors.As(err, &e) || e.Code != jig.CodeInvalidInput && e.Code != jig.CodeMissingParam {
 		return err
 	}
-	if e.Field == "" || e.Field == "name" || e.Field == "tenant" { // no flags of this command
+	if e.Field == "" || e.Field == "name" || e.Field == "tenant" { // these are not flags of this command
 		return err
 	}
 	named := *e
@@ -163,7 +163,7 @@ func flagged(err error) error {
 	return &named
 }
 
-// timeFlag reads a time: RFC 3339, or a date with or without a time of day in the schedule's time zone.
+// timeFlag parses a time: RFC 3339, or a date with or without a time of day in the schedule's time zone.
 func timeFlag(flag, value, timezone string) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
@@ -183,8 +183,8 @@ func timeFlag(flag, value, timezone string) (time.Time, error) {
 	return time.Time{}, usagef("--%s: %q is not a time; write 2026-12-24, 2026-12-24T18:00 or 2026-12-24T18:00:00+01:00", flag, value)
 }
 
-// checkStarted makes sure that what the schedule starts is there: at seven in the morning nobody would see the error. Without
-// a worker it cannot be known.
+// checkStarted checks that what the schedule starts exists, because nobody would see the error at seven in the morning. Without a worker it
+// can only warn.
 func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptions) error {
 	if o.Session != nil && o.Session.Document != "" {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// scheduler is an engine with schedules that remembers what it was asked.
+// scheduler is an engine with schedules that records its requests.
 type scheduler struct {
 	*fake
 

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// moment is a time as a person on this machine reads it.
+// moment formats a time in the local time zone.
 func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }
 
 func (a *app) printSchedules(list []client.Schedule) error {
@@ -80,7 +80,7 @@ func (a *app) printSchedule(s client.Schedule) error {
 	if s.Remaining != nil {
 		add("starts left", fmt.Sprint(*s.Remaining))
 	}
-	if !s.Paused { // otherwise beside the word
+	if !s.Paused { // a paused schedule shows its note in the next line
 		add("note", oneLine(s.Note, 200))
 	}
 	add("next", a.nextText(s))

@@ -12,7 +12,7 @@ import (
 // shownCall is what `approvals show` prints for programs.
 type shownCall struct {
 	Pending jig.Pending `json:"pending"`
-	// Input is all of the call's arguments; Pending has them in at most 2 KiB.
+	// Input is the call's whole input; Pending holds at most 2 KiB of it.
 	Input json.RawMessage `json:"input"`
 }
 

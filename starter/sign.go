@@ -12,20 +12,20 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// proof is how a command that decides proves who does: with a key, or with a token that was made elsewhere.
+// proof is how a command proves who decides: with a key, or with a token that was made elsewhere.
 type proof struct {
 	token string
-	// by is who decides, once settled; empty when the token alone says so.
+	// by is the deciding principal, after settle; empty if only the token says who it is.
 	by string
 }
 
-// addProofFlags adds --key and --token to a command that decides calls.
+// addProofFlags adds --key and --token to a command that decides about calls.
 func (a *app) addProofFlags(cmd *cobra.Command, p *proof) {
 	a.addKeyFlag(cmd)
 	cmd.Flags().StringVar(&p.token, "token", "", "token that proves who decides, of \"jig token\"; for one call")
 }
 
-// count is how many calls are decided: several, as far as anybody knows, with --all.
+// count returns how many calls are decided. With --all the number is unknown and counts as several.
 func (f *bulkFlags) count(args []string) int {
 	if f.all {
 		return 2
@@ -33,7 +33,7 @@ func (f *bulkFlags) count(args []string) int {
 	return len(args) - 1
 }
 
-// settle finds out who decides so many calls. A token speaks for itself: beside it, only a --as that was given counts.
+// settle determines who decides about that many calls. A token already names its principal, so with a token only an explicit --as counts.
 func (p *proof) settle(a *app, cmd *cobra.Command, calls int) (err error) {
 	if !cmd.Flags().Changed("token") {
 		p.by, err = a.actor()
@@ -54,11 +54,11 @@ func (p *proof) settle(a *app, cmd *cobra.Command, calls int) (err error) {
 	return nil
 }
 
-// signs reports whether there is a key to sign with, readable or not.
+// signs reports whether a key to sign with is configured, readable or not.
 func (a *app) signs() bool { return a.flags.key != "" || a.env[signingKeySetting] != "" }
 
-// signDecisions puts a token into each decision of a session, when there is a key. A decision without a digest is signed for
-// what waits now: it is looked up.
+// signDecisions signs each decision of a session if there is a key. For a decision without a digest it looks up the digest of what waits
+// now.
 func (a *app) signDecisions(ctx context.Context, e engine, session string, decisions []jig.Decision) error {
 	if !a.signs() {
 		return nil
@@ -86,7 +86,7 @@ func (a *app) signDecisions(ctx context.Context, e engine, session string, decis
 	return nil
 }
 
-// signReply puts a token into the answer to a question, when there is a key.
+// signReply signs the answer to a question if there is a key.
 func (a *app) signReply(session string, r *jig.Reply, digest string) error {
 	if r.Token != "" || !a.signs() {
 		return nil
@@ -99,7 +99,7 @@ func (a *app) signReply(session string, r *jig.Reply, digest string) error {
 	return err
 }
 
-// signWord puts a token into a word on an outcome that nobody knows, when there is a key.
+// signWord signs a reconciliation if there is a key.
 func (a *app) signWord(ctx context.Context, e engine, session string, word *jig.Reconciliation) error {
 	if word.Token != "" || !a.signs() {
 		return nil
@@ -116,7 +116,7 @@ func (a *app) signWord(ctx context.Context, e engine, session string, word *jig.
 	return err
 }
 
-// signSubject is the token of what is done to no call, e.g. a pause; "" when there is no key.
+// signSubject returns the token for an action that concerns no call, such as a pause; "" if there is no key.
 func (a *app) signSubject(by, action, subject, reason string) (string, error) {
 	claim, err := token.ForSubject(a.flags.tenant, action, subject, reason)
 	if err != nil {
@@ -126,7 +126,8 @@ func (a *app) signSubject(by, action, subject, reason string) (string, error) {
 	return a.sign(claim)
 }
 
-// digestOf is the digest of what waits under a call. It is "" when nothing does: then the engine refuses, and records it.
+// digestOf returns the digest of what waits under a call. It returns "" if nothing waits; then the engine refuses the decision and records
+// it.
 func digestOf(waiting []jig.Pending, session, call string) string {
 	p, _ := findWaiting(waiting, session, call)
 	return p.Digest
@@ -140,7 +141,7 @@ func findWaiting(waiting []jig.Pending, session, call string) (jig.Pending, bool
 	return waiting[at], true
 }
 
-// systemUser is who the operating system says is at work.
+// systemUser returns the user name that the operating system reports.
 func (a *app) systemUser() string {
 	return cmp.Or(a.env["USER"], a.env["LOGNAME"], a.env["USERNAME"], "cli")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// proves checks that a token proves a claim, and says whose it is.
+// proves checks that a token proves a claim and returns the principal.
 func proves(t *testing.T, text string, key jig.Key, want jig.Claim, err error) string {
 	t.Helper()
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func TestDecisionsAreSignedForWhatWaits(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want jig.Decision
-		// digest is what the token is for.
+		// digest is the digest that the token must be for.
 		digest string
 	}{
 		"approve": {[]string{"approve", "ses_1", "3.1", "--note", "fine"}, jig.Decision{Call: "3.1", Answer: jig.AnswerApprove, Note: "fine"}, "d1"},

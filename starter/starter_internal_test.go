@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares an output with the file that holds it.
+// golden compares an output with a golden file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -198,7 +198,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// A number is the tool's to judge, whatever its size.
+// A number is passed on as it was written, whatever its size; the tool decides about it.
 func TestInputKeepsNumbersAsTheyStand(t *testing.T) {
 	t.Parallel()
 	engine := &fake{trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true}}}

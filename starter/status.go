@@ -48,7 +48,7 @@ func (a *app) statusCommand() *cobra.Command {
 	}
 }
 
-// wholeLists gives lists for programs, also when they are empty.
+// wholeLists replaces nil lists with empty ones, so that programs always get a list.
 func wholeLists(view jig.SessionView) jig.SessionView {
 	if view.Pending == nil {
 		view.Pending = []jig.Pending{}
@@ -117,7 +117,7 @@ func (a *app) printStatus(view jig.SessionView) error {
 	return nil
 }
 
-// wholeOutput returns all of a session's output, fetched when the view has only the beginning of it; nil when there is none.
+// wholeOutput returns a session's whole output, or nil if there is none. If the view has only the beginning, it fetches the rest.
 func (a *app) wholeOutput(ctx context.Context, e engine, view jig.SessionView) (json.RawMessage, error) {
 	result := &jig.ToolResult{Data: view.Output}
 	if view.OutputArtifact != "" {
@@ -130,7 +130,7 @@ func (a *app) wholeOutput(ctx context.Context, e engine, view jig.SessionView) (
 	return rawOrNil(whole.Data), nil
 }
 
-// statusWord colours a status of a session or of a call.
+// statusWord colors the status of a session or a call.
 func (a *app) statusWord(c palette, status string) string {
 	switch status {
 	case string(jig.StatusCompleted), string(jig.CallSucceeded):
@@ -144,7 +144,7 @@ func (a *app) statusWord(c palette, status string) string {
 	}
 }
 
-// callsInWords sums the calls up.
+// callsInWords summarizes the calls by status.
 func callsInWords(c map[jig.CallStatus]int) string {
 	var parts []string
 	total := 0
@@ -161,7 +161,8 @@ func callsInWords(c map[jig.CallStatus]int) string {
 	return plural(total, "call", "calls") + " (" + strings.Join(parts, ", ") + ")"
 }
 
-// arguments takes at least least arguments, at most most (no bound when 0); what they are is in the command's use.
+// arguments accepts at least least arguments and at most most; most 0 means no limit. The error quotes the arguments in the command's usage
+// line.
 func arguments(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && (most == 0 || len(args) <= most) {
@@ -172,7 +173,7 @@ func arguments(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// given is a flag's value in a message.
+// given formats a flag's value for a message.
 func given(value string) string {
 	if value == "" {
 		return "missing"
@@ -180,10 +181,10 @@ func given(value string) string {
 	return strconv.Quote(value)
 }
 
-// session is the id of the session that an argument names.
+// session returns the id of the session that an argument names.
 func (a *app) session(arg string) string { return jig.SessionID(a.flags.tenant, arg) }
 
-// sessionArgs takes a session and then calls: at least least arguments, at most most (no bound when 0).
+// sessionArgs accepts a session and then calls: at least least arguments and at most most; most 0 means no limit.
 func sessionArgs(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := arguments(least, most)(cmd, args); err != nil {

@@ -51,7 +51,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	}
 }
 
-// done confirms what has no other answer.
+// done confirms a request that has no other output.
 func (a *app) done(session, text string) error {
 	if a.json() {
 		return a.printJSON(map[string]string{"session_id": session})

@@ -11,10 +11,10 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// hostile moves the cursor, clears the screen, and turns the direction of writing.
+// hostile moves the cursor, clears the screen and changes the direction of writing.
 const hostile = "a\x1b[2J\u009b1A\u202egnp.\u2066b"
 
-// What a model, a tool or a person wrote neither moves the cursor nor turns what is read, wherever it is shown.
+// Text from a model, a tool or a person can neither move the cursor nor change the direction of writing, wherever it is shown.
 func TestNothingThatIsShownCommandsTheTerminal(t *testing.T) {
 	t.Parallel()
 	broke := &jig.Error{
@@ -53,7 +53,7 @@ func TestNothingThatIsShownCommandsTheTerminal(t *testing.T) {
 	}
 }
 
-// Two texts that look alike on the screen are alike; what people write with is left as it is.
+// Two texts that look the same on the screen are the same. Characters that people write with stay as they are.
 func TestWhatNobodySeesIsShown(t *testing.T) {
 	t.Parallel()
 	for written, shown := range map[string]string{

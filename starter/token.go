@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// tokenFlags are those of `token`.
+// tokenFlags are the flags of `token`.
 type tokenFlags struct {
 	action, digest   string
 	input, grant, to string
@@ -25,7 +25,7 @@ type tokenFlags struct {
 	lifetime         time.Duration
 }
 
-// brings lists, by action, the flags of what a decision brings along; those with an exclamation mark must be given.
+// brings lists, per action, the flags that a decision may have. An exclamation mark means that the flag is required.
 func brings() map[string][]string {
 	return map[string][]string{
 		string(jig.AnswerApprove): {"input", "grant", "note"}, string(jig.AnswerDeny): {"reason", "note"},
@@ -34,7 +34,7 @@ func brings() map[string][]string {
 	}
 }
 
-// check refuses flags that do not go with the action.
+// check refuses flags that do not belong to the action.
 func (f tokenFlags) check(cmd *cobra.Command) error {
 	all := brings()
 	own, known := all[f.action]
@@ -147,7 +147,7 @@ func (a *app) printToken(cmd *cobra.Command, session, call string, f tokenFlags)
 	return a.print("%s", text)
 }
 
-// claimOf is what the token proves, by the same functions as what it is verified against.
+// claimOf returns the claim that the token proves. It uses the same functions as the verification.
 func (a *app) claimOf(session, call string, f tokenFlags) (jig.Claim, error) {
 	var values [3]json.RawMessage
 	for i, flag := range []struct{ name, value string }{{"--input", f.input}, {"--value", f.value}, {"--result", f.result}} {
@@ -182,7 +182,7 @@ func (a *app) claimOf(session, call string, f tokenFlags) (jig.Claim, error) {
 	return token.ForDecision(a.flags.tenant, session, decision, f.digest)
 }
 
-// grantArgument reads --grant; a member that no grant has is a mistake.
+// grantArgument parses --grant. Unknown members are an error.
 func (a *app) grantArgument(value string) (*jig.GrantRequest, error) {
 	raw, err := a.jsonArgument("--grant", value)
 	if err != nil {
@@ -197,7 +197,7 @@ func (a *app) grantArgument(value string) (*jig.GrantRequest, error) {
 	return grant, nil
 }
 
-// waitingDigest is the digest of a call that waits for the action.
+// waitingDigest returns the digest of the waiting call. It is an error if the action does not answer what the call waits for.
 func (a *app) waitingDigest(ctx context.Context, session, call, action string) (digest string, err error) {
 	kind := jig.PendingApproval
 	switch action {

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// waiting are one call of each kind that waits.
+// waiting is an engine with one waiting call of each kind, and one in another session.
 func waiting() *fake {
 	return &fake{pending: []jig.Pending{
 		{SessionID: "ses_2", Call: "3.1", Kind: jig.PendingApproval, Digest: "another session's"},

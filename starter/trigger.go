@@ -11,14 +11,14 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// triggerFlags say under what id a call runs, and what becomes of it when it waits for a person.
+// triggerFlags set a call's id and what to do if the call waits for a person.
 type triggerFlags struct {
 	id     string
 	yes    bool
 	noWait bool
 }
 
-// add adds the flags; yes is what --yes does.
+// add adds the flags; yes is the description of --yes.
 func (f *triggerFlags) add(cmd *cobra.Command, yes string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.id, "id", "", "id of your own for the call, e.g. order-7; one that the same request used gives the call that is there")
@@ -59,7 +59,7 @@ answer at once. An --id that the same request used gives the call that is there;
 	return cmd
 }
 
-// trigger makes one call, of the user's tenant and on the user's behalf, and prints what comes of it.
+// trigger makes one call in the user's tenant and for the user, and prints its result.
 func (a *app) trigger(ctx context.Context, call client.CallInput, f triggerFlags) error {
 	if f.id != "" {
 		if err := client.CheckID(a.flags.tenant, f.id); err != nil {
@@ -70,7 +70,7 @@ func (a *app) trigger(ctx context.Context, call client.CallInput, f triggerFlags
 	return a.with(ctx, func(e engine) error { return a.attendCall(ctx, e, call, f) })
 }
 
-// attendCall makes a call and attends to it until it has its result.
+// attendCall makes a call, handles approvals while it waits, and prints its result.
 func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, f triggerFlags) error {
 	result, err := e.Trigger(ctx, input, f.id)
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, 
 	if errors.Is(err, errWaiting) || err == nil && f.noWait && !f.yes {
 		return a.printWaitingCall(waiting)
 	}
-	if err == nil { // it may wait again, e.g. for somebody to say whether it happened
+	if err == nil { // it may wait again, for example for somebody to say whether it happened
 		err = fo.follow(ctx, 0)
 	}
 	if errors.Is(err, errWaiting) {
@@ -103,7 +103,7 @@ func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, 
 	return a.printCall(result)
 }
 
-// printWaitingCall is the answer of --no-wait.
+// printWaitingCall prints the result of --no-wait.
 func (a *app) printWaitingCall(waiting client.CallResult) error {
 	if a.json() {
 		if err := a.printJSON(callReport(waiting)); err != nil {
@@ -113,7 +113,7 @@ func (a *app) printWaitingCall(waiting client.CallResult) error {
 	return silent(exitWaiting)
 }
 
-// callReport is what `trigger` prints for programs: the shape is the message's own.
+// callReport is what `trigger` prints for programs. It has the same shape as the client's result.
 func callReport(r client.CallResult) client.CallResult {
 	if r.Result != nil {
 		result := *r.Result
@@ -153,7 +153,7 @@ func (a *app) printCall(r client.CallResult) error {
 }
 
 func callExit(status jig.CallStatus) int {
-	switch status { //nolint:exhaustive // the others have failed
+	switch status { //nolint:exhaustive // the others are failures
 	case jig.CallSucceeded, jig.CallDuplicate:
 		return exitDone
 	case jig.CallDenied, jig.CallExpired:

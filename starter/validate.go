@@ -40,7 +40,7 @@ Errors keep a document from being used; warnings are advice. The exit code is 1 
 	return cmd
 }
 
-// sayUnchecked says which names nothing is known of.
+// sayUnchecked says which names could not be checked.
 func (a *app) sayUnchecked(known *client.Catalog) {
 	switch {
 	case known == nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// known is what a worker says of a few tools and documents.
+// known is the catalog of a worker with a few tools and documents.
 func known() client.Catalog {
 	object := func(required string) json.RawMessage {
 		return json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"` + required + `":{"type":"string"}},"required":["` + required + `"]}`)
@@ -35,7 +35,7 @@ type checked struct {
 	Line, Column                                  int
 }
 
-// validate runs `validate --output json`.
+// validate runs `validate --output json` and returns the problems.
 func validate(t *testing.T, e engine, code int, args ...string) []checked {
 	t.Helper()
 	got := jigCLI(t, e, nil, append([]string{"validate", "--output", "json"}, args...)...)
