@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Store is what the activities need of the database; one value usually serves all of it.
+// Store is everything that the activities need from the database. Usually one value implements all of it.
 type Store interface {
 	Sessions
 	Passes
@@ -27,8 +27,8 @@ type Store interface {
 	Reviews
 }
 
-// Deps are what the activities work with. All are required but Runs (the sweeper is off without it), Bundles (no tenant has any without it),
-// Thin (thin tools do not run without it), Logger and Now.
+// Deps are the dependencies of the activities. All are required except Runs (without it the sweeper closes nothing), Bundles
+// (without it no tenant has any bundles), Thin (without it thin tools do not run), Logger and Now.
 type Deps struct {
 	Store       Store
 	Catalogue   Catalogue
@@ -46,13 +46,13 @@ type Deps struct {
 	Runs        Runs
 	Bundles     Bundles
 	Thin        Thin
-	// Logger gets one line for each failure that no event tells of; default slog.Default.
+	// Logger gets one line for each failure that no event reports. The default is slog.Default.
 	Logger *slog.Logger
-	// Now is the clock; default time.Now.
+	// Now is the clock. The default is time.Now.
 	Now func() time.Time
 }
 
-// Activities are the engine's activities; register it with a worker, and RunTool once more under each tool's name.
+// Activities are the engine's activities. Register them with a worker, and RunTool again under each tool's name.
 type Activities struct {
 	store       Store
 	catalogue   Catalogue
@@ -76,7 +76,7 @@ type Activities struct {
 	now         func() time.Time
 }
 
-// New returns activities over their dependencies.
+// New returns activities that use the given dependencies.
 func New(d Deps) *Activities {
 	if d.Logger == nil {
 		d.Logger = slog.Default()
@@ -103,7 +103,7 @@ type PassRef struct {
 	Pass int `json:"pass"`
 }
 
-// temporalError turns an error into one that Temporal retries or not by its code; the jig.Error travels in its details.
+// temporalError converts an error into one that Temporal retries or not, depending on its code. Its details carry the jig.Error.
 func temporalError(err error) error {
 	if err == nil {
 		return nil
@@ -115,7 +115,7 @@ func temporalError(err error) error {
 	e := jig.AsError(err)
 	category := temporal.ApplicationErrorCategoryUnspecified
 	if !e.Code.Retryable() {
-		category = temporal.ApplicationErrorCategoryBenign // the answer to who asked, and nothing for the worker's log
+		category = temporal.ApplicationErrorCategoryBenign // an answer for the caller; the worker's log does not need it
 	}
 	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
 		Category:       category,
@@ -126,14 +126,15 @@ func temporalError(err error) error {
 	})
 }
 
-// ErrorFrom finds the jig.Error that an activity failed with; what carries none becomes INTERNAL, or TIMEOUT and CANCELED for Temporal's own.
+// ErrorFrom returns the jig.Error that an activity failed with. Errors without one become INTERNAL, or TIMEOUT and CANCELED for
+// Temporal's own time-outs and cancellations.
 func ErrorFrom(err error) *jig.Error {
 	if err == nil {
 		return nil
 	}
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) {
-		var e *jig.Error // a pointer: so it is read whether or not the error has travelled
+		var e *jig.Error // a pointer works whether or not the error has been serialized
 		if app.HasDetails() && app.Details(&e) == nil && e != nil && e.Code != "" {
 			return e
 		}

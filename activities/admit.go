@@ -9,17 +9,17 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// AdmitInput asks for a pass's calls to be admitted, and for those to take in hand now.
+// AdmitInput asks to admit the calls of a pass, and for the calls to work on now.
 type AdmitInput struct {
 	PassRef
-	// Limit bounds the calls that are returned beside those that wait for a person.
+	// Limit is the maximum number of returned calls, not counting those that wait for a person.
 	Limit int `json:"limit"`
 }
 
-// Admitted is the part of a pass that a workflow run takes in hand.
+// Admitted holds the calls of a pass that a workflow run works on.
 type Admitted struct {
 	Calls []CallRef `json:"calls,omitempty"`
-	// More says that the pass has open calls beyond these.
+	// More reports whether the pass has other open calls.
 	More bool `json:"more,omitempty"`
 }
 
@@ -27,15 +27,16 @@ type Admitted struct {
 type CallRef struct {
 	ID   string `json:"id"`
 	Tool string `json:"tool"`
-	// State is where the call stands: waiting, reserved, executing or unknown.
+	// State is the state of the call: waiting, reserved, executing or unknown.
 	State jig.CallStatus `json:"state"`
-	// Title is a few words of input for the Web UI.
+	// Title is a short excerpt of the input for the Web UI.
 	Title string `json:"title,omitempty"`
-	// Local says that the tool runs as a local activity.
+	// Local reports whether the tool runs as a local activity.
 	Local bool `json:"local,omitempty"`
-	// Child says as what workflow of its own the tool runs: ChildComposition, ChildExtraction or ChildAgent; "" for an activity.
+	// Child is the kind of child workflow that runs the call: ChildComposition, ChildExtraction or ChildAgent. It is "" for an
+	// activity.
 	Child string `json:"child,omitempty"`
-	// Timeout bounds an attempt, in whole seconds.
+	// Timeout is the time limit of an attempt, in whole seconds.
 	Timeout int `json:"timeout"`
 	// Key is a hash of the concurrency key.
 	Key string `json:"key,omitempty"`
@@ -43,7 +44,7 @@ type CallRef struct {
 	Ask *jig.Pending `json:"ask,omitempty"`
 }
 
-// Admit decides on every call of a pass, once, and returns those that are open. A second run returns what the first one decided.
+// Admit decides on every call of a pass, once, and returns the open ones. A second run returns what the first one decided.
 func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error) {
 	state, err := a.store.PassState(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err != nil {
@@ -71,8 +72,8 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 	return a.inHand(ctx, state.Session, window)
 }
 
-// inHand is what a pass's workflow takes in hand. An extraction that a call started in the background is tried beside the session's
-// workflow first: one that calls nothing needs no other.
+// inHand returns the calls for the pass's workflow to work on. An extraction that a call started in the background is first tried
+// in a local activity, because one that calls nothing needs no workflow of its own.
 func (a *Activities) inHand(ctx context.Context, session jig.Session, w jig.Window) (Admitted, error) {
 	admitted, err := a.admitted(ctx, w)
 	if session.ParentID != "" && session.Agent.Name == jig.CallAgent {
@@ -99,7 +100,7 @@ func byCall(list []jig.Pending) map[string]jig.Pending {
 	return m
 }
 
-// shownBytes bounds the previews of one pass together, so that many approvals do not fill a history.
+// shownBytes limits the total size of a pass's previews, in bytes, so that many approvals do not fill a history.
 const shownBytes = 48 << 10
 
 func (a *Activities) admitted(ctx context.Context, w jig.Window) (Admitted, error) {
@@ -107,7 +108,7 @@ func (a *Activities) admitted(ctx context.Context, w jig.Window) (Admitted, erro
 	return Admitted{More: w.More, Calls: refs}, temporalError(err)
 }
 
-// refs makes the references of calls, with what is asked of a person.
+// refs returns the references of calls, including what is asked of a person.
 func (a *Activities) refs(ctx context.Context, w jig.Window) ([]CallRef, error) {
 	list := make([]CallRef, len(w.Calls))
 	room := shownBytes / max(1, len(w.Approvals))
@@ -124,7 +125,7 @@ func (a *Activities) refs(ctx context.Context, w jig.Window) ([]CallRef, error) 
 	return list, nil
 }
 
-// ref makes the reference of a call. A tool that this worker lacks still gets one: whoever runs it says so.
+// ref returns the reference of a call. A tool that this worker lacks still gets one; running it reports the error.
 func (a *Activities) ref(ctx context.Context, c jig.Call) (CallRef, error) {
 	tool, ok, err := a.tool(ctx, c.Tenant, c.Tool, c.Version)
 	if err != nil {
@@ -144,7 +145,7 @@ func (a *Activities) ref(ctx context.Context, c jig.Call) (CallRef, error) {
 	return ref, nil
 }
 
-// title is the beginning of an input that is an object, without the signs of JSON; "" of any other.
+// title returns the beginning of an input without JSON punctuation. It returns "" for an input that is not an object.
 func title(input []byte) string {
 	var members map[string]any
 	if json.Unmarshal(input, &members) != nil {
@@ -154,7 +155,7 @@ func title(input []byte) string {
 	return jig.Cut(s, 60)
 }
 
-// shorten cuts what is shown of an approval, or of a question, down to what fits a workflow's history; the whole is in the store.
+// shorten cuts what is shown of an approval or a question so that it fits a workflow's history. The store has the complete text.
 func shorten(p jig.Pending, room int) *jig.Pending {
 	p.Tenant, p.SessionID = "", ""
 	input, truncated := jig.Preview(p.Input, room)
@@ -221,13 +222,13 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 	return out, nil
 }
 
-// decideOn puts a call through policy and sets where it stands; approval is what is asked of a person, or what a grant gave.
-// A call that is held back is reserved with nothing approved, so that it is admitted anew before it can run.
+// decideOn puts a call through policy and sets its state. The result is the approval to ask for, or the one that a grant gave. A
+// call that an unreadable policy holds back is reserved without an approval, so that it is admitted again before it can run.
 func (a *Activities) decideOn(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call) (*jig.Pending, error) {
 	return a.decideWith(ctx, cover, tool, call, a.confirm)
 }
 
-// confirmation sees to a call of a tool with a confirmation flag.
+// confirmation handles a call of a tool with a confirmation flag.
 type confirmation func(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error
 
 func (a *Activities) decideWith(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call, confirm confirmation) (*jig.Pending, error) {
@@ -241,7 +242,7 @@ func (a *Activities) decideWith(ctx context.Context, cover *cover, tool jig.Tool
 		}
 	}
 	if call.Status != jig.CallWaiting {
-		return nil, nil //nolint:nilnil // nothing is asked
+		return nil, nil //nolint:nilnil // no approval is needed
 	}
 	pending := a.pending(cover.session, tool, *call, ruling)
 	if ruling.Person {
@@ -253,9 +254,9 @@ func (a *Activities) decideWith(ctx context.Context, cover *cover, tool jig.Tool
 	return &pending, nil
 }
 
-// resolve finds the tool, checks that the session may use it, and sets the call's input, canonical and with defaults. What is
-// wrong with the call is refused; err is what keeps us from finding out. named says that a document names the agent that the call
-// starts.
+// resolve finds the tool, checks that the session may use it, and sets the call's input: canonical and with defaults. If something
+// is wrong with the call, resolve returns it as refused; err means that it could not find out. named reports that a document names
+// the agent which the call starts.
 func (a *Activities) resolve(
 	ctx context.Context, session jig.Session, asked jig.ToolCall, call *jig.Call, named bool,
 ) (tool jig.Tool, refused *jig.Error, err error) {
@@ -289,7 +290,7 @@ func (a *Activities) resolve(
 	return tool, a.checkQuestion(tool, call.Input), nil
 }
 
-// normalize sets the call's tool version and its input: defaults filled in, validated, canonical.
+// normalize sets the call's tool version and its input: defaults filled in, validated and canonical.
 func (a *Activities) normalize(ctx context.Context, session jig.Session, tool jig.Tool, input json.RawMessage, call *jig.Call) *jig.Error {
 	if len(input) == 0 {
 		input = json.RawMessage(`{}`)
@@ -316,7 +317,7 @@ func (a *Activities) normalize(ctx context.Context, session jig.Session, tool ji
 	return nil
 }
 
-// rule puts a call through policy and sets its verdict, digest, state and, when it is denied, its result.
+// rule puts a call through policy. It sets the verdict, the digest and the state, and for a denied call the result.
 func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call) (jig.Ruling, error) {
 	ruling, err := a.policy.Rule(ctx, tool, *call, session, a.now())
 	if err != nil {
@@ -342,7 +343,7 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 		return ruling, nil
 	}
 	if tool.Implementation == jig.ImplementationPerson && ruling.Verdict == jig.VerdictRun {
-		call.Verdict = jig.VerdictAsk // somebody answers it, whether or not anybody must allow it
+		call.Verdict = jig.VerdictAsk // a person answers it in any case, even if nobody has to approve it
 	}
 	switch call.Verdict {
 	case jig.VerdictRun:
@@ -358,7 +359,7 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 	return ruling, nil
 }
 
-// pending is the call as it is shown to the person who decides.
+// pending returns the approval as it is shown to the person who decides.
 func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, ruling jig.Ruling) jig.Pending {
 	now := a.now().UTC()
 	expires := session.Agent.Limits.WithDefaults().ApprovalExpires
@@ -385,8 +386,8 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 	return p
 }
 
-// cutOff refuses the last call of an answer that ended because it was too long: what there is of its arguments may be a part of them,
-// whether or not it is valid by itself.
+// cutOff returns the error for the last call of an answer that was too long. Its arguments may be incomplete, even if they are
+// valid JSON.
 func cutOff(session jig.Session) *jig.Error {
 	limit := session.Agent.Limits.WithDefaults().MaxTokens
 	return jig.Errorf(jig.CodeInvalidInput, "the answer was cut off at max_tokens (%d) while it wrote this call, which was not run", limit).

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// aloneTimeout bounds extractions that are tried beside a workflow, in seconds, aloneAtOnce how many work at a time.
+	// aloneTimeout limits, in seconds, extractions that are tried in a local activity. aloneAtOnce is how many run at a time.
 	aloneTimeout = 60
 	aloneAtOnce  = 8
 )
@@ -22,7 +22,8 @@ func (a *Activities) isExtraction(name string) bool {
 	return ok && childOf(tool) == ChildExtraction
 }
 
-// beside lets the extractions among a batch's calls be tried beside its workflow, until one turned out to make calls.
+// beside marks the extractions among a batch's calls to be tried in a local activity first, unless one of the batch has already
+// turned out to make calls.
 func (c *composition) beside(refs []CallRef) {
 	if c.callers.has(c.root) {
 		return
@@ -38,8 +39,8 @@ func tryAlone(refs []CallRef) {
 	}
 }
 
-// runAlone takes extractions that are steps of a batch, or that a thin tool started, to their end when nothing in them calls anything: then they need no workflow
-// of their own. Of the others nothing but their beginning is stored, and they run as workflows from there.
+// runAlone runs extractions that are steps of a batch, or that a thin tool started, to their end if they make no calls. Then they
+// need no workflow of their own. Of the others only the beginning is stored, and a workflow continues them from there.
 func (a *Activities) runAlone(ctx context.Context, ref SessionRef, calls []jig.Call) (map[string]Ran, error) {
 	var (
 		mu      sync.Mutex
@@ -68,8 +69,8 @@ func (a *Activities) runAlone(ctx context.Context, ref SessionRef, calls []jig.C
 	return done, failed
 }
 
-// alone takes one extraction as far as it goes without a call. It runs in a goroutine of its own, where nobody else would catch a
-// panic: that is an error of the activity, as it is everywhere else, and not the end of the worker.
+// alone advances one extraction as far as possible without a call. It runs in a goroutine of its own, where an uncaught panic would
+// end the worker, so a panic becomes an error of the activity as it does elsewhere.
 func (a *Activities) alone(ctx context.Context, ref SessionRef, call jig.Call) (ran Ran, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -86,24 +87,24 @@ func (a *Activities) alone(ctx context.Context, ref SessionRef, call jig.Call) (
 			return Ran{}, err
 		case out.Done:
 			return out.Ran, nil
-		case out.Wake.IsZero(): // it calls something
-			if call.Frame != "" { // of a batch, which has more like it
+		case out.Wake.IsZero(): // it makes a call
+			if call.Frame != "" { // the others of its batch probably do too
 				a.callers.put(jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.Frame})
 			}
-			return Ran{State: jig.CallExecuting, Paused: true}, nil // as one that a pause held back, it is run anew otherwise
+			return Ran{State: jig.CallExecuting, Paused: true}, nil // as if a pause held it back, so that it is run again, as a workflow
 		case out.Wake.After(a.now()): // a pause holds it back
 			return Ran{State: call.Status, Paused: true}, nil
 		}
 	}
 }
 
-// callers remembers batches whose extractions make calls: trying them beside the workflow would be in vain. It is a hint alone.
+// callers remembers batches whose extractions make calls, so that trying them in a local activity is pointless. It is only a hint.
 type callers struct {
 	mu    sync.Mutex
 	known map[string]bool
 }
 
-// maxCallers bounds what is remembered.
+// maxCallers limits how many batches are remembered.
 const maxCallers = 1000
 
 func callerKey(c jig.Call) string { return c.Tenant + "\x00" + jig.QualifiedCallID(c.SessionID, c.ID) }

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// reply takes a person's answer to a question.
+// reply applies a person's answer to a question.
 func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
 	var r jig.Reply
 	if err := strictJSON(in.Payload, &r); err != nil {

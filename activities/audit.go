@@ -9,21 +9,21 @@ import (
 
 // Audits reads the audit chain of a tenant.
 type Audits interface {
-	// AuditHead returns the number and the hash (in hex) of the last row of a tenant's chain: 0 and the hash that the first row
-	// follows when there is none.
+	// AuditHead returns the number and the hash (in hex) of the last row of a tenant's chain. For an empty chain it returns 0 and
+	// the hash that the first row follows.
 	AuditHead(ctx context.Context, tenant string) (n int64, hash string, err error)
-	// AuditRows returns at most limit rows of a tenant's chain after row n, in their order.
+	// AuditRows returns at most limit rows of a tenant's chain after row n, in order.
 	AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error)
-	// FindAudit returns rows as AuditRows does, of one session unless that is "", and written at or after since and before until;
-	// a zero time does not bound.
+	// FindAudit returns rows like AuditRows, limited to a session (unless it is "") and to those written at or after since and
+	// before until. A zero time means no limit.
 	FindAudit(ctx context.Context, tenant, session string, since, until time.Time, after int64, limit int) ([]jig.AuditRow, error)
 }
 
-// auditPageRows is how many rows are read for one page; most are below a kilobyte.
+// auditPageRows is how many rows are read for one page. Most are smaller than a kilobyte.
 const auditPageRows = 100
 
-// AuditRequest asks for the rows of a tenant's audit chain after a number, oldest first. SessionID, Since and Until narrow it:
-// then the rows are no chain.
+// AuditRequest asks for the rows of a tenant's audit chain after a number, oldest first. SessionID, Since and Until filter the
+// rows; filtered rows do not form a chain.
 type AuditRequest struct {
 	Tenant    string    `json:"tenant"`
 	After     int64     `json:"after,omitempty"`
@@ -32,12 +32,12 @@ type AuditRequest struct {
 	Until     time.Time `json:"until,omitzero"`
 }
 
-// AuditPage is a page of rows, at most 128 KiB of them.
+// AuditPage is a page of rows, at most 128 KiB.
 type AuditPage struct {
 	Rows []jig.AuditRow `json:"rows"`
-	// More says that rows follow these.
+	// More reports whether rows follow these.
 	More bool `json:"more,omitempty"`
-	// HeadN and HeadHash are the end of the tenant's chain, read before the rows.
+	// HeadN and HeadHash describe the end of the tenant's chain. They are read before the rows.
 	HeadN    int64  `json:"head_n"`
 	HeadHash string `json:"head_hash"`
 }

@@ -7,40 +7,41 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Backtester says what a policy that is not in force would have made of calls. A Policy may be one.
+// Backtester says how a policy that is not in force would have decided calls. A Policy may implement it.
 type Backtester interface {
-	// Backtest rules over recorded calls with the tenant's policies in force, and with a document (its text) put in the place
-	// of the one of its name, or beside them; one result for each call, in their order. Nothing is changed. A document that
-	// cannot be read is INVALID_INPUT.
+	// Backtest rules on recorded calls with the tenant's current policies, and again with a document (its text) that replaces the
+	// policy of the same name or is added to them. It returns one result for each call, in the same order, and changes nothing. A
+	// document that cannot be read is INVALID_INPUT.
 	Backtest(ctx context.Context, tenant, document string, calls []jig.RecordedCall) ([]jig.BacktestResult, error)
 }
 
-// BacktestRequest asks what a policy document would have made of the calls since a time, a page at a time.
+// BacktestRequest asks how a policy document would have decided the calls since a given time. It returns one page at a time.
 type BacktestRequest struct {
 	Tenant string `json:"tenant"`
 	// Document is the text of a policy document.
 	Document string    `json:"document"`
 	Since    time.Time `json:"since"`
 	Cursor   string    `json:"cursor,omitempty"`
-	// All asks for the results of calls that the document changes nothing for, too.
+	// All asks for the results of all calls, including those whose verdict the document does not change.
 	All bool `json:"all,omitempty"`
 }
 
-// BacktestPage is what came of a page of recorded calls.
+// BacktestPage is the outcome for a page of recorded calls.
 type BacktestPage struct {
-	// Results are of the calls whose verdict the document changes (of all, when asked for), and of those whose tool is not known.
+	// Results are those of the calls whose verdict the document changes (or of all calls, if asked for), and of calls whose tool is
+	// unknown.
 	Results []jig.BacktestResult `json:"results"`
 	// Tally counts all calls that were ruled on.
 	Tally []BacktestCount `json:"tally"`
-	// Refused counts the calls that never reached policy: of unknown tools, with a bad input, duplicates. They are left out,
-	// as are those of tools that are not known any more, which Unknown counts.
+	// Refused counts the calls that never reached policy: unknown tools, bad input, duplicates. Unknown counts those whose tool is
+	// no longer known. Neither are in Tally.
 	Refused int `json:"refused,omitempty"`
 	Unknown int `json:"unknown,omitempty"`
-	// Next is the cursor of the next page; empty at the end.
+	// Next is the cursor of the next page. It is empty at the end.
 	Next string `json:"next,omitempty"`
 }
 
-// BacktestCount is how many calls have the same three verdicts.
+// BacktestCount is the number of calls with the same three verdicts.
 type BacktestCount struct {
 	Recorded jig.Verdict `json:"recorded"`
 	Now      jig.Verdict `json:"now"`
@@ -48,13 +49,13 @@ type BacktestCount struct {
 	Count    int         `json:"count"`
 }
 
-// Bounds of a page: how many calls are read, and how many rules a result names.
+// Limits of a page: how many calls are read, and how many rules a result names.
 const (
 	backtestCalls = 500
 	backtestRules = 5
 )
 
-// Backtest rules over a page of recorded calls with a policy document that is not in force.
+// Backtest rules on a page of recorded calls with a policy document that is not in force.
 func (a *Activities) Backtest(ctx context.Context, in BacktestRequest) (BacktestPage, error) {
 	page, err := a.backtest(ctx, in)
 	return page, temporalError(err)
@@ -89,7 +90,7 @@ func (a *Activities) backtest(ctx context.Context, in BacktestRequest) (Backtest
 		}
 		calls = append(calls, c)
 	}
-	results, err := tester.Backtest(ctx, in.Tenant, in.Document, calls) // also of no calls: a bad document is told of
+	results, err := tester.Backtest(ctx, in.Tenant, in.Document, calls) // even without calls, so that a bad document is reported
 	if err != nil {
 		return page, err
 	}
@@ -97,16 +98,17 @@ func (a *Activities) backtest(ctx context.Context, in BacktestRequest) (Backtest
 	return page, nil
 }
 
-// toolNow is the contract under which a call would be ruled on today. That of an execution spec is the version it was called as.
+// toolNow returns the contract under which a call would be ruled on today. For an execution spec that is the version that was
+// called.
 func (a *Activities) toolNow(ctx context.Context, c jig.Call) (jig.Tool, bool, error) {
 	tool, known, err := a.tool(ctx, c.Tenant, c.Tool, c.Version)
-	if code := jig.CodeOf(err); code == jig.CodeInvalidInput { // a spec of an older version of the language
+	if code := jig.CodeOf(err); code == jig.CodeInvalidInput { // a spec in an older version of the language
 		return jig.Tool{}, false, nil
 	}
 	return tool, known, err
 }
 
-// take counts results and keeps those that are asked for.
+// take counts the results and keeps those that were asked for.
 func (p *BacktestPage) take(results []jig.BacktestResult, all bool) {
 	at := map[BacktestCount]int{}
 	for _, r := range results {

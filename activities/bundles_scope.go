@@ -7,15 +7,15 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Bundles tells which bundles tenants have: what belongs to one is not there for a tenant without it.
+// Bundles says which bundles tenants have. What belongs to a bundle does not exist for a tenant without it.
 type Bundles interface {
-	// BundleNames lists the bundles that a tenant has, at most a second old.
+	// BundleNames lists the bundles that a tenant has. The answer may be up to a second old.
 	BundleNames(ctx context.Context, tenant string) ([]string, error)
-	// Suggest is the hint for a name that is not among the names that there are: the nearest of them.
+	// Suggest returns a hint for an unknown name: the nearest of the given names.
 	Suggest(name string, names []string) string
 }
 
-// sees reports whether a tool in code is there for a tenant.
+// sees reports whether a tenant sees a tool in code.
 func (a *Activities) sees(ctx context.Context, tenant string, tool jig.Tool) (bool, error) {
 	if len(tool.Tenants) > 0 && !slices.Contains(tool.Tenants, tenant) {
 		return false, nil
@@ -46,7 +46,7 @@ func (a *Activities) code(ctx context.Context, tenant, name string) (jig.Tool, b
 	return tool, true, nil
 }
 
-// codes are the tools in code that a tenant sees, sorted by name.
+// codes returns the tools in code that a tenant sees, sorted by name.
 func (a *Activities) codes(ctx context.Context, tenant string) ([]jig.Tool, error) {
 	all := a.catalogue.Tools()
 	list := make([]jig.Tool, 0, len(all))
@@ -62,8 +62,8 @@ func (a *Activities) codes(ctx context.Context, tenant string) ([]jig.Tool, erro
 	return list, nil
 }
 
-// gone refuses a tool in code that the tenant does not see any more, in the words for a name that nobody has; nil when it sees it.
-// Documents are in use for as long as a session lasts that began with them.
+// gone returns an error if the tenant no longer sees a tool in code, with the same words as for an unknown name, and nil otherwise.
+// Documents stay usable until the sessions that began with them end.
 func (a *Activities) gone(ctx context.Context, tenant string, tool jig.Tool) (*jig.Error, error) {
 	if isDocument(tool) {
 		return nil, nil //nolint:nilnil // nothing is refused
@@ -74,10 +74,10 @@ func (a *Activities) gone(ctx context.Context, tenant string, tool jig.Tool) (*j
 	return a.noTool(ctx, tenant, tool.Name), nil
 }
 
-// maxNamed bounds how much of a name is repeated.
+// maxNamed limits how many bytes of an unknown name are repeated.
 const maxNamed = 80
 
-// noTool is the error for a name that no tool of the tenant has. Its hint names tools that the tenant sees, and no others.
+// noTool returns the error for a name that no tool of the tenant has. Its hint names only tools that the tenant sees.
 func (a *Activities) noTool(ctx context.Context, tenant, name string) *jig.Error {
 	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", jig.Cut(name, maxNamed))
 	e.Hint = "see the catalogue for the tools there are"
@@ -86,7 +86,7 @@ func (a *Activities) noTool(ctx context.Context, tenant, name string) *jig.Error
 		return e
 	}
 	tools, err := a.tools(ctx, tenant)
-	if err != nil { // a hint is worth no failure
+	if err != nil { // a hint is not worth a failure
 		return e
 	}
 	names := make([]string, len(tools))

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxDepth bounds sessions that start sessions.
+// maxDepth limits how deep sessions may start other sessions.
 const maxDepth = 5
 
 // AgentInput is the input of a tool that runs an agent in a session of its own.
@@ -20,22 +20,22 @@ type AgentInput struct {
 	Model string          `json:"model,omitempty"`
 }
 
-// AgentOutput is what such a tool gives back.
+// AgentOutput is the output of such a tool.
 type AgentOutput struct {
 	SessionID string `json:"session_id"`
 	Answer    string `json:"answer"`
 }
 
-// Child is a session to be started for a call.
+// Child is a session to start for a call.
 type Child struct {
 	SessionID string       `json:"session_id,omitempty"`
 	Start     StartSession `json:"start,omitzero"`
-	// Ended is set when there is nothing to start: the call has its result, waits for a person again, or is held back.
+	// Ended is set if there is nothing to start: the call has its result, waits for a person again, or is held back.
 	Ended *Ran `json:"ended,omitempty"`
 }
 
-// answeredBy is the session that answers a call; empty for a call that no session answers, or none any more: agents may start
-// agents no deeper.
+// answeredBy returns the id of the session that answers a call. It is empty for a call that no session answers, and for one beyond
+// the maximum depth.
 func answeredBy(session jig.Session, call jig.Call, tool jig.Tool) string {
 	if childOf(tool) != ChildAgent || session.Depth >= maxDepth {
 		return ""
@@ -43,8 +43,8 @@ func answeredBy(session jig.Session, call jig.Call, tool jig.Tool) string {
 	return jig.ChildSessionID(call.SessionID, call.ID)
 }
 
-// mayStart refuses a call that starts an agent which the caller's document does not list. named says that the caller need not
-// list it: the document of a composition, or of an entity type, names the agent itself.
+// mayStart refuses a call that starts an agent which the caller's document does not list. named reports that the document of a
+// composition or of an entity type names the agent itself, so that the caller need not list it.
 func mayStart(session jig.Session, tool jig.Tool, call jig.Call, named bool) *jig.Error {
 	if named || childOf(tool) != ChildAgent {
 		return nil
@@ -66,7 +66,7 @@ func mayStart(session jig.Session, tool jig.Tool, call jig.Call, named bool) *ji
 	return e.WithHint("add it to `agents` in the document of agent " + strings.TrimPrefix(session.Agent.Name, jig.DraftPrefix))
 }
 
-// startsSame reports whether an edited call starts the agent that it started before.
+// startsSame reports whether an edited call starts the same agent as before.
 func startsSame(call, edited jig.Call) bool {
 	var before, after AgentInput
 	return json.Unmarshal(call.Input, &before) == nil && json.Unmarshal(edited.Input, &after) == nil && before.Agent == after.Agent
@@ -79,7 +79,7 @@ func caller(session jig.Session) string {
 	return "agent " + session.Agent.Name
 }
 
-// BeginChild reserves a call of an agent and says what session answers it. It is idempotent.
+// BeginChild reserves a call of an agent and returns the session that answers it. It is idempotent.
 func (a *Activities) BeginChild(ctx context.Context, in RunInput) (Child, error) {
 	child, err := a.beginChild(ctx, in)
 	return child, temporalError(err)
@@ -116,13 +116,13 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 	}, nil
 }
 
-// EndChildInput names the call and says how its session's workflow failed, when it did.
+// EndChildInput names the call, and the error of its session's workflow if that failed.
 type EndChildInput struct {
 	RunInput
 	Error *jig.Error `json:"error,omitempty"`
 }
 
-// EndChild finalises a call of an agent with what its session ended with. It is idempotent.
+// EndChild finalizes a call of an agent with the outcome of its session. It is idempotent.
 func (a *Activities) EndChild(ctx context.Context, in EndChildInput) (Ran, error) {
 	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {

@@ -9,48 +9,48 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ComposeInput asks for a composition to be taken as far as it goes.
+// ComposeInput asks to advance a composition as far as possible.
 type ComposeInput struct {
 	SessionRef
 	// Call is the call that the composition answers.
 	Call string `json:"call"`
-	// Now is the workflow's clock.
+	// Now is the workflow's time.
 	Now time.Time `json:"now"`
-	// Known are the open calls that the workflow has in hand.
+	// Known are the open calls that the workflow knows.
 	Known []string `json:"known,omitempty"`
-	// Cancel is set once the run is cancelled: what is open ends, what was done is undone.
+	// Cancel is set once the run was canceled. Open calls are ended and finished work is undone.
 	Cancel bool `json:"cancel,omitempty"`
-	// alone makes no move that asks for calls: nobody would run them.
+	// alone prevents moves that ask for calls, because nobody would run them.
 	alone bool
 }
 
-// Composed is where a composition stands.
+// Composed is the state of a composition after Compose.
 type Composed struct {
 	// Calls are open calls that the workflow did not know.
 	Calls []CallRef `json:"calls,omitempty"`
-	// Cancel are calls of no more use: those that run are to be cancelled. Stop are calls to be cancelled while they run, and to be
-	// looked after otherwise: what became of them matters.
+	// Cancel are calls that are no longer needed: the workflow cancels those that are running. Stop are calls whose outcome still
+	// matters: the workflow cancels them if they are running, and starts them otherwise to learn how they ended.
 	Cancel []string `json:"cancel,omitempty"`
 	Stop   []string `json:"stop,omitempty"`
-	// Wake is when to look again although nothing has happened.
+	// Wake is when to call Compose again even if nothing has happened.
 	Wake time.Time `json:"wake,omitzero"`
-	// Steps are the paths of the steps under way, for people; Progress is how far an extraction has come.
+	// Steps are the paths of the running steps, for people. Progress is the progress of an extraction.
 	Steps    []string      `json:"steps,omitempty"`
 	Progress *jig.Progress `json:"progress,omitempty"`
-	// Done says that the composition is over; Ran is where its call stands then.
+	// Done reports whether the composition has ended. If so, Ran is the final state of its call.
 	Done bool `json:"done,omitempty"`
 	Ran  Ran  `json:"ran,omitzero"`
 }
 
 const (
-	// movesAtOnce and timeAtOnce bound what one run of Compose does; the rest is for the next.
+	// movesAtOnce and timeAtOnce limit what one run of Compose does. The next run does the rest.
 	movesAtOnce = 500
 	timeAtOnce  = 5 * time.Second
 )
 
-// Compose takes a composition as far as it goes without waiting: it works out the next move, admits the calls that the move
-// asks for and stores both in one transaction, again and again until calls are open or nothing is left. A second run, or
-// another worker's at the same time, finds what was stored and goes on from there.
+// Compose advances a composition as far as possible without waiting. It works out the next move, admits the calls that the move
+// asks for, stores both in one transaction, and repeats this until calls are open or nothing is left to do. A second run, even one
+// on another worker at the same time, continues from what was stored.
 func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, error) {
 	c, ended, err := a.composition(ctx, in)
 	if err == nil && ended == nil {
@@ -59,7 +59,7 @@ func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, er
 	if err != nil {
 		return Composed{}, temporalError(err)
 	}
-	if ended != nil && ended.Paused && in.Cancel { // nothing of it has begun, and nothing will
+	if ended != nil && ended.Paused && in.Cancel { // nothing has begun, and nothing will
 		return Composed{Done: true, Ran: Ran{State: jig.CallCanceled}}, nil
 	}
 	if ended != nil && ended.Paused {
@@ -72,27 +72,28 @@ func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, er
 	return out, temporalError(err)
 }
 
-// composition is one run of Compose: a frame with what its moves need.
+// composition is the state of one run of Compose: a frame and what its moves need.
 type composition struct {
 	*Activities
 	session jig.Session
 	root    jig.Call
 	spec    contract
-	// extracts says that entities are filled, fills that it is one; begun is what is known of it before anything is stored.
+	// extracts reports whether the call fills entities, and fills whether it fills a single one. begun describes an extraction of
+	// which nothing is stored yet.
 	extracts, fills bool
 	begun           *jig.Extraction
 	frame           jig.Frame
 	at              jig.Situation
-	// cover finds the grants for its calls.
+	// cover finds the grants for the composition's calls.
 	cover *cover
-	// told are the calls that were cancelled by this run of Compose: an executing one stays open until its worker ends it.
+	// told are the calls that this run of Compose canceled. An executing one stays open until its worker ends it.
 	told []string
-	// fresh are the calls that this run of Compose admitted and that are open, with what they ask.
+	// fresh are the open calls that this run of Compose admitted, with their approvals.
 	fresh jig.Window
 }
 
-// composition finds the frame, or begins it. ended is set when there is nothing to compose: the call has its result, or
-// waits for a person again.
+// composition loads the frame, or begins it. ended is set if there is nothing to compose: the call has its result, waits for a
+// person again, or is held back.
 func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *composition, ended *Ran, err error) {
 	session, call, err := a.callOf(ctx, in.SessionRef, in.Call)
 	if err != nil {
@@ -103,7 +104,7 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 		return nil, &ran, nil
 	}
 	if in.Cancel {
-		call.Paused = "" // it does nothing any more that a pause could hold back, and must come to its end
+		call.Paused = "" // a pause must not hold it back any more, because it only has to end
 	}
 	c = &composition{Activities: a, session: session, root: call, cover: a.newCover(session)}
 	if tool, ok := a.catalogue.Tool(call.Tool); ok && childOf(tool) == ChildExtraction {
@@ -111,7 +112,7 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 	} else if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
 		return nil, nil, err
 	}
-	if call.Fence > 0 { // no attempt, no frame
+	if call.Fence > 0 { // without an attempt there is no frame
 		c.frame, err = a.store.Frame(ctx, in.Tenant, in.SessionID, in.Call)
 	}
 	if call.Fence == 0 || jig.CodeOf(err) == jig.CodeNotFound {
@@ -126,7 +127,7 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 	return c, nil, err
 }
 
-// begin reserves the call, as an attempt that lasts as long as the composition, and stores the frame.
+// begin reserves the call, as one attempt that lasts as long as the composition, and stores the frame.
 func (c *composition) begin(ctx context.Context) (ended *Ran, err error) {
 	reservation, ended, err := c.claimWhole(ctx, c.session, c.root, c.spec.tool)
 	if ended != nil || err != nil {
@@ -140,7 +141,7 @@ func (c *composition) begin(ctx context.Context) (ended *Ran, err error) {
 		if ended, err := c.beginExtraction(ctx, reservation.Fence); ended != nil || err != nil {
 			return ended, err
 		}
-		if c.begun.Type != "" { // what fills many runs no document
+		if c.begun.Type != "" { // an extraction of many entities runs no document
 			frame.Kind, frame.Name, frame.Version, frame.Entity = DocumentEntityType, c.begun.Type, c.begun.Version, c.begun.Entity
 		}
 	}
@@ -148,7 +149,7 @@ func (c *composition) begin(ctx context.Context) (ended *Ran, err error) {
 	return nil, err
 }
 
-// advance makes moves until calls are open, time or an event is awaited, or the composition is over.
+// advance makes moves until calls are open, the composition waits for a time or an event, or it has ended.
 func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, error) {
 	var out Composed
 	started := c.now()
@@ -165,14 +166,14 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 			return out, nil
 		}
 		final, err := c.keep(ctx, move)
-		if jig.CodeOf(err) == jig.CodeConflict { // somebody else took it up: go on from where they are
+		if jig.CodeOf(err) == jig.CodeConflict { // another run stored a move first: continue from there
 			stale := c.frame.Revision
 			frame, again := c.store.Frame(ctx, in.Tenant, in.SessionID, in.Call)
 			if again != nil {
 				return out, again
 			}
 			if frame.Revision == stale && !frame.Done {
-				return out, err // nobody did: the session has ended
+				return out, err // nobody did; the session has ended
 			}
 			c.frame, c.at.Events = frame, frame.Received
 			if _, again = c.prepare(ctx); again != nil {
@@ -203,7 +204,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 	return out, err
 }
 
-// move works out the next move. A run that cannot be worked out is over, as failed: no retry would mend it.
+// move works out the next move. If that fails permanently, the composition ends as failed, because no retry would help.
 func (c *composition) move(ctx context.Context) (jig.Move, error) {
 	facts := &facts{store: c.store, ref: c.ref(), root: c.root.ID, engine: c.Activities}
 	var move jig.Move
@@ -229,7 +230,7 @@ func (c *composition) move(ctx context.Context) (jig.Move, error) {
 	return jig.Move{State: c.frame.State, Done: true, Result: jig.Failure(err)}, nil
 }
 
-// keep stores a move; final says that some of its calls have their results already, so that the next move can be made.
+// keep stores a move. final reports that some of its calls already have results, so that the next move can be made at once.
 func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err error) {
 	m := jig.FrameMove{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: move.State,
@@ -238,10 +239,10 @@ func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err 
 	if c.fills {
 		c.toEntity(&m, move.Entity)
 	}
-	m.Abandon = c.at.Canceled // the workflow waited until nothing of it ran
+	m.Abandon = c.at.Canceled // the workflow has waited until none of its calls was running
 	m.Cancel = slices.DeleteFunc(c.ids(move.Cancel), func(id string) bool { return slices.Contains(c.told, id) })
 	c.told = append(c.told, m.Cancel...)
-	final = len(m.Cancel) > 0 // what waited has its result now
+	final = len(m.Cancel) > 0 // calls that waited have their results now
 	for i := range m.Events {
 		if m.Events[i].Pass = c.root.Pass; m.Events[i].CallID != "" {
 			m.Events[i].CallID = c.root.ID + "/" + m.Events[i].CallID
@@ -281,12 +282,12 @@ func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err 
 	c.frame.Revision++
 	c.at.Events = slices.DeleteFunc(c.at.Events, func(e jig.ReceivedEvent) bool { return slices.Contains(move.Consumed, e.ID) })
 	if move.Done && m.Whole != nil {
-		c.frame, err = c.store.Frame(ctx, m.Tenant, m.SessionID, m.CallID) // it knows where the whole is
+		c.frame, err = c.store.Frame(ctx, m.Tenant, m.SessionID, m.CallID) // the stored frame refers to the complete result
 	}
 	return final, err
 }
 
-// admit decides on a step's call as on one that a model asked for.
+// admit decides on a call of a step in the same way as on a call of a model.
 func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pending, error) {
 	call := jig.Call{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, ID: c.root.ID + "/" + ask.Path, Frame: c.root.ID,
@@ -327,7 +328,8 @@ func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pe
 	return call, approval, err
 }
 
-// undoOf names the tool of a call, and the one that undoes it as the contract of the first says; empty when it names none.
+// undoOf returns the tool of a call, and the tool that undoes it according to its contract. undo is empty if the contract names
+// none.
 func (c *composition) undoOf(ctx context.Context, path string) (undone, undo string, err error) {
 	_, call, err := c.callOf(ctx, c.ref(), c.root.ID+"/"+path)
 	if err != nil {
@@ -337,7 +339,8 @@ func (c *composition) undoOf(ctx context.Context, path string) (undone, undo str
 	return call.Tool, tool.Undo, err
 }
 
-// conclude sets the result of a composition that is over: checked against what the spec promises, cut down when it is large.
+// conclude sets the result of a composition that has ended: it checks the output against the spec's schema and cuts it down if it
+// is large.
 func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
 	if r.Success && len(c.spec.tool.OutputSchema) > 0 {
 		if err := c.schemas.ValidateOutput(c.spec.tool.OutputSchema, r.Data); err != nil {
@@ -345,14 +348,14 @@ func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
 			e.Code, e.Message = jig.CodeInvalidOutput, "the output does not fit the output schema: "+e.Message
 			if c.spec.tool.Permission == jig.PermissionRead {
 				r = jig.Failure(&e)
-			} else { // its steps have done what they do
+			} else { // the effects of its steps have happened
 				r.Warnings = append(r.Warnings, e.Message)
 			}
 		}
 	}
 	if r.Error != nil && r.Error.NotExecuted {
 		e := *r.Error
-		e.NotExecuted = false // the step that failed had no effect; those before it may have had theirs
+		e.NotExecuted = false // the failed step had no effect, but earlier steps may have had theirs
 		r.Error = &e
 	}
 	completion := jig.Completion{CallID: c.root.ID, Result: r}
@@ -363,7 +366,7 @@ func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
 	return nil
 }
 
-// finish finalises the composition's own call with the result that the frame has.
+// finish finalizes the composition's own call with the result of the frame.
 func (c *composition) finish(ctx context.Context) (Ran, error) {
 	completion := jig.Completion{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Fence: c.frame.Fence,
@@ -384,8 +387,8 @@ func (c *composition) finish(ctx context.Context) (Ran, error) {
 	return result(stored.Call), err
 }
 
-// unknown are the open calls that the workflow does not know: those that were just admitted, and, after a crash or in a new
-// run, earlier ones.
+// unknown returns the open calls that the workflow does not know: those that were just admitted and, after a crash or in a new run,
+// earlier ones.
 func (c *composition) unknown(ctx context.Context, in ComposeInput, move jig.Move) ([]CallRef, error) {
 	window := c.fresh
 	known := func(id string) bool {
@@ -409,7 +412,7 @@ func (c *composition) ref() SessionRef {
 	return SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}
 }
 
-// ids are the call ids of paths.
+// ids returns the call ids of paths.
 func (c *composition) ids(paths []string) []string {
 	ids := make([]string, len(paths))
 	for i, path := range paths {

@@ -7,12 +7,12 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ReasonRequiresConfirmation is the reason of a call that did nothing because its input does not say `confirmed: true`, and that
-// no conversation has to which it could answer so.
+// ReasonRequiresConfirmation is the reason of a call that did nothing because its input lacks `confirmed: true`, and that runs
+// outside of a conversation in which somebody could confirm it.
 const ReasonRequiresConfirmation = "requires_confirmation"
 
-// confirmAgain sees to a call that was admitted before its tool got a confirmation flag. A person decides: the call was promised to
-// run, so it must not be answered as if nothing had been asked for, and nobody has confirmed it.
+// confirmAgain handles a call that was admitted before its tool got a confirmation flag. A person decides: the call was admitted to
+// run, so it must not end as if nothing had been requested, and nobody has confirmed it.
 func (a *Activities) confirmAgain(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error {
 	nothing, err := tool.Unconfirmed(call.Input)
 	switch {
@@ -27,10 +27,13 @@ func (a *Activities) confirmAgain(ctx context.Context, session jig.Session, tool
 	return nil
 }
 
-// confirm sees to a tool with a confirmation flag. A call without `confirmed: true` does nothing. It answers so where a model reads
-// the answer and can ask a person; where none does, in a composition, an extraction, or a call by itself, it fails: whatever comes
-// after it must not go on as if the tool had acted. A call with the flag acts when the same call was answered before and a person has
-// spoken since; anything else is left to what policy said.
+// confirm handles a call of a tool with a confirmation flag.
+//
+// Without `confirmed: true` the call does nothing. In a conversation its answer says so, and the model can ask a person. In a
+// composition, an extraction or a single call it fails, because whatever comes next must not continue as if the tool had acted.
+//
+// With the flag the call runs if the same call was answered before and a person has sent a message since. In all other cases the
+// verdict of policy stands.
 func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error {
 	nothing, err := tool.Unconfirmed(call.Input)
 	if err != nil {
@@ -46,13 +49,14 @@ func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.
 		call.Write = false
 		return nil
 	}
-	// Only a rise that the contract alone asks for is lifted: what a rule asks, it asks; destructive tools ask whatever is said.
+	// Lift only a verdict that comes from the contract alone. What a rule asks for must still be asked, and destructive tools
+	// always ask.
 	if call.Status != jig.CallWaiting || !ruling.Base || tool.Permission == jig.PermissionDestructive || tool.Approval == jig.ApprovalAlwaysAsk {
 		return nil
 	}
 	settings, err := a.tenants.Settings(ctx, session.Tenant)
 	if err != nil || settings.ProofWanted() {
-		return err // what a message claims proves nothing where decisions must
+		return err // the claims in a message prove nothing, and this tenant's decisions need proof
 	}
 	asked, err := a.confirmedSince(ctx, session, tool, *call)
 	if err != nil || !asked {
@@ -63,7 +67,7 @@ func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.
 	return nil
 }
 
-// confirmedSince reports whether the same call was made without its flag in an earlier pass, and a person spoke after it.
+// confirmedSince reports whether the same call was made without the flag in an earlier pass and a person sent a message after it.
 func (a *Activities) confirmedSince(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (bool, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(call.Input, &members); err != nil {

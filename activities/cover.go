@@ -9,11 +9,12 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// cover finds the standing approvals for calls of one session that are admitted together.
+// cover finds the grants for calls of one session that are admitted together.
 type cover struct {
 	*Activities
 	session jig.Session
-	// known are the grants by tool, as they were read; taken counts what this admission has used of each, settings are the tenant's.
+	// known are the grants by tool, as they were read. taken counts how often this admission has used each of them. settings are
+	// the tenant's.
 	known    map[string][]jig.Grant
 	taken    map[string]int
 	settings *jig.TenantSettings
@@ -23,8 +24,8 @@ func (a *Activities) newCover(session jig.Session) *cover {
 	return &cover{Activities: a, session: session, known: map[string][]jig.Grant{}, taken: map[string]int{}}
 }
 
-// apply lets a grant answer for a person, when one covers the call and those who gave it could have approved it: the call is
-// reserved then, and the approval says which grant it was. Whether the grant still holds is seen to once more when the call begins.
+// apply lets a grant stand in for a person if one covers the call and the people who gave it could have approved it. Then the call
+// is reserved and the approval names the grant. When the call begins, the store checks again that the grant is valid.
 func (c *cover) apply(ctx context.Context, tool jig.Tool, call *jig.Call, approval *jig.Pending) error {
 	if tool.Permission == jig.PermissionDestructive || tool.Approval == jig.ApprovalAlwaysAsk || approval.Kind != jig.PendingApproval {
 		return nil
@@ -71,7 +72,8 @@ func (c *cover) apply(ctx context.Context, tool jig.Tool, call *jig.Call, approv
 	return nil
 }
 
-// endedWithContract reports whether a grant would cover a call if the tool's contract still meant what it did when the grant was given.
+// endedWithContract reports whether a grant would cover the call if the tool's contract still had the meaning that it had when the
+// grant was given.
 func (c *cover) endedWithContract(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call) bool {
 	if g.Meaning == tool.Meaning {
 		return false
@@ -81,7 +83,7 @@ func (c *cover) endedWithContract(ctx context.Context, g jig.Grant, tool jig.Too
 	return err == nil && covers
 }
 
-// votes are the approvals of those who gave a grant; nil when they would not be enough, or might not decide.
+// votes returns the approvals of the people who gave a grant. It returns nil if they are not enough or may not decide.
 func (c *cover) votes(ctx context.Context, g jig.Grant, approval jig.Pending) ([]jig.Vote, error) {
 	if c.settings == nil {
 		settings, err := c.tenants.Settings(ctx, c.session.Tenant)
@@ -91,7 +93,7 @@ func (c *cover) votes(ctx context.Context, g jig.Grant, approval jig.Pending) ([
 		c.settings = &settings
 	}
 	if g.Claimed && c.settings.ProofWanted() {
-		return nil, nil // it was given when nobody had to prove who they are
+		return nil, nil // it was given when nobody had to prove their identity
 	}
 	consent := approval.Consent()
 	for _, id := range g.By {

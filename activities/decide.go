@@ -51,11 +51,11 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 	return heard, nil
 }
 
-// maxEditRaces is how often an edit is worked out again because somebody else changed the input meanwhile.
+// maxEditRaces is how often an edit is worked out again because somebody else changed the input in the meantime.
 const maxEditRaces = 5
 
-// rulingOn applies a decision. An edit is checked and compared with what the input is before the store locks the call; when another
-// edit came in between, it is worked out again, so that what is recorded is what was really changed.
+// rulingOn applies a decision. An edit is checked and compared with the current input before the store locks the call. If another
+// edit came in between, it is worked out again, so that the record says what really changed.
 func (a *Activities) rulingOn(ctx context.Context, in Letter, settings jig.TenantSettings, asked jig.DecisionRequest) (jig.Ruled, error) {
 	for race := 0; ; race++ {
 		request := asked
@@ -69,8 +69,8 @@ func (a *Activities) rulingOn(ctx context.Context, in Letter, settings jig.Tenan
 	}
 }
 
-// prepare works out what the store cannot: whether the decision is well-formed, who makes it, what an edited call would be, and
-// what grant comes along.
+// prepare works out what the store cannot: whether the decision is well-formed, who makes it, how an edited call would look, and
+// which grant comes with it.
 func (a *Activities) prepare(ctx context.Context, in Letter, settings jig.TenantSettings, r *jig.DecisionRequest) error {
 	d := &r.Decision
 	switch {
@@ -100,11 +100,11 @@ func (a *Activities) prepare(ctx context.Context, in Letter, settings jig.Tenant
 	return a.furnish(ctx, settings, r)
 }
 
-// furnish works out what a decision brings along: changed input, a grant.
+// furnish works out what a decision brings with it: changed input, a grant.
 func (a *Activities) furnish(ctx context.Context, settings jig.TenantSettings, r *jig.DecisionRequest) error {
 	session, call, err := a.callOf(ctx, SessionRef{Tenant: r.Tenant, SessionID: r.SessionID}, r.Decision.Call)
 	if jig.CodeOf(err) == jig.CodeNotFound {
-		return nil // the store refuses an unknown call in its own words
+		return nil // the store refuses an unknown call with its own message
 	}
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (a *Activities) furnish(ctx context.Context, settings jig.TenantSettings, r
 	return a.edit(ctx, r, session, tool, call)
 }
 
-// grantWith makes the grant that comes with an approval; it says why there cannot be one.
+// grantWith creates the grant that comes with an approval. refusal says why that is not possible.
 func (a *Activities) grantWith(settings jig.TenantSettings, r *jig.DecisionRequest, session jig.Session, tool jig.Tool) (refusal string) {
 	request := *r.Decision.Grant
 	switch {
@@ -144,7 +144,7 @@ func (a *Activities) grantWith(settings jig.TenantSettings, r *jig.DecisionReque
 	request.Tool = tool.Name
 	g, err := a.grantRules.New(request, settings.Grants.WithDefaults(), tool, r.Now)
 	if err == nil && r.Decision.Grant.Agent == "" && !session.Agent.Registered && session.Agent.Name != jig.CallAgent {
-		// Any document may bear the name of a draft: the grant is for this one.
+		// Any document may use the name of a draft, so restrict the grant to this version.
 		request.When = fmt.Sprintf("agent.version == %q && (%s)", session.Agent.Version, g.When)
 		g, err = a.grantRules.New(request, settings.Grants.WithDefaults(), tool, r.Now)
 	}
@@ -156,13 +156,13 @@ func (a *Activities) grantWith(settings jig.TenantSettings, r *jig.DecisionReque
 	return ""
 }
 
-// GrantID names a grant, the same however often what gives it is tried.
+// GrantID returns the id of a grant. It stays the same when the decision that gives the grant is retried.
 func GrantID(session, key string) string {
 	sum := sha256.Sum256([]byte(session + "\x00" + key))
 	return "grt_" + hex.EncodeToString(sum[:10])
 }
 
-// explain is an error as a sentence of a refusal, with its hint.
+// explain formats an error, with its hint, as part of a refusal.
 func explain(err error) string {
 	e := jig.AsError(err)
 	if e.Hint == "" {
@@ -171,7 +171,7 @@ func explain(err error) string {
 	return e.Message + " (" + e.Hint + ")"
 }
 
-// edit validates changed input, puts it through policy again and gives it its own digest.
+// edit validates changed input, puts it through policy again and computes its own digest.
 func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session jig.Session, tool jig.Tool, call jig.Call) error {
 	edited := call
 	if failed := a.normalize(ctx, session, tool, r.Decision.Input, &edited); failed != nil {
@@ -182,7 +182,7 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session j
 		r.Refusal = "the changed input does not fit: " + explain(failed)
 		return nil
 	}
-	if call.Frame == "" { // calls of compositions are told apart by their id
+	if call.Frame == "" { // calls of compositions are identified by their id
 		edited.Signature = signature(tool, edited.Input, session.Writes)
 	}
 	ruling, err := a.rule(ctx, session, tool, &edited)
@@ -206,7 +206,7 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session j
 	return nil
 }
 
-// follow adds the composition that a decided call belongs to, and the reference of a call that may run now, or that waits on.
+// follow adds to heard the composition that a decided call belongs to, and the reference of a call that may run now or still waits.
 func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled, heard *Heard) error {
 	inFrame := strings.Contains(ruled.Call, "/")
 	waits := (ruled.Status == jig.CallWaiting || ruled.Status == jig.CallUnknown) && ruled.Outcome == jig.DecisionAccepted
@@ -230,7 +230,7 @@ func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled,
 	if call.Status != jig.CallReserved {
 		ran, err := a.asked(ctx, call)
 		if jig.CodeOf(err) == jig.CodeNotFound {
-			return nil // somebody else decided it meanwhile, and brings it along
+			return nil // somebody else decided it in the meantime, and that decision adds it
 		}
 		if err != nil {
 			return err

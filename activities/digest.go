@@ -19,12 +19,12 @@ func canonicalJSON(raw []byte) ([]byte, error) {
 	return out, nil
 }
 
-// digestVersion says what a digest is made of; it is part of the digest.
+// digestVersion is the version of the digest's format. It is part of the digest.
 const digestVersion = 2
 
-// digest binds what a person is shown to what runs: the SHA-256 of the RFC 8785 JSON of the version of digests, the installation, the
-// tenant, the session, the call's id, the tool's name and version, the input, the policy version and the preview, which is null. The
-// input is canonical already.
+// digest binds what a person is shown to what runs. It is the SHA-256 of the RFC 8785 JSON of the digest version, the installation,
+// the tenant, the session, the call's id, the tool's name and version, the input, the policy version and the preview, which is null
+// for now. The input is already canonical.
 func digest(installation string, c jig.Call) (string, error) {
 	sum, err := canonical.Hash(struct {
 		V            int             `json:"v"`
@@ -44,8 +44,9 @@ func digest(installation string, c jig.Call) (string, error) {
 	return sum, nil
 }
 
-// signature tells calls apart for the rule that nothing runs twice: SHA-256 over name and canonical input; a read's also
-// over the session's successful writes, so that it may look again after something changed.
+// signature identifies equal calls, for the rule that nothing runs twice. It is the SHA-256 of the tool's name and the canonical
+// input. For a read it also includes the number of the session's successful writes, so that a read may be repeated after something
+// changed.
 func signature(tool jig.Tool, input []byte, writes int) string {
 	h := sha256.New()
 	h.Write([]byte(tool.Name))
@@ -58,7 +59,7 @@ func signature(tool jig.Tool, input []byte, writes int) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// shortHash keeps a concurrency key short in a workflow's history.
+// shortHash returns a short hash of a concurrency key, to keep it small in a workflow's history.
 func shortHash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:6])

@@ -1,4 +1,5 @@
-// Package activities is the work that workflows ask for: think, admit, run, settle, decide, and the reads of the command
-// line. It knows the engine's rules and nothing of PostgreSQL, CEL or providers: those come in through the small
-// interfaces of ports.go. Workflow code refers to its methods and never to its dependencies.
+// Package activities does the work that workflows ask for: think, admit, run, settle, decide, and the reads of the command line.
+//
+// It knows the engine's rules but nothing of PostgreSQL, CEL or model providers. Those come in through the small interfaces in
+// ports.go. Workflow code refers to its methods, never to its dependencies.
 package activities

@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// patched is what a change of a call's input changes, as JSON Patch (RFC 6902): of the input as it stands, and of what was asked
-// for in the first place (nil when nothing ever was changed).
+// patched returns a change of a call's input as JSON Patch (RFC 6902): patch relative to the current input, and whole relative to
+// the input that was requested first. whole is nil if nothing was ever changed.
 func patched(call jig.Call, input []byte) (patch, whole json.RawMessage, err error) {
 	diff, err := jsondiff.CompareJSON(call.Input, input)
 	if err != nil {
@@ -30,7 +30,7 @@ func patched(call jig.Call, input []byte) (patch, whole json.RawMessage, err err
 	if err := json.Unmarshal(patch, &added); err != nil {
 		return nil, nil, jig.Errorf(jig.CodeInternal, "reading the change of call %s: %w", call.ID, err)
 	}
-	// Operations are applied in order, so one change after another is their concatenation.
+	// Operations are applied in order, so consecutive changes can be concatenated.
 	if len(earlier)+len(added) == 0 {
 		return patch, nil, nil
 	}

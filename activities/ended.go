@@ -10,7 +10,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// closeEnded closes the sessions whose workflow ended without a word to the store. One that cannot be closed does not keep others open.
+// closeEnded closes the sessions whose workflow ended without telling the store. A session that cannot be closed does not stop the
+// others from being closed.
 func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
 	if a.runs == nil {
 		return swept, nil
@@ -32,7 +33,7 @@ func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
 		switch {
 		case err == nil:
 			swept.Closed++
-		case jig.CodeOf(err) == jig.CodeUnavailable || ctx.Err() != nil: // so it is for the others
+		case jig.CodeOf(err) == jig.CodeUnavailable || ctx.Err() != nil: // the others would fail too
 			return swept, errors.Join(failed, err)
 		default:
 			failed = err
@@ -43,7 +44,7 @@ func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
 	return swept, failed
 }
 
-// endFromOutside closes a session whose workflow was terminated or timed out, unless it changed after since.
+// endFromOutside closes a session whose workflow was terminated or timed out, unless the session has changed after since.
 func (a *Activities) endFromOutside(ctx context.Context, tenant, id string, since time.Time) error {
 	return a.store.CancelSession(ctx, jig.End{
 		Tenant: tenant, SessionID: id, Status: jig.StatusFailed, Reason: jig.ReasonTerminated, Since: since,
@@ -52,8 +53,8 @@ func (a *Activities) endFromOutside(ctx context.Context, tenant, id string, sinc
 	})
 }
 
-// sessionView reads a session. Where the store takes a session for live whose workflow has ended, the session is closed first: nobody
-// reads of a session that it waits when nothing will ever come of that.
+// sessionView reads a session. If its workflow has ended but the store still considers it live, the session is closed first. So
+// nobody sees a session waiting that can never continue.
 func (a *Activities) sessionView(ctx context.Context, tenant, id string) (jig.SessionView, error) {
 	view, err := a.store.SessionView(ctx, tenant, id)
 	if err != nil || !a.closeIfEnded(ctx, tenant, id, view.Status, view.UpdatedAt) {
@@ -62,8 +63,8 @@ func (a *Activities) sessionView(ctx context.Context, tenant, id string) (jig.Se
 	return a.store.SessionView(ctx, tenant, id)
 }
 
-// closeIfEnded closes a session whose workflow has ended, and reports whether it did. What keeps it from finding out is logged: the
-// sweeper will find out, too.
+// closeIfEnded closes a session whose workflow has ended, and reports whether it did. Errors are only logged, because the sweeper
+// will try again.
 func (a *Activities) closeIfEnded(ctx context.Context, tenant, id string, status jig.Status, since time.Time) bool {
 	if a.runs == nil || status.Final() {
 		return false
@@ -80,7 +81,7 @@ func (a *Activities) closeIfEnded(ctx context.Context, tenant, id string, status
 	return !open
 }
 
-// withoutEnded closes the sessions of a page of approvals whose workflows have ended, and takes their approvals off the page.
+// withoutEnded closes the sessions on a page of approvals whose workflows have ended, and removes their approvals from the page.
 func (a *Activities) withoutEnded(ctx context.Context, tenant string, page []jig.Pending) []jig.Pending {
 	if a.runs == nil || len(page) == 0 {
 		return page

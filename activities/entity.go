@@ -6,13 +6,13 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// EntityRequest asks how the latest extraction of an entity stands.
+// EntityRequest asks for the state of the latest extraction of an entity.
 type EntityRequest struct {
 	Tenant   string `json:"tenant"`
 	EntityID string `json:"entity_id"`
 }
 
-// Entity says how the latest extraction of an entity stands, and nothing of the entity's content.
+// Entity returns the state of the latest extraction of an entity, but nothing of the entity's content.
 func (a *Activities) Entity(ctx context.Context, in EntityRequest) (jig.EntityStatus, error) {
 	status, err := a.entities.EntityStatus(ctx, in.Tenant, in.EntityID)
 	if jig.CodeOf(err) == jig.CodeNotFound {
@@ -22,7 +22,7 @@ func (a *Activities) Entity(ctx context.Context, in EntityRequest) (jig.EntitySt
 	return fitStatus(status), temporalError(err)
 }
 
-// fitStatus leaves out what errors say until the status fits: the events of the session say it, too.
+// fitStatus shortens error messages if the status is too large. The events of the session have them in full.
 func fitStatus(s jig.EntityStatus) jig.EntityStatus {
 	if sizeOf(s) <= pageBytes {
 		return s

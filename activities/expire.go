@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ExpireInput names calls on whose approvals time may act.
+// ExpireInput names calls whose approvals may be due.
 type ExpireInput struct {
 	SessionRef
 	Calls []string `json:"calls"`
@@ -15,8 +15,8 @@ type ExpireInput struct {
 	Now time.Time `json:"now"`
 }
 
-// Expire lets time act on approvals: those whose time has come expire, reminders and escalations that are due are sent. It says
-// where each call stands.
+// Expire processes approvals that are due: it expires those whose time has come and sends due reminders and escalations. It returns
+// the state of each call.
 func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Heard, error) {
 	var heard Heard
 	for _, id := range in.Calls {

@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// What the tests of this package look at directly.
+// What the tests of this package use directly.
 var (
 	Next         = next
 	Fit          = fit
@@ -19,23 +19,24 @@ var (
 	FitView      = fitView
 	Shorten      = shorten
 	Patched      = patched
-	// Progress is what a tool reports with, and what writes the rest. It is no method: those that are exported are activities.
+	// Progress is the function that gives tools their report function. It is not exported as a method because every exported method
+	// is an activity.
 	Progress = (*Activities).progress
 )
 
-// Prompt is what the model is asked in a pass.
+// Prompt returns what the model is asked in a pass.
 func (a *Activities) Prompt(ctx context.Context, session jig.Session, pass int) (jig.ModelRequest, error) {
 	request, _, err := a.prompt(ctx, session, pass)
 	return request, err
 }
 
-// MemoryOf is the working memory after some exchanges.
+// MemoryOf returns the working memory after some exchanges.
 func MemoryOf(exchanges ...jig.Exchange) string {
 	m := newMemory(exchanges)
 	return m.note()
 }
 
-// VerdictOn is the ledger's verdict on an attempt that ended in ctx.
+// VerdictOn returns the ledger's verdict on an attempt that ended in ctx.
 func VerdictOn(ctx context.Context, tool jig.Tool, outcome jig.ToolResult, number int, doubt bool) (jig.CallStatus, bool) {
 	return attempt{tool: tool, number: number, doubt: doubt, ended: interruptionOf(ctx)}.verdict(outcome)
 }

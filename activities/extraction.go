@@ -8,26 +8,27 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// inputPath is where the input of an extraction is kept: no task has such an id.
+// inputPath is the path under which the input of an extraction is stored. No task has such an id.
 const inputPath = "$input"
 
-// beginExtraction finds out what the call is to fill. ended is set when it may not, or cannot: then the call has its result.
+// beginExtraction finds out what the call is to fill. ended is set if the call may not or cannot fill it; then the call has its
+// result.
 func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ran, err error) {
 	begun, err := c.extractor.Begin(ctx, c.root.Tool, c.asCall(), c.root.Input)
 	if err == nil {
 		c.begun = &begun
-		return nil, nil //nolint:nilnil // it goes on
+		return nil, nil //nolint:nilnil // it continues
 	}
 	if ctx.Err() != nil || jig.CodeOf(err).Retryable() {
 		return nil, err
 	}
 	refused := *jig.AsError(err)
-	refused.NotExecuted = true // nothing of it has begun
+	refused.NotExecuted = true // nothing has begun
 	ran, err := c.completeChild(ctx, c.root, fence, jig.Failure(&refused))
 	return &ran, err
 }
 
-// asCall is on whose behalf the composition reads.
+// asCall returns the invocation on whose behalf the composition reads.
 func (c *composition) asCall() jig.Invocation {
 	return jig.Invocation{
 		Tenant: c.root.Tenant, Principal: c.session.Principal, SessionID: c.root.SessionID, CallID: c.root.ID,
@@ -35,8 +36,8 @@ func (c *composition) asCall() jig.Invocation {
 	}
 }
 
-// prepare reads what the moves of an extraction are worked out from: the entity type that it began with, and its input, which
-// is stored with the first move and stays what it is.
+// prepare reads what the moves of an extraction are based on: the entity type that it began with, and its input, which is stored
+// with the first move and does not change.
 func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 	if !c.fills || c.frame.Done {
 		return nil, nil //nolint:nilnil // there is nothing to read
@@ -64,10 +65,11 @@ func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 		c.contracts.put(key, found)
 	}
 	c.spec.body = found.body
-	return nil, nil //nolint:nilnil // it goes on
+	return nil, nil //nolint:nilnil // it continues
 }
 
-// toEntity adds what an extraction stores beside what a composition does: its input with the first move, and what its entity gets.
+// toEntity adds what an extraction stores in addition to a composition: its input with the first move, and the change of its
+// entity.
 func (c *composition) toEntity(m *jig.FrameMove, change *jig.EntityChange) {
 	if m.Revision == 0 && len(c.at.Input) > 0 {
 		m.Values = maps.Clone(m.Values)
@@ -82,7 +84,7 @@ func (c *composition) toEntity(m *jig.FrameMove, change *jig.EntityChange) {
 	full := *change
 	full.Provenance = maps.Clone(change.Provenance)
 	for name, p := range full.Provenance {
-		if p.Call != "" { // the path becomes the id under which the call is found everywhere
+		if p.Call != "" { // replace the path with the id under which the call is known everywhere
 			p.Call = c.root.SessionID + "/" + c.root.ID + "/" + p.Call
 		}
 		full.Provenance[name] = p

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxFacts bounds the results that one move reads.
+// maxFacts limits the size, in bytes, of the results that one move reads.
 const maxFacts = 16 << 20
 
 // facts reads what a composition has done, for its interpreter.
@@ -17,15 +17,15 @@ type facts struct {
 	ref   SessionRef
 	root  string
 	read  int64
-	// brief says of which tools' calls a large result is of no interest beyond its summary; of none when nil.
+	// brief reports for which tools only the summary of a large result matters. If it is nil, all results are read completely.
 	brief func(tool string) bool
-	// engine knows what calls are answered by calls of their own.
+	// engine knows which calls are answered by calls of their own.
 	engine *Activities
-	// sources is what Sources asks; nil of what fills no entity.
+	// sources reads the result of Sources. It is nil for a composition that fills no entity.
 	sources func(ctx context.Context) (jig.Sources, error)
 }
 
-// Calls returns the calls with these paths, with their whole results.
+// Calls returns the calls with these paths, with their complete results.
 func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepCall, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -51,11 +51,11 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepC
 			if err := json.Unmarshal(whole, call.Result); err != nil {
 				return nil, jig.Errorf(jig.CodeInternal, "reading the result of call %s: %w", call.ID, err)
 			}
-			if call.Result.Error != nil && short != nil && short.Error != nil { // no JSON says so
+			if call.Result.Error != nil && short != nil && short.Error != nil { // JSON does not include it
 				call.Result.Error.NotExecuted = short.Error.NotExecuted
 			}
 		}
-		if call.Status.Final() && call.Fence > 0 && f.brief == nil { // what fills many entities makes no call twice
+		if call.Status.Final() && call.Fence > 0 && f.brief == nil { // extractions of many entities make no call twice
 			if err := f.weigh(ctx, &call); err != nil {
 				return nil, err
 			}
@@ -67,8 +67,8 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepC
 	return found, nil
 }
 
-// weigh makes a call that is answered by calls of its own one that writes and is not idempotent, when anything that writes began
-// inside it: a second one would write again, under other keys.
+// weigh marks a call that is answered by calls of its own as a write that is not idempotent, if any write has begun inside it. A
+// repetition would write again, under other keys.
 func (f *facts) weigh(ctx context.Context, call *jig.Call) error {
 	whole, err := f.engine.whole(ctx, *call)
 	if err != nil || !whole {
@@ -81,7 +81,7 @@ func (f *facts) weigh(ctx context.Context, call *jig.Call) error {
 	return err
 }
 
-// Values returns the values that were kept under these paths.
+// Values returns the values that are stored under these paths.
 func (f *facts) Values(ctx context.Context, paths []string) (map[string]json.RawMessage, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -89,7 +89,7 @@ func (f *facts) Values(ctx context.Context, paths []string) (map[string]json.Raw
 	return f.store.FrameValues(ctx, f.ref.Tenant, f.ref.SessionID, f.root, paths)
 }
 
-// Sources returns what values may rest on.
+// Sources returns what the values of an entity may be based on.
 func (f *facts) Sources(ctx context.Context) (jig.Sources, error) {
 	if f.sources == nil {
 		return jig.Sources{}, nil

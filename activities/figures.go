@@ -7,37 +7,37 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Reviews answers the questions of those who look after approvals.
+// Reviews answers queries of the people who manage approvals.
 type Reviews interface {
-	// ListPending lists what waits in a tenant and passes a filter, oldest first, after a cursor ("" to begin); next is "" at
-	// the end.
+	// ListPending lists what waits in a tenant and matches a filter, oldest first, after a cursor ("" for the first page). next is
+	// "" at the end.
 	ListPending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (list []jig.Pending, next string, err error)
-	// Figures says how a tenant's approvals fare: what waits now, and what was decided since a time.
+	// Figures returns statistics of a tenant's approvals: what waits now, and what was decided since a given time.
 	Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error)
-	// RecordedCalls returns calls that were admitted since a time, with what a ruling on them needs, after a cursor ("" to
-	// begin); next is "" at the end.
+	// RecordedCalls returns calls that were admitted since a given time, with what a ruling on them needs, after a cursor ("" for
+	// the first page). next is "" at the end.
 	RecordedCalls(ctx context.Context, tenant string, since time.Time, cursor string, limit int) (list []jig.RecordedCall, next string, err error)
 }
 
-// PendingRequest asks for a page of what waits in a tenant and passes a filter.
+// PendingRequest asks for a page of what waits in a tenant and matches a filter.
 type PendingRequest struct {
 	Tenant string            `json:"tenant"`
 	Filter jig.PendingFilter `json:"filter,omitzero"`
 	Cursor string            `json:"cursor,omitempty"`
-	// Limit is how many at most; default, and most, 40.
+	// Limit is the maximum number of results. The default, and the maximum, is 40.
 	Limit int `json:"limit,omitempty"`
 }
 
-// FiguresRequest asks how a tenant's approvals fare, and how those that ended since a time did.
+// FiguresRequest asks for statistics of a tenant's approvals: those that wait now and those that ended since a given time.
 type FiguresRequest struct {
 	Tenant string    `json:"tenant"`
 	Since  time.Time `json:"since"`
 }
 
-// maxListed is how many approvals fit a page: their previews have up to 2 KiB each.
+// maxListed is how many approvals fit on a page. Each preview has up to 2 KiB.
 const maxListed = 40
 
-// ListPending returns a page of what waits for a person and passes a filter, oldest first.
+// ListPending returns a page of what waits for a person and matches a filter, oldest first.
 func (a *Activities) ListPending(ctx context.Context, in PendingRequest) (ApprovalsPage, error) {
 	if in.Limit <= 0 || in.Limit > maxListed {
 		in.Limit = maxListed
@@ -50,10 +50,10 @@ func (a *Activities) ListPending(ctx context.Context, in PendingRequest) (Approv
 	return page, temporalError(err)
 }
 
-// pagesSifted bounds the pages that are looked through for one of what a principal may decide; the cursor tells where to go on.
+// pagesSifted limits how many pages are searched for approvals that a principal may decide. The cursor says where to continue.
 const pagesSifted = 25
 
-// decidable returns a page of what a principal may decide and has not yet. It may hold less than there is room for.
+// decidable returns a page of what a principal may decide and has not decided yet. The page may be incomplete although more follow.
 func (a *Activities) decidable(ctx context.Context, in PendingRequest) (ApprovalsPage, error) {
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
 	if err != nil {
@@ -88,7 +88,7 @@ func mayDecide(settings jig.TenantSettings, who jig.Principal, p jig.Pending, no
 	return why == "" && !consent.Voted(who.ID)
 }
 
-// Figures returns how a tenant's approvals fare.
+// Figures returns statistics of a tenant's approvals.
 func (a *Activities) Figures(ctx context.Context, in FiguresRequest) (jig.Figures, error) {
 	f, err := a.store.Figures(ctx, in.Tenant, in.Since)
 	return f, temporalError(err)

@@ -8,23 +8,23 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// sender is who sent a letter, as far as it is known.
+// sender is the sender of a letter, as far as it is known.
 type sender struct {
 	letter   Letter
 	settings jig.TenantSettings
-	// by and token are what the letter says, call what it is about.
+	// by and token come from the letter. call is the call that the letter is about.
 	by, token, call string
 
 	principal jig.Principal
 	evidence  *jig.Evidence
-	// pending is what waits under the call; nil when nothing does.
+	// pending is what waits under the call. It is nil if nothing does.
 	pending *jig.Pending
-	// refusal says why the sender may decide nothing.
+	// refusal says why the sender may not decide.
 	refusal string
 }
 
-// identify finds out who sent a letter: whom its token proves, or, where the tenant trusts what signals claim, whom it names.
-// prove checks the token against what was shown.
+// identify finds out who sent a letter: the person whom its token proves or, if the tenant trusts what signals claim, the person
+// whom it names. prove checks the token against what was shown.
 func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest string) (string, jig.Evidence, error)) error {
 	s.principal = jig.Principal{ID: s.by, Claimed: true}
 	if s.call != "" {
@@ -72,5 +72,5 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 	return nil
 }
 
-// signal reports whether the letter came as a raw signal, not as an update.
+// signal reports whether the letter came as a signal, not as an update.
 func (l Letter) signal() bool { return strings.HasPrefix(l.Key, "signal:") }

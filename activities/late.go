@@ -9,20 +9,20 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Settlement names a call that was settled late: its workflow holds it to be unknown and waits for a person.
+// Settlement names a call that was settled late, while its workflow considers it unknown and waits for a person.
 type Settlement struct {
 	Call string `json:"call"`
 }
 
-// tellAgain is how long after somebody set out to tell a workflow of a settled call the sweeper does it: whoever settled the call has
-// given up by then.
+// tellAgain is how long the sweeper waits after somebody last tried to tell a workflow of a settled call. By then the process that
+// settled the call has given up.
 const tellAgain = time.Minute
 
-// maxTold bounds the calls that one sweep tells of.
+// maxTold limits how many calls one sweep reports.
 const maxTold = 1000
 
-// tellSettled tells the workflow that waits for a call that the call was settled late. The attempt's own answer does not do that:
-// Temporal has given the attempt up. If it fails, or the worker dies before, the sweeper tells the workflow.
+// tellSettled tells the workflow that waits for a call that the call was settled late. The attempt's own result cannot do that,
+// because Temporal has given the attempt up. If tellSettled fails, or the worker dies first, the sweeper tells the workflow.
 func (a *Activities) tellSettled(ctx context.Context, call jig.Call) {
 	if a.runs == nil {
 		return
@@ -39,7 +39,7 @@ func (a *Activities) tellSettled(ctx context.Context, call jig.Call) {
 	}
 }
 
-// signalSettled signals the workflow that holds a call to be unknown: the session's, or that of the call's composition.
+// signalSettled signals the workflow that considers a call unknown: that of the session or that of the call's composition.
 func (a *Activities) signalSettled(ctx context.Context, call jig.Call) error {
 	id := call.SessionID
 	if call.Frame != "" {
@@ -48,8 +48,8 @@ func (a *Activities) signalSettled(ctx context.Context, call jig.Call) error {
 	return a.runs.Settled(ctx, id, Settlement{Call: call.ID})
 }
 
-// tellLeftOver tells the workflows whose calls were settled late by workers that did not come to tell them. One that cannot be told
-// does not keep the others from it; the next sweeps try again.
+// tellLeftOver tells the workflows whose calls were settled late by workers that did not get to tell them. A workflow that cannot
+// be told does not stop the others from being told; a later sweep tries again.
 func (a *Activities) tellLeftOver(ctx context.Context) error {
 	if a.runs == nil {
 		return nil
@@ -69,7 +69,7 @@ func (a *Activities) tellLeftOver(ctx context.Context) error {
 	return failed
 }
 
-// Standing reports where a call stands, for a workflow that was told that the call was settled.
+// Standing returns the state of a call, for a workflow that was told that the call was settled.
 func (a *Activities) Standing(ctx context.Context, in RunInput) (Ran, error) {
 	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {

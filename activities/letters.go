@@ -11,34 +11,34 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Letter is a signal or update as it arrived, with the key under which it takes effect once.
+// Letter is a signal or update as it arrived, with a key that makes sure that it takes effect only once.
 type Letter struct {
 	SessionRef
 	Name    string          `json:"name"`
 	Key     string          `json:"key"`
 	Payload json.RawMessage `json:"payload"`
-	// Pass is the pass under way.
+	// Pass is the current pass.
 	Pass int `json:"pass,omitempty"`
-	// Composing says that a composition of the session is under way: then an event may be awaited.
+	// Composing reports that a composition of the session is running, so that an event may be awaited.
 	Composing bool `json:"composing,omitempty"`
 }
 
-// Heard is what became of a letter.
+// Heard is the outcome of a letter.
 type Heard struct {
 	Decisions []jig.Ruled `json:"decisions,omitempty"`
-	// Calls are those that a decision concerned and that are still open: an approved one may run now.
+	// Calls are the calls that a decision concerned and that are still open. An approved one may run now.
 	Calls []CallRef `json:"calls,omitempty"`
 	// Frames are the compositions that the decided calls belong to.
 	Frames []string `json:"frames,omitempty"`
-	// Message says that a user message was added, Event that an event came that a composition may wait for.
+	// Message reports that a user message was added. Event reports that an event came that a composition may wait for.
 	Message bool `json:"message,omitempty"`
 	Event   bool `json:"event,omitempty"`
-	// Ending says that the session ends, because an approval expired that says so: cancel or fail.
+	// Ending is set (cancel or fail) when an approval expired whose terms end the session.
 	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
 }
 
-// Hear takes a signal or update: a decision, an answer, a reconciliation, a message. What cannot be read, or is not known, is
-// refused with an event, never dropped. It is idempotent by the letter's key.
+// Hear processes a signal or update: a decision, an answer, a reconciliation, a message or an event. A letter that cannot be read,
+// or whose name is unknown, is refused with an event, never dropped. Hear is idempotent by the letter's key.
 func (a *Activities) Hear(ctx context.Context, in Letter) (Heard, error) {
 	heard, err := a.hear(ctx, in)
 	return heard, temporalError(err)
@@ -60,7 +60,7 @@ func (a *Activities) hear(ctx context.Context, in Letter) (Heard, error) {
 	return a.refuseLetter(ctx, in, fmt.Sprintf("there is no signal %q; use approve, deny, delegate, answer, reconcile, message or event", in.Name))
 }
 
-// event takes an event that a composition may wait for.
+// event processes an event that a composition may wait for.
 func (a *Activities) event(ctx context.Context, in Letter) (Heard, error) {
 	var e jig.ReceivedEvent
 	if err := strictJSON(in.Payload, &e); err != nil {
@@ -80,7 +80,7 @@ func (a *Activities) event(ctx context.Context, in Letter) (Heard, error) {
 	return Heard{Event: true}, err
 }
 
-// maxMessageID bounds the ids of messages, in bytes.
+// maxMessageID is the maximum size of a message id, in bytes.
 const maxMessageID = 256
 
 func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
@@ -109,12 +109,12 @@ func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
 	return Heard{Message: true}, err
 }
 
-// unreadable refuses a letter whose payload is not what its name asks for.
+// unreadable refuses a letter whose payload has the wrong form.
 func (a *Activities) unreadable(ctx context.Context, in Letter, err error) (Heard, error) {
 	return a.refuseLetter(ctx, in, "the payload could not be read: "+explain(err))
 }
 
-// refuseLetter refuses a letter that names no call to speak of, with an event that says why.
+// refuseLetter refuses a letter as a whole, with an event that says why.
 func (a *Activities) refuseLetter(ctx context.Context, in Letter, reason string) (Heard, error) {
 	data, err := json.Marshal(map[string]any{"name": in.Name, "payload": jig.Cut(string(in.Payload), 1000), "reason": reason})
 	if err != nil {
@@ -124,7 +124,7 @@ func (a *Activities) refuseLetter(ctx context.Context, in Letter, reason string)
 	return Heard{Decisions: []jig.Ruled{ruled}}, a.store.Refuse(ctx, in.Tenant, in.SessionID, in.Key, reason, data)
 }
 
-// strictJSON reads a document that may have known members alone.
+// strictJSON decodes a JSON object and rejects unknown members.
 func strictJSON(raw []byte, v any) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return jig.Errorf(jig.CodeInvalidInput, "it is empty; give a JSON object")
@@ -146,7 +146,7 @@ func strictJSON(raw []byte, v any) error {
 	return nil
 }
 
-// AsJSON returns a payload as it is when it is JSON, else as a JSON string; an empty one becomes null.
+// AsJSON returns a payload unchanged if it is JSON, and otherwise as a JSON string. An empty payload becomes null.
 func AsJSON(payload []byte) json.RawMessage {
 	if len(payload) == 0 {
 		return json.RawMessage("null")

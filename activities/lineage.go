@@ -9,9 +9,9 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// place puts a session where it belongs: below the call that started it, or, without a parent, at the root of a tree of its own.
-// A session below another one acts for the principal of that one, whatever its start says. The parent's call must say that it
-// started this very session, so nobody can place a session where its rules or its principal suit them.
+// place sets a session's place in the tree of sessions: below the call that started it or, without a parent, at the root of a tree
+// of its own. A child session acts for the principal of its parent, whatever its start says. The parent's call must record that it
+// started this very session, so nobody can choose a place whose rules or principal suit them.
 func (a *Activities) place(ctx context.Context, parent, call string, source jig.Source, session *jig.Session) error {
 	session.Principal = claimed(session.Principal)
 	if parent == "" {
@@ -32,7 +32,7 @@ func (a *Activities) place(ctx context.Context, parent, call string, source jig.
 	return nil
 }
 
-// checkSource fills in how a session without a parent was started, and refuses what is not known.
+// checkSource fills in how a session without a parent was started, and refuses unknown sources.
 func checkSource(source *jig.Source) error {
 	switch *source {
 	case "":
@@ -46,14 +46,14 @@ func checkSource(source *jig.Source) error {
 	return nil
 }
 
-// claimed is a principal as its session keeps it: nobody has proved who it is.
+// claimed returns a principal as a session stores it: nobody has proved its identity.
 func claimed(p jig.Principal) jig.Principal {
 	p.Claimed, p.Proof = true, jig.ProofClaimed
 	return p
 }
 
-// acting adds to the principal of a session the groups and permissions that the tenant knows of it now. It is called wherever
-// calls are admitted or begin: somebody who is taken out of the tenant's document loses them in sessions that run.
+// acting adds the groups and permissions that the tenant's settings give a session's principal now. It is called wherever calls are
+// admitted or begin, so somebody who is removed from the tenant's document loses them in running sessions too.
 func (a *Activities) acting(ctx context.Context, session *jig.Session) error {
 	settings, err := a.tenants.Settings(ctx, session.Tenant)
 	if err != nil {
@@ -71,8 +71,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// registration says whether an agent's document is the one that is registered under its name. A document that is not is a draft,
-// and bears a name of its own.
+// registration sets whether an agent's document is the one that is registered under its name. Any other document is a draft and
+// gets a name of its own.
 func (a *Activities) registration(ctx context.Context, tenant string, agent *jig.Agent, body []byte) error {
 	registered, err := a.store.Document(ctx, tenant, documentAgent, agent.Name)
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
@@ -84,7 +84,7 @@ func (a *Activities) registration(ctx context.Context, tenant string, agent *jig
 	return nil
 }
 
-// mayChoose refuses a model that a caller chooses for an agent whose document does not list it.
+// mayChoose returns an error if a caller chooses a model that the agent's document does not list.
 func mayChoose(agent jig.Agent, model string) error {
 	matches := func(entry string) bool {
 		prefix, all := strings.CutSuffix(entry, "*")

@@ -8,15 +8,15 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// RunLocalInput names the calls to run beside the workflow.
+// RunLocalInput names the calls to run in a local activity.
 type RunLocalInput struct {
 	SessionRef
 	Calls []string `json:"calls"`
 }
 
-// RunLocal runs calls of quick, read-only, idempotent tools together: one read, all tools at once, one record. A call that
-// is not as simple as that (another attempt had begun, the tool changed, the result is large, the failure is worth another
-// try) takes the way of RunTool. Extractions that call nothing are taken to their end. It answers in the order of the input.
+// RunLocal runs calls of quick, read-only, idempotent tools together: one read, all tools at the same time, one record. A call that
+// is not that simple (another attempt has begun, the tool changed, the result is large, the failure is worth a retry) runs like in
+// RunTool. Extractions that make no calls are run to their end. The results have the order of the input.
 func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, error) {
 	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, in.Calls)
 	if err != nil {
@@ -65,7 +65,8 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 	return list, nil
 }
 
-// runQuick runs the calls that are fresh, all at once, and returns the records of those that need no more than one.
+// runQuick runs the calls that have not begun, all at the same time. It returns the records of those for which a single record is
+// enough.
 func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []jig.Call) []jig.QuickCompletion {
 	records := make([]*jig.QuickCompletion, len(calls))
 	var running sync.WaitGroup
@@ -94,7 +95,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 	return list
 }
 
-// quickly runs one call; nil when its record needs more than a row.
+// quickly runs one call. It returns nil if the call needs more than a single record.
 func (a *Activities) quickly(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) *jig.QuickCompletion {
 	progress, flush := a.progress(ctx, call)
 	started := a.now()
@@ -109,12 +110,12 @@ func (a *Activities) quickly(ctx context.Context, session jig.Session, tool jig.
 	}
 }
 
-// paused reports whether a pause holds a call back that has not begun.
+// paused reports whether a pause holds back a call that has not begun.
 func paused(calls []jig.Call, id string) bool {
 	return slices.ContainsFunc(calls, func(c jig.Call) bool { return c.ID == id && c.Paused != "" && c.Status == jig.CallReserved })
 }
 
-// localTool reports whether a tool may run beside the workflow.
+// localTool reports whether a tool may run in a local activity.
 func localTool(t jig.Tool) bool {
 	return t.Execution == jig.ExecutionLocal && t.Idempotent && t.Permission == jig.PermissionRead
 }

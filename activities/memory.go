@@ -15,26 +15,26 @@ import (
 const (
 	// maxRemembered is how many entities the working memory holds, and maxOfList how many a list in a result adds.
 	maxRemembered, maxOfList = 20, 3
-	// maxOlderCalls bounds the calls before the summary whose results are looked at.
+	// maxOlderCalls is how many calls from before the summary are searched.
 	maxOlderCalls = 200
-	// maxNamedID and maxNamedTitle are in bytes. An id that is longer is no id.
+	// maxNamedID and maxNamedTitle are limits in bytes. Longer ids are ignored.
 	maxNamedID, maxNamedTitle = 128, 120
-	// namedKey holds, in the preview of a large result, what the whole of it names.
+	// namedKey is the key under which the preview of a large result keeps the entities that the complete result names.
 	namedKey = "named"
 )
 
-// remembered is an entity that a call's result named.
+// remembered is an entity that the result of a call named.
 type remembered struct {
 	ID    string `json:"entity_id"`
 	Type  string `json:"type,omitempty"`
 	Title string `json:"title,omitempty"`
-	// Call and Tool are where it was named last.
+	// Call and Tool say where it was named last.
 	Call string `json:"-"`
 	Tool string `json:"-"`
 }
 
-// namingKeys are where a result names entities, in the order in which they are taken. An object of a key with a kind is of
-// that kind unless it says another.
+// namingKeys returns the keys under which a result names entities, in the order in which they are searched. Objects under a key
+// with a kind have that kind unless they say otherwise.
 func namingKeys() []struct{ key, kind string } {
 	return []struct{ key, kind string }{
 		{"entity", ""},
@@ -49,8 +49,8 @@ func namingKeys() []struct{ key, kind string } {
 	}
 }
 
-// namedIn takes the entities out of a result's data: the object itself when it has an entity_id, the object under each key,
-// and the first of each list.
+// namedIn returns the entities in a result's data: the object itself if it has an entity_id, the object under each key, and the
+// first maxOfList objects of each list.
 func namedIn(data json.RawMessage) []remembered {
 	object := fieldsOf(data)
 	if object == nil {
@@ -85,7 +85,7 @@ func namedIn(data json.RawMessage) []remembered {
 	return found
 }
 
-// fieldsOf are the fields of an object; nil when it is none.
+// fieldsOf returns the fields of a JSON object, or nil for anything else.
 func fieldsOf(raw json.RawMessage) map[string]json.RawMessage {
 	var object map[string]json.RawMessage
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || json.Unmarshal(trimmed, &object) != nil {
@@ -94,7 +94,7 @@ func fieldsOf(raw json.RawMessage) map[string]json.RawMessage {
 	return object
 }
 
-// namedBy reads an object as an entity: it has an id, and a title, a name or a path, without which entity_id alone will do.
+// namedBy reads an object as an entity. It needs an id and a title, name or path; with an entity_id the title may be missing.
 func namedBy(object map[string]json.RawMessage, kind string) (remembered, bool) {
 	e := remembered{ID: idIn(object["entity_id"]), Type: kindIn(object["type"])}
 	known := e.ID != ""
@@ -114,7 +114,7 @@ func namedBy(object map[string]json.RawMessage, kind string) (remembered, bool) 
 	return e, e.ID != "" && (known || e.Title != "")
 }
 
-// idIn is an id: a text in one piece, or a whole number.
+// idIn returns an id: a string without blanks, or a whole number.
 func idIn(raw json.RawMessage) string {
 	var id string
 	var number int64
@@ -127,7 +127,7 @@ func idIn(raw json.RawMessage) string {
 	return onePiece(id)
 }
 
-// kindIn is the name of a type: it is shown without quotes, so it is one word or none.
+// kindIn returns the name of a type. It is shown without quotes, so anything but a single word becomes "".
 func kindIn(raw json.RawMessage) string {
 	var kind string
 	if json.Unmarshal(raw, &kind) != nil {
@@ -136,7 +136,7 @@ func kindIn(raw json.RawMessage) string {
 	return onePiece(kind)
 }
 
-// onePiece is a text without blanks that can be read; "" when it is another, or too long.
+// onePiece returns text if it has only printable characters, no blanks, and at most maxNamedID bytes; otherwise "".
 func onePiece(text string) string {
 	if len(text) > maxNamedID || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
 		return ""
@@ -144,7 +144,7 @@ func onePiece(text string) string {
 	return text
 }
 
-// wordIn is a text on one line, cut to n bytes; "" when it is none.
+// wordIn returns a string on one line, cut to n bytes. It returns "" for anything but a string.
 func wordIn(raw json.RawMessage, n int) string {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
@@ -156,7 +156,7 @@ func wordIn(raw json.RawMessage, n int) string {
 // memory collects what calls named, the latest first.
 type memory struct {
 	list []remembered
-	// at are places in the list; -1 of what was deleted.
+	// at maps entities to indexes in list. Deleted ones have -1.
 	at map[string]int
 }
 
@@ -172,15 +172,15 @@ func newMemory(exchanges []jig.Exchange) memory {
 
 func (m *memory) full() bool { return len(m.list) >= maxRemembered }
 
-// add takes in what a call's result names, after the calls that came later. What a later call named is not named anew, but a
-// type and a title that the later one left out are kept.
+// add takes over what a call's result names. It is called for later calls first: what a later call named is not added again, but a
+// title that it left out is filled in.
 func (m *memory) add(c jig.Call) {
 	if c.Result == nil || !c.Result.Success || c.Status == jig.CallDuplicate {
 		return
 	}
 	for _, e := range namedIn(c.Result.Data) {
 		e.Call, e.Tool = c.ID, c.Tool
-		asked := fieldsOf(c.Input) // a tool that creates an entity answers with its id
+		asked := fieldsOf(c.Input) // a tool that creates an entity returns only its id
 		if e.Type == "" {
 			e.Type = kindIn(asked["type"])
 		}
@@ -188,14 +188,14 @@ func (m *memory) add(c jig.Call) {
 			e.Title = wordIn(asked["title"], maxNamedTitle)
 		}
 		key := e.ID
-		if !strings.HasPrefix(key, jig.EntityPrefix) { // other ids are those of their kind alone
+		if !strings.HasPrefix(key, jig.EntityPrefix) { // other ids are unique only within their type
 			key = e.Type + " " + e.ID
 		}
 		i, known := m.at[key]
 		switch {
 		case known && i >= 0 && m.list[i].Title == "":
 			m.list[i].Title = e.Title
-		case !known && strings.HasSuffix(c.Tool, ".delete"): // nothing to go on with, whatever earlier calls said
+		case !known && strings.HasSuffix(c.Tool, ".delete"): // it is deleted, whatever earlier calls said
 			m.at[key] = -1
 		case !known && !m.full():
 			m.at[key] = len(m.list)
@@ -204,7 +204,7 @@ func (m *memory) add(c jig.Call) {
 	}
 }
 
-// remember is the working memory of a session: what the exchanges name, then what calls before them did.
+// remember returns the working memory of a session: what the exchanges name, then what earlier calls named.
 func (a *Activities) remember(ctx context.Context, session jig.Session, exchanges []jig.Exchange) (memory, error) {
 	m := newMemory(exchanges)
 	if session.SummaryThrough == 0 || m.full() {
@@ -217,7 +217,7 @@ func (a *Activities) remember(ctx context.Context, session jig.Session, exchange
 	return m, err
 }
 
-// note is the block of a prompt that shows the memory; "" when it is empty. Titles are quoted, for they are data.
+// note returns the block of a prompt that shows the memory, or "" if it is empty. Titles are quoted because they are data.
 func (m *memory) note() string {
 	if len(m.list) == 0 {
 		return ""
@@ -237,7 +237,7 @@ func (m *memory) note() string {
 	return b.String()
 }
 
-// withMemory puts the working memory behind the exchanges, where its changes spoil no prompt cache.
+// withMemory puts the working memory after the exchanges, so that its changes do not invalidate the provider's prompt cache.
 func withMemory(m memory, exchanges []jig.Exchange) []jig.Exchange {
 	note := m.note()
 	if note == "" {

@@ -8,40 +8,40 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// StartSession is what a session is started with. Document and Input may be kept aside first, when they are large.
+// StartSession describes a new session. If Document or Input is large, the client can upload it first and pass a reference instead.
 type StartSession struct {
-	// Agent names a registered agent; empty when Document is given.
+	// Agent names a registered agent. It is empty if a document is given.
 	Agent string `json:"agent,omitempty"`
-	// Document is an agent document (Markdown with front matter), DocumentArtifact one that was uploaded; DocumentName is
-	// its file name, for error messages.
+	// Document is an agent document (Markdown with front matter), and DocumentArtifact the id of one that was uploaded.
+	// DocumentName is its file name, for error messages.
 	Document         string          `json:"document,omitempty"`
 	DocumentArtifact string          `json:"document_artifact,omitempty"`
 	DocumentName     string          `json:"document_name,omitempty"`
 	Task             string          `json:"task,omitempty"`
 	Input            json.RawMessage `json:"input,omitempty"`
 	InputArtifact    string          `json:"input_artifact,omitempty"`
-	// Pairs are key=value inputs, converted by the agent's input schema.
+	// Pairs are key=value inputs. They are converted according to the agent's input schema.
 	Pairs map[string]string `json:"pairs,omitempty"`
-	// Model replaces the agent's own. A start with a parent may name one that the agent's document lists.
+	// Model replaces the agent's own model. A start with a parent may only name a model that the agent's document lists.
 	Model     string        `json:"model,omitempty"`
 	Principal jig.Principal `json:"principal"`
-	// ParentID and ParentCall name the call that starts the session; both are empty for a start by a person or a program. With a
+	// ParentID and ParentCall name the call that starts the session. Both are empty if a person or a program starts it. With a
 	// parent, the principal is the parent's.
 	ParentID   string `json:"parent_id,omitempty"`
 	ParentCall string `json:"parent_call,omitempty"`
-	// Source says how a session without a parent is started; api when empty.
+	// Source says how a session without a parent was started. Empty means api.
 	Source jig.Source `json:"source,omitempty"`
 }
 
-// Decisions is the payload of the signals approve and deny and of the update decide: one decision, or several. In a
-// signal the answer is the signal's name; in the update each decision carries its own (default approve).
+// Decisions is the payload of the signals approve and deny and of the update decide: one decision or several. For a signal, the
+// signal's name is the answer. In the update, each decision carries its own answer (default: approve).
 type Decisions struct {
 	jig.Decision
 	Decisions []jig.Decision `json:"decisions,omitempty"`
 }
 
-// All returns the decisions as a list. Of several, each has the by, answer, note and reason that stand beside them, unless it has
-// its own.
+// All returns the decisions as a list. Each of several decisions inherits by, answer, note and reason from the outer object unless
+// it sets its own.
 func (d Decisions) All() []jig.Decision {
 	if len(d.Decisions) == 0 {
 		return []jig.Decision{d.Decision}
@@ -55,7 +55,8 @@ func (d Decisions) All() []jig.Decision {
 	return list
 }
 
-// misplaced names a member that stands beside several decisions and can only be meant for one of them; "" when there is none.
+// misplaced names a member of the outer object that only makes sense inside one of several decisions. It returns "" if there is
+// none.
 func (d Decisions) misplaced() string {
 	if len(d.Decisions) == 0 {
 		return ""
@@ -87,7 +88,7 @@ type DecideResult struct {
 type Message struct {
 	Text string `json:"text"`
 	By   string `json:"by,omitempty"`
-	// ID is of the sender's choice: with the same one, a session takes a message once. At most 256 bytes.
+	// ID is chosen by the sender. A session accepts only one message per ID. At most 256 bytes.
 	ID string `json:"id,omitempty"`
 }
 
@@ -97,7 +98,7 @@ type StatusRequest struct {
 	SessionID string `json:"session_id"`
 }
 
-// ApprovalsRequest asks for a page of what waits in a tenant; SessionID narrows it.
+// ApprovalsRequest asks for a page of what waits in a tenant. SessionID limits it to one session.
 type ApprovalsRequest struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id,omitempty"`
@@ -111,7 +112,7 @@ type ApprovalsPage struct {
 	Next      string        `json:"next,omitempty"`
 }
 
-// EventsRequest asks for the events after a sequence number, waiting up to Wait for the first.
+// EventsRequest asks for the events after a sequence number. It waits up to Wait for the first one.
 type EventsRequest struct {
 	Tenant    string        `json:"tenant"`
 	SessionID string        `json:"session_id"`
@@ -120,41 +121,41 @@ type EventsRequest struct {
 	Wait      time.Duration `json:"wait,omitempty"`
 }
 
-// EventsPage is a page of events, at most 128 KiB of them.
+// EventsPage is a page of events, at most 128 KiB.
 type EventsPage struct {
 	Events []jig.Event `json:"events"`
-	// Status is the session's, so that a follower knows when to stop.
+	// Status is the status of the session, so that a follower knows when to stop.
 	Status jig.Status `json:"status"`
 }
 
-// CatalogRequest asks for the tools that a tenant sees, a page at a time (After is the last name of the page before). With a
-// Kind it asks for a piece of the current version of one registered document, and for nothing else.
+// CatalogRequest asks for a page of the tools that a tenant sees. After is the last name of the previous page. With a Kind, it asks
+// for a piece of the current version of one registered document, and nothing else.
 type CatalogRequest struct {
 	Tenant string `json:"tenant"`
 	After  string `json:"after,omitempty"`
-	// Kind is agent, skill, entity_type, or spec for all execution specs.
+	// Kind is agent, skill, entity_type, or spec for any execution spec.
 	Kind   string `json:"kind,omitempty"`
 	Name   string `json:"name,omitempty"`
 	Offset int    `json:"offset,omitempty"`
 }
 
-// CatalogPage is a page of tools sorted by name. The first one names the documents that are registered too, sorted; a worker
-// that is too old to tell leaves a list out.
+// CatalogPage is a page of tools, sorted by name. The first page also has the names of the registered documents, sorted. An older
+// worker may omit a list that it does not know.
 type CatalogPage struct {
 	Tools  []jig.Tool `json:"tools"`
 	Agents []string   `json:"agents,omitzero"`
 	Skills []string   `json:"skills,omitzero"`
-	// EntityTypes are names.
+	// EntityTypes are the names of entity types.
 	EntityTypes []string `json:"entity_types,omitzero"`
-	// Specs are the execution specs that only compositions and people can run: their names are no tool's. The others are
-	// among the tools.
+	// Specs are the execution specs that only compositions and people can run, because their names are not valid tool names. The
+	// other specs are among the tools.
 	Specs    []string       `json:"specs,omitzero"`
 	More     bool           `json:"more,omitempty"`
 	Document *DocumentChunk `json:"document,omitempty"`
 }
 
-// DocumentChunk is a piece of a document, at most 128 KiB. Pieces belong together when their Hash (of the whole document's
-// SHA-256, in hex) is the same.
+// DocumentChunk is a piece of a document, at most 128 KiB. Pieces belong together if their Hash (the SHA-256 of the complete
+// document, in hex) is the same.
 type DocumentChunk struct {
 	Hash string `json:"hash"`
 	Data []byte `json:"data"`
@@ -174,7 +175,7 @@ type ArtifactChunk struct {
 	Size int64  `json:"size"`
 }
 
-// UploadRequest writes a piece (at most 128 KiB) of an artifact whose id the client made.
+// UploadRequest writes a piece (at most 128 KiB) of an artifact. The client chooses the artifact's id.
 type UploadRequest struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"id"`

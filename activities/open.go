@@ -11,10 +11,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxDocument bounds what is assembled from an upload: agent documents and inputs.
+// maxDocument is the maximum size, in bytes, of an uploaded agent document or input.
 const maxDocument = 16 << 20
 
-// OpenInput asks for a session to be opened: a new one when Start is set, else one that has ended.
+// OpenInput asks to open a session: a new one if Start is set, otherwise one that has ended.
 type OpenInput struct {
 	SessionRef
 	Start *StartSession `json:"start,omitempty"`
@@ -24,16 +24,16 @@ type OpenInput struct {
 type Opened struct {
 	Agent  string     `json:"agent"`
 	Limits jig.Limits `json:"limits"`
-	// Pass is the number of the pass to begin with.
+	// Pass is the number of the first pass to run.
 	Pass     int       `json:"pass"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// SettlesWithCall says that SettleCall will tell where the call stands, so that nobody need read it beside that. Histories
-	// that are older than it lack it, and so replay with what they read.
+	// SettlesWithCall reports that SettleCall returns the state of the call, so that nobody has to read it separately. Older
+	// histories lack the field, and their replay reads the state as they did.
 	SettlesWithCall bool `json:"settles_with_call,omitempty"`
 }
 
-// Open stores a new session, with everything that must not change during it pinned, or finds one that has ended. It is
-// idempotent: a session that is there already is used as it is.
+// Open stores a new session and pins everything that must not change while it runs, or it loads a session that has ended. It is
+// idempotent: an existing session is used unchanged.
 func (a *Activities) Open(ctx context.Context, in OpenInput) (Opened, error) {
 	session, err := a.open(ctx, in)
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 	return a.store.CreateSession(ctx, session)
 }
 
-// agentOf finds the agent that a session is started with: a registered one, or the document that comes along.
+// agentOf returns the agent that a session is started with: a registered one, or the document in the request.
 func (a *Activities) agentOf(ctx context.Context, tenant string, start StartSession) (jig.Agent, error) {
 	name, body := start.DocumentName, []byte(start.Document)
 	var err error
@@ -128,7 +128,7 @@ func (a *Activities) inputOf(ctx context.Context, tenant string, start StartSess
 	return a.checkedInput(agent.InputSchema, input, start.Pairs)
 }
 
-// checkedInput puts pairs over a document, fills in defaults and validates.
+// checkedInput merges pairs into a document, fills in defaults and validates the result.
 func (a *Activities) checkedInput(schema, input json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
 	if len(input) == 0 || string(input) == "null" {
 		input = json.RawMessage(`{}`)
@@ -149,7 +149,7 @@ func (a *Activities) checkedInput(schema, input json.RawMessage, pairs map[strin
 	return input, a.schemas.Validate(schema, input)
 }
 
-// overlay puts the members of top over those of base; both are JSON objects.
+// overlay merges the members of top into base. Both are JSON objects, and top wins.
 func overlay(base, top json.RawMessage) (json.RawMessage, error) {
 	var under, over map[string]json.RawMessage
 	if err := json.Unmarshal(base, &under); err != nil {
@@ -189,12 +189,12 @@ func (a *Activities) pin(ctx context.Context, s jig.Session) (map[string]string,
 	return pinned, nil
 }
 
-// allowed says why a session may not use a tool; nil when it may. A tool that is not allowed is not in the menu, and is
-// refused when it is asked for all the same.
+// allowed returns an error if a session may not use a tool, and nil otherwise. A tool that is not allowed is missing from the menu,
+// and a call of it is refused.
 func allowed(tool jig.Tool, s jig.Session) *jig.Error {
 	switch {
 	case len(tool.Tenants) > 0 && !slices.Contains(tool.Tenants, s.Tenant):
-		// As if it were not there: a tenant must not learn of tools that are not its own.
+		// Answer as if the tool did not exist: a tenant must not learn of tools of other tenants.
 		return jig.Errorf(jig.CodeToolNotFound, "there is no tool %s", tool.Name).WithField("name")
 	case !listed(s.Agent.Tools, tool.Name):
 		return jig.Errorf(jig.CodeNotPermitted, "agent %s may not use %s", s.Agent.Name, tool.Name).
@@ -206,7 +206,7 @@ func allowed(tool jig.Tool, s jig.Session) *jig.Error {
 	return nil
 }
 
-// listed reports whether a whitelist of names, "category.*" and "*" holds a tool.
+// listed reports whether a whitelist of names, "category.*" and "*" contains a tool.
 func listed(whitelist []string, name string) bool {
 	for _, entry := range whitelist {
 		if entry == "*" || entry == name {
@@ -219,7 +219,7 @@ func listed(whitelist []string, name string) bool {
 	return false
 }
 
-// readWhole assembles an artifact that may be as large as maxDocument.
+// readWhole reads a complete artifact of at most maxDocument bytes.
 func (a *Activities) readWhole(ctx context.Context, tenant, id string) ([]byte, error) {
 	return readArtifact(ctx, a.store, tenant, id, maxDocument)
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// OpenCallInput asks for the session of a single call: of a tool or a registered execution spec by its name, or of a spec
-// that comes along.
+// OpenCallInput asks for the session of a single call: of a tool or a registered execution spec by its name, or of a spec in the
+// request.
 type OpenCallInput struct {
 	SessionRef
 	Tool string `json:"tool,omitempty"`
-	// Document is an execution spec, DocumentArtifact one that was uploaded; DocumentName is its file name, for messages.
+	// Document is an execution spec, and DocumentArtifact the id of one that was uploaded. DocumentName is its file name, for
+	// messages.
 	Document         string            `json:"document,omitempty"`
 	DocumentArtifact string            `json:"document_artifact,omitempty"`
 	DocumentName     string            `json:"document_name,omitempty"`
@@ -22,15 +23,16 @@ type OpenCallInput struct {
 	InputArtifact    string            `json:"input_artifact,omitempty"`
 	Pairs            map[string]string `json:"pairs,omitempty"`
 	Principal        jig.Principal     `json:"principal"`
-	// Parent is the session, and ParentCall its call, that started this one; both are empty for none. See StartSession.
+	// Parent is the session that started this one, and ParentCall the call of that session. Both are empty if there is none. See
+	// StartSession.
 	Parent     string `json:"parent,omitempty"`
 	ParentCall string `json:"parent_call,omitempty"`
-	// Source says how a call without a parent is started; api when empty.
+	// Source says how a call without a parent was started. Empty means api.
 	Source jig.Source `json:"source,omitempty"`
 }
 
-// OpenCall stores the session of a single call, with the call as its only turn. A tool that does not exist or input that
-// does not fit is refused before there is a session.
+// OpenCall stores the session of a single call, with the call as its only turn. A tool that does not exist and input that does not
+// fit are refused before the session is stored.
 func (a *Activities) OpenCall(ctx context.Context, in OpenCallInput) (Opened, error) {
 	opened, err := a.openCall(ctx, in)
 	return opened, temporalError(err)
@@ -52,7 +54,7 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 		return Opened{}, err
 	}
 	session.Catalogue = map[string]string{tool.Name: tool.Version}
-	if runsSteps(tool) { // its steps call other tools, as the principal may
+	if runsSteps(tool) { // its steps call other tools, as far as the principal may
 		session.Agent.Tools = []string{"*"}
 		if session.Catalogue, err = a.pin(ctx, session); err != nil {
 			return Opened{}, err
@@ -75,7 +77,7 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 	return Opened{Agent: jig.CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1, SettlesWithCall: true}, nil
 }
 
-// permitted says why a session may not use a tool, by what the tenant knows of its principal now; nil when it may.
+// permitted returns an error if a session may not use a tool, by the permissions that the tenant gives its principal now.
 func (a *Activities) permitted(ctx context.Context, tool jig.Tool, session jig.Session) error {
 	if err := a.acting(ctx, &session); err != nil {
 		return err
@@ -86,8 +88,8 @@ func (a *Activities) permitted(ctx context.Context, tool jig.Tool, session jig.S
 	return nil
 }
 
-// callee finds what is to be called; known says that it is registered as it is. A spec that comes along is kept under its version, so
-// that it stays what it is for as long as the call lasts; that does not register it.
+// callee finds the tool to call. known reports that it is registered in exactly this form. A spec in the request is stored under
+// its version, so that it does not change while the call runs; that does not register it.
 func (a *Activities) callee(ctx context.Context, in OpenCallInput) (tool jig.Tool, known bool, err error) {
 	body := []byte(in.Document)
 	if in.DocumentArtifact != "" {
@@ -119,7 +121,7 @@ func (a *Activities) callee(ctx context.Context, in OpenCallInput) (tool jig.Too
 	return tool, known, a.store.KeepDocument(ctx, in.Tenant, DocumentSpec, tool.Name, tool.Version, body)
 }
 
-// named finds a tool in code, or a registered execution spec, by its name.
+// named finds a tool in code or a registered execution spec by name.
 func (a *Activities) named(ctx context.Context, tenant, name string) (jig.Tool, error) {
 	if tool, ok, err := a.code(ctx, tenant, name); ok || err != nil {
 		return tool, err
@@ -136,7 +138,7 @@ func (a *Activities) named(ctx context.Context, tenant, name string) (jig.Tool, 
 	return jig.Tool{}, a.noTool(ctx, tenant, name)
 }
 
-// callInput assembles the input of a single call, and checks it before there is a session.
+// callInput assembles the input of a single call and checks it before there is a session.
 func (a *Activities) callInput(ctx context.Context, in OpenCallInput, tool jig.Tool) (json.RawMessage, error) {
 	input := in.Input
 	if in.InputArtifact != "" {
@@ -162,14 +164,15 @@ func (a *Activities) callInput(ctx context.Context, in OpenCallInput, tool jig.T
 	return input, a.validate(tool, withDefaults(tool.InputSchema, input))
 }
 
-// CallSettled is how the session of a single call ended, with where its call stands then.
+// CallSettled says how the session of a single call ended, with the state of its call.
 type CallSettled struct {
 	Settled
-	// Call is nil in histories that are older than it.
+	// Call is nil in histories from before the field existed.
 	Call *CallState `json:"call,omitempty"`
 }
 
-// SettleCall ends the session of a single call as its call ended. It is idempotent: a second run answers as the first.
+// SettleCall ends the session of a single call with the outcome of the call. It is idempotent: a second run returns what the first
+// one returned.
 func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, error) {
 	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, jig.CallID(in.Pass, 1))
 	if err != nil {
@@ -192,13 +195,13 @@ func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, e
 	return CallSettled{Settled: settled(end), Call: &state}, nil
 }
 
-// CallState is where a call stands, with its result when it has one, cut to what a row holds.
+// CallState is the state of a call. Once the call has a result, Result holds as much of it as a row stores.
 type CallState struct {
 	Status jig.CallStatus  `json:"status"`
 	Result *jig.ToolResult `json:"result,omitempty"`
 }
 
-// CallState reads where a call stands.
+// CallState reads the state of a call.
 func (a *Activities) CallState(ctx context.Context, in RunInput) (CallState, error) {
 	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {

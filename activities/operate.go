@@ -13,36 +13,36 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// pauseLook is how soon a call that is held back is looked at again.
+// pauseLook is how long a call that is held back waits before it is tried again.
 const pauseLook = 5 * time.Second
 
-// pausedError brings what is held back to a worker again, without a trace in the history and without an error in the worker's log.
-// held says why it is; empty for a pause.
+// pausedError makes Temporal retry an activity that is held back, without events in the history and without an error in the
+// worker's log. held is the reason; empty means a pause.
 func pausedError(what, held string) error {
 	return temporal.NewApplicationErrorWithOptions(what+" is held back: "+cmp.Or(held, "it is paused"), "PAUSED", temporal.ApplicationErrorOptions{
 		NextRetryDelay: pauseLook, Category: temporal.ApplicationErrorCategoryBenign,
 	})
 }
 
-// PauseRequest holds back, or lets go on, what has not begun.
+// PauseRequest pauses or resumes calls that have not begun.
 type PauseRequest struct {
 	Tenant string         `json:"tenant"`
 	Scope  jig.PauseScope `json:"scope"`
-	// Target is a tool's name or a session's id; empty for the whole tenant.
+	// Target is a tool's name or a session's id. It is empty for the whole tenant.
 	Target string `json:"target,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 	Token  string `json:"token,omitempty"`
 }
 
-// PauseResult says what holds now.
+// PauseResult lists the pauses that are in force now.
 type PauseResult struct {
-	// Changed is false when it was so already.
+	// Changed is false if the request changed nothing.
 	Changed bool        `json:"changed"`
 	Pauses  []jig.Pause `json:"pauses"`
 }
 
-// Subject names what a request that concerns no call is about, as its token does.
+// Subject names what the request is about, as its token does. The request concerns no call.
 func (r PauseRequest) Subject() string {
 	if r.Target == "" {
 		return string(r.Scope)
@@ -50,17 +50,17 @@ func (r PauseRequest) Subject() string {
 	return string(r.Scope) + ":" + r.Target
 }
 
-// Pause holds back what has not begun.
+// Pause holds back calls that have not begun.
 func (a *Activities) Pause(ctx context.Context, in PauseRequest) (PauseResult, error) {
 	return a.pausing(ctx, in, "pause", a.store.Pause)
 }
 
-// Resume lets what was held back go on.
+// Resume lifts a pause.
 func (a *Activities) Resume(ctx context.Context, in PauseRequest) (PauseResult, error) {
 	return a.pausing(ctx, in, "resume", a.store.Resume)
 }
 
-// ListPauses says what a tenant holds back; of the request it reads the tenant alone.
+// ListPauses lists the pauses of a tenant. It uses only the Tenant of the request.
 func (a *Activities) ListPauses(ctx context.Context, in PauseRequest) (PauseResult, error) {
 	list, err := a.store.Pauses(ctx, in.Tenant)
 	return PauseResult{Pauses: list}, temporalError(err)
@@ -104,7 +104,7 @@ func (a *Activities) checkPause(ctx context.Context, in PauseRequest) error {
 	return jig.Errorf(jig.CodeInvalidInput, "%q is not a scope", in.Scope).WithField("scope").WithHint("use tenant, tool or session")
 }
 
-// operator finds out who asks for something that concerns no call.
+// operator identifies the person who makes a request that concerns no call.
 func (a *Activities) operator(ctx context.Context, tenant, by, token, action, subject, reason string) (jig.Principal, *jig.Evidence, error) {
 	settings, err := a.tenants.Settings(ctx, tenant)
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *Activities) operator(ctx context.Context, tenant, by, token, action, su
 	return settings.Person(proved), &evidence, nil
 }
 
-// requestOf names the request that an activity works at, the same in each of its attempts; "" outside of one.
+// requestOf identifies the request that an activity handles. It is the same in each attempt of the activity, and "" outside of one.
 func requestOf(ctx context.Context) string {
 	if !activity.IsActivity(ctx) {
 		return ""
@@ -142,11 +142,11 @@ func requestOf(ctx context.Context) string {
 	return strings.Join([]string{info.WorkflowExecution.RunID, info.ActivityRunID, info.ActivityID}, "/")
 }
 
-// GrantsRequest asks for a page of standing approvals. With Revoke it ends one, and returns that one.
+// GrantsRequest asks for a page of grants. If Revoke is set, it ends that grant and returns it.
 type GrantsRequest struct {
 	Tenant string `json:"tenant"`
 	Cursor string `json:"cursor,omitempty"`
-	// All includes those that are used up, expired or revoked.
+	// All includes grants that are used up, expired or revoked.
 	All bool `json:"all,omitempty"`
 	// Revoke is the id of a grant to end.
 	Revoke string `json:"revoke,omitempty"`
@@ -154,13 +154,13 @@ type GrantsRequest struct {
 	Token  string `json:"token,omitempty"`
 }
 
-// GrantsPage is a page of standing approvals, the latest first.
+// GrantsPage is a page of grants, the latest first.
 type GrantsPage struct {
 	Grants []jig.Grant `json:"grants"`
 	Next   string      `json:"next,omitempty"`
 }
 
-// ListGrants returns standing approvals, or ends one.
+// ListGrants returns a page of grants, or revokes one.
 func (a *Activities) ListGrants(ctx context.Context, in GrantsRequest) (GrantsPage, error) {
 	if in.Revoke == "" {
 		list, next, err := a.store.Grants(ctx, in.Tenant, in.Cursor, 100, in.All, a.now())
@@ -180,7 +180,8 @@ func (a *Activities) ListGrants(ctx context.Context, in GrantsRequest) (GrantsPa
 	return GrantsPage{Grants: []jig.Grant{g}}, nil
 }
 
-// markEnded marks the live grants that the current contract of their tool has ended. A tool that this worker does not know ends none.
+// markEnded marks the live grants that ended because the contract of their tool has changed. A tool that this worker does not know
+// ends no grant.
 func (a *Activities) markEnded(ctx context.Context, tenant string, list []jig.Grant) error {
 	now := a.now()
 	if !slices.ContainsFunc(list, func(g jig.Grant) bool { return g.Live(now) }) {

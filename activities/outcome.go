@@ -11,28 +11,28 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// attempt is what the ledger's verdict on a failure depends on, beside the failure itself.
+// attempt holds what the ledger's verdict on a failure depends on, besides the failure itself.
 type attempt struct {
 	tool jig.Tool
-	// number counts the attempts of the call from 1.
+	// number counts the attempts of the call, from 1.
 	number int
-	// doubt says that an earlier attempt may have taken effect.
+	// doubt reports that an earlier attempt may have taken effect.
 	doubt bool
 	// ended says what ended the attempt early.
 	ended interruption
 }
 
-// interruption says what ended an attempt before its tool was done.
+// interruption says what ended an attempt before its tool had finished.
 type interruption int
 
 const (
-	// notInterrupted: the tool came to its end.
+	// notInterrupted means that the tool ran to its end.
 	notInterrupted interruption = iota
-	// canceled: nobody needs the call any more.
+	// canceled means that nobody needs the call any more.
 	canceled
-	// takenOver: the worker stops, or lost touch with Temporal; another attempt goes on with the call.
+	// takenOver means that the worker is stopping, or has lost contact with Temporal. Another attempt continues the call.
 	takenOver
-	// overdue: the attempt ran out of time.
+	// overdue means that the attempt ran out of time.
 	overdue
 )
 
@@ -48,16 +48,16 @@ func interruptionOf(ctx context.Context) interruption {
 	return overdue
 }
 
-// lostTouch reports whether an activity was cancelled by its own worker because its heartbeats do not arrive.
+// lostTouch reports whether an activity was canceled by its own worker because its heartbeats do not arrive.
 func lostTouch(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return activity.IsActivity(ctx) && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) && !temporal.IsCanceledError(cause)
 }
 
-// verdict says what an outcome means for the ledger: succeeded, failed, canceled, unknown, or reserved for another attempt. doubt
-// says of a call that is not over whether its effect may have happened.
+// verdict returns what an outcome means for the ledger: succeeded, failed, canceled, unknown, or reserved for another attempt. For
+// a call that is not finished, doubt reports whether its effect may have happened.
 //
-// A failed call of a tool that writes is unknown unless the failure says that nothing happened, and no earlier attempt is in doubt.
+// A failed call of a tool that writes is unknown unless the failure says that nothing happened and no earlier attempt is in doubt.
 func (a attempt) verdict(outcome jig.ToolResult) (status jig.CallStatus, doubt bool) {
 	if outcome.Success {
 		return jig.CallSucceeded, false
@@ -78,8 +78,8 @@ func (a attempt) verdict(outcome jig.ToolResult) (status jig.CallStatus, doubt b
 	return jig.CallFailed, false
 }
 
-// again reports whether a call that writes is given back for another attempt. An idempotent one is tried again whenever its effect is
-// in doubt, because the repetition may settle that.
+// again reports whether a call that writes is released for another attempt. An idempotent call is retried whenever its effect is in
+// doubt, because the repetition may settle that.
 func (a attempt) again(e *jig.Error) bool {
 	if a.ended == canceled || !a.tool.MayRetry(e) {
 		return false
@@ -88,7 +88,7 @@ func (a attempt) again(e *jig.Error) bool {
 	return a.ended == takenOver || worth && a.number < a.tool.MaxAttempts
 }
 
-// verdictOnRead is the verdict on a failed call that changes nothing, or drafts alone.
+// verdictOnRead returns the verdict on a failed call of a tool that only reads or drafts.
 func (a attempt) verdictOnRead(e *jig.Error) jig.CallStatus {
 	safe := a.tool.Idempotent || e.NotExecuted || e.Code == jig.CodeRateLimited
 	switch {
@@ -109,7 +109,7 @@ func ambiguous(c jig.Code) bool {
 	return c == jig.CodeTimeout || c == jig.CodeUnavailable || c == jig.CodeCanceled || c == jig.CodeOutcomeUnknown
 }
 
-// worthRetrying leaves out INTERNAL: a tool's own bug does not go away by itself.
+// worthRetrying reports whether a retry may help. It excludes INTERNAL, because a bug in a tool does not go away by itself.
 func worthRetrying(c jig.Code) bool {
 	return c == jig.CodeTimeout || c == jig.CodeUnavailable || c == jig.CodeRateLimited
 }
@@ -126,7 +126,7 @@ func workerStopping(ctx context.Context) bool {
 	}
 }
 
-// retryLater makes Temporal run the activity again; the ledger has the attempt back.
+// retryLater returns an error that makes Temporal run the activity again. The ledger has already released the attempt.
 func retryLater(e *jig.Error) error {
 	if e == nil {
 		e = jig.Errorf(jig.CodeUnavailable, "the attempt was given back")
@@ -136,7 +136,7 @@ func retryLater(e *jig.Error) error {
 	})
 }
 
-// endOf is where a call ends with the outcome of the workflow that answered it.
+// endOf returns the final status of a call from the outcome of the workflow that answered it.
 func endOf(outcome jig.ToolResult) jig.CallStatus {
 	switch {
 	case outcome.Success:
@@ -147,10 +147,10 @@ func endOf(outcome jig.ToolResult) jig.CallStatus {
 	return jig.CallFailed
 }
 
-// maxCounts bounds the counts that stay with a result that is cut down, in bytes.
+// maxCounts is the maximum size, in bytes, of the counts that a preview keeps.
 const maxCounts = 512
 
-// cutDown keeps a large result out of the row: its whole goes aside, a preview stays.
+// cutDown keeps a large result out of the row: the complete result is stored separately, and a preview stays.
 func cutDown(c *jig.Completion) error {
 	r := &c.Result
 	if len(r.Data)+len(r.Markdown) <= jig.InlineBytes {
@@ -163,14 +163,14 @@ func cutDown(c *jig.Completion) error {
 	c.Whole = whole
 	if len(r.Data) > jig.InlineBytes/2 {
 		preview := map[string]any{"truncated": true, "size": len(r.Data), "preview": jig.Cut(string(r.Data), 4096)}
-		if named := namedIn(r.Data); len(named) > 0 { // once, while the whole is at hand
+		if named := namedIn(r.Data); len(named) > 0 { // now, while the complete data is available
 			preview[namedKey] = named
 		}
 		var of struct {
 			Counts json.RawMessage `json:"counts"`
 		}
 		if json.Unmarshal(r.Data, &of) == nil && len(of.Counts) > 0 && len(of.Counts) <= maxCounts {
-			preview["counts"] = of.Counts // an extraction's: how it ended
+			preview["counts"] = of.Counts // an extraction's counts, which say how it ended
 		}
 		cutData, err := json.Marshal(preview)
 		if err != nil {

@@ -6,27 +6,27 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// PolicyLister says which policies are in force. A Policy may be one.
+// PolicyLister says which policies are in force. A Policy may implement it.
 type PolicyLister interface {
-	// Policies lists a tenant's policies by name, those that cannot be read among them.
+	// Policies lists a tenant's policies by name, including those that cannot be read.
 	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
 }
 
 // PoliciesRequest asks for a page of a tenant's policies.
 type PoliciesRequest struct {
 	Tenant string `json:"tenant"`
-	// After is the name of the policy before the page; empty to begin.
+	// After is the last name of the previous page. It is empty for the first page.
 	After string `json:"after,omitempty"`
 }
 
 // PoliciesPage is a page of a tenant's policies, sorted by name.
 type PoliciesPage struct {
 	Policies []jig.PolicyState `json:"policies"`
-	// More says that there are others, after the last one.
+	// More reports whether policies follow these.
 	More bool `json:"more,omitempty"`
 }
 
-// ListPolicies returns a page of a tenant's policies as this worker has them.
+// ListPolicies returns a page of a tenant's policies as this worker sees them.
 func (a *Activities) ListPolicies(ctx context.Context, in PoliciesRequest) (PoliciesPage, error) {
 	page := PoliciesPage{Policies: []jig.PolicyState{}}
 	states, err := a.policies(ctx, in.Tenant)
@@ -52,7 +52,7 @@ func (a *Activities) policies(ctx context.Context, tenant string) ([]jig.PolicyS
 	return lister.Policies(ctx, tenant)
 }
 
-// heldBack says which policies hold the calls of a tenant back, because this worker cannot read them.
+// heldBack returns the policies that hold back the calls of a tenant because this worker cannot read them.
 func (a *Activities) heldBack(ctx context.Context, tenant string) ([]string, error) {
 	states, err := a.policies(ctx, tenant)
 	var held []string

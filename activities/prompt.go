@@ -9,16 +9,16 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxScriptData bounds the results that a script is given whole.
+// maxScriptData is the maximum total size, in bytes, of the results that a script gets.
 const maxScriptData = 64 << 20
 
-// tokenBytes is about how many bytes of a text make a token.
+// tokenBytes is roughly how many bytes of text make a token.
 const tokenBytes = 4
 
-// tokens estimates how many tokens a text of n bytes takes.
+// tokens estimates how many tokens a text of n bytes has.
 func tokens(n int) int { return (n + tokenBytes - 1) / tokenBytes }
 
-// bytesOf is about how many bytes n tokens are.
+// bytesOf estimates how many bytes n tokens have.
 func bytesOf(n int) int { return n * tokenBytes }
 
 func toolTokens(tools []jig.Tool) int {
@@ -29,14 +29,14 @@ func toolTokens(tools []jig.Tool) int {
 	return tokens(n)
 }
 
-// systemPrompt is the same in every pass of a session, so that a provider's prompt cache hits.
+// systemPrompt returns the system prompt. It is the same in every pass of a session, so that a provider's prompt cache hits.
 func systemPrompt(session jig.Session, tools []jig.Tool) string {
 	var b strings.Builder
 	b.WriteString(session.Agent.Instructions)
 	if len(tools) > 0 {
 		b.WriteString("\n\n# Tools\n")
 		category := ""
-		for _, t := range tools { // sorted by name, so grouped by category too
+		for _, t := range tools { // sorted by name, so also grouped by category
 			if t.Category != category {
 				category = t.Category
 				fmt.Fprintf(&b, "\n## %s\n", category)
@@ -56,7 +56,7 @@ func firstSentence(s string) string {
 	return s
 }
 
-// withInput puts the session's input before the first message, so that a model sees what the session was started with.
+// withInput puts the session's input before the first message, so that the model sees what the session was started with.
 func withInput(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
 	if session.SummaryThrough > 0 || len(session.Input) == 0 || string(session.Input) == "{}" {
 		return exchanges
@@ -64,7 +64,7 @@ func withInput(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
 	return withNote(exchanges, "Input: "+string(session.Input))
 }
 
-// withNote puts a message of the engine before all others.
+// withNote puts a message from the engine before all others.
 func withNote(exchanges []jig.Exchange, text string) []jig.Exchange {
 	note := jig.Message{Role: jig.RoleUser, Text: text}
 	if len(exchanges) == 0 {
@@ -75,7 +75,7 @@ func withNote(exchanges []jig.Exchange, text string) []jig.Exchange {
 	return append([]jig.Exchange{first}, exchanges[1:]...)
 }
 
-// withSummary puts the stored summary in front of the exchanges that it does not stand for.
+// withSummary puts the stored summary in front of the exchanges that it does not cover.
 func withSummary(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
 	if session.Summary == "" {
 		return exchanges
@@ -83,9 +83,9 @@ func withSummary(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
 	return withNote(exchanges, "Summary of the session so far:\n"+session.Summary)
 }
 
-// fit keeps the transcript within a budget of tokens: the newest results stay whole, older ones become references. When
-// even that is too much, overflow says how many of the oldest exchanges a summary must stand for. The latest two passes
-// are never touched.
+// fit keeps the transcript within a budget of tokens. The newest results stay complete; older ones become references. If that is
+// not enough, overflow is the number of the oldest exchanges that a summary must replace. The latest two passes are never
+// shortened.
 func fit(sessionID string, exchanges []jig.Exchange, budget int) (fitted []jig.Exchange, overflow int) {
 	fitted = make([]jig.Exchange, len(exchanges))
 	left := budget
@@ -104,7 +104,8 @@ func fit(sessionID string, exchanges []jig.Exchange, budget int) (fitted []jig.E
 	return fitted, overflow
 }
 
-// shown copies an exchange with each result as the model gets it: Markdown or data, cut to a reference when asked.
+// shown copies an exchange with each result as the model gets it: as Markdown or data, or reduced to a reference if reference is
+// true.
 func shown(sessionID string, e jig.Exchange, reference bool) jig.Exchange {
 	calls := make([]jig.Call, len(e.Calls))
 	for i, c := range e.Calls {
@@ -114,7 +115,7 @@ func shown(sessionID string, e jig.Exchange, reference bool) jig.Exchange {
 		}
 		r := *c.Result
 		if len(c.Patch) > 0 {
-			// The model asked for other arguments than those that ran: it must not reason from its own.
+			// The arguments that ran are not those that the model asked for, and it must not reason from its own.
 			r.Markdown = fmt.Sprintf("(%s changed the arguments before this ran, as JSON Patch: %s)\n%s", c.EditedBy, jig.Cut(string(c.Patch), 2000), resultText(r))
 		}
 		switch id := jig.QualifiedCallID(sessionID, c.ID); {
@@ -129,7 +130,7 @@ func shown(sessionID string, e jig.Exchange, reference bool) jig.Exchange {
 	return e
 }
 
-// resultText is a result as the model reads it.
+// resultText returns a result as the model reads it.
 func resultText(r jig.ToolResult) string {
 	if r.Error != nil && r.Markdown == "" {
 		return r.Error.Error()
@@ -144,7 +145,7 @@ func preview(r jig.ToolResult) string {
 	return string(r.Data)
 }
 
-// withTodo puts the task list last, where its changes spoil no prompt cache.
+// withTodo puts the task list last, so that its changes do not invalidate the provider's prompt cache.
 func withTodo(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
 	if len(session.Todo) == 0 {
 		return exchanges
@@ -170,7 +171,7 @@ func exchangeTokens(e jig.Exchange) int {
 	return tokens(n)
 }
 
-// wholeResults gives a script every result uncut.
+// wholeResults replaces previews with complete results, for a script.
 func (a *Activities) wholeResults(ctx context.Context, session jig.Session, exchanges []jig.Exchange) ([]jig.Exchange, error) {
 	left := int64(maxScriptData)
 	for i := range exchanges {

@@ -14,11 +14,11 @@ type AskInput struct {
 	Question string            `json:"question"`
 	Schema   json.RawMessage   `json:"schema,omitempty"`
 	Options  []json.RawMessage `json:"options,omitempty"`
-	// Expires is how long the question waits, e.g. 48h or 7d; as the policy and the agent say when it is empty.
+	// Expires is how long the question waits, e.g. 48h or 7d. If it is empty, the policy or the agent decides.
 	Expires string `json:"expires,omitempty"`
 }
 
-// asQuestion makes a question of what is asked. The input was found to be one.
+// asQuestion turns a pending approval into a question. The input has already been validated.
 func asQuestion(p *jig.Pending, input []byte) {
 	var in AskInput
 	if json.Unmarshal(input, &in) != nil {
@@ -35,10 +35,10 @@ func asQuestion(p *jig.Pending, input []byte) {
 	}
 }
 
-// maxQuestionWait bounds how long a question may wait.
+// maxQuestionWait is the longest time that a question may wait.
 const maxQuestionWait = 365 * 24 * time.Hour
 
-// waitOf reads a duration such as 90m, 48h or 7d.
+// waitOf parses a duration such as 90m, 48h or 7d. Empty means 0.
 func waitOf(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -55,7 +55,7 @@ func waitOf(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// checkQuestion refuses a question that nobody could answer; nil for calls of other tools.
+// checkQuestion returns an error for a question that nobody could answer. It returns nil for calls of other tools.
 func (a *Activities) checkQuestion(tool jig.Tool, input []byte) *jig.Error {
 	if tool.Implementation != jig.ImplementationPerson {
 		return nil
@@ -84,7 +84,8 @@ func (a *Activities) checkQuestion(tool jig.Tool, input []byte) *jig.Error {
 	return nil
 }
 
-// fits checks an answer against its question: one of the options, and of the schema; a text when neither is given.
+// fits checks an answer against its question: it must be one of the options and fit the schema. Without options and schema, it must
+// be a non-empty text.
 func (a *Activities) fits(q jig.Question, value json.RawMessage) error {
 	if len(q.Options) > 0 {
 		given, err := canonicalJSON(value)

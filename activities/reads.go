@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Limits of what one read returns: Temporal carries at most 256 KiB.
+// Limits of what one read returns, because Temporal carries at most 256 KiB.
 const (
 	pageBytes  = 128 << 10
 	maxWait    = 25 * time.Second
@@ -36,7 +36,7 @@ func (a *Activities) Status(ctx context.Context, in StatusRequest) (jig.SessionV
 	return fitView(view), nil
 }
 
-// showOutput sets what the only call of a session without a model gave.
+// showOutput sets the output of the only call of a session without a model.
 func (a *Activities) showOutput(ctx context.Context, in StatusRequest, view *jig.SessionView) error {
 	_, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, []string{jig.CallID(1, 1)})
 	if err == nil && len(calls) > 0 && calls[0].Result != nil { // a session that was canceled at once has no call
@@ -55,7 +55,7 @@ func fitView(v jig.SessionView) jig.SessionView {
 	return v
 }
 
-// fitPending shortens what is shown of all that waits, evenly, until it fits or there is next to nothing left to leave out.
+// fitPending shortens all previews evenly until the list fits or almost nothing is left of them.
 func fitPending(list []jig.Pending, fits func() bool) {
 	for room := jig.PreviewBytes; room > 16 && !fits(); room /= 2 {
 		for i, p := range list {
@@ -87,7 +87,7 @@ func (a *Activities) ListApprovals(ctx context.Context, in ApprovalsRequest) (Ap
 	return ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
 }
 
-// ListEvents returns the events after a sequence number, waiting for the first when asked to.
+// ListEvents returns the events after a sequence number. If asked to, it waits for the first one.
 func (a *Activities) ListEvents(ctx context.Context, in EventsRequest) (EventsPage, error) {
 	if in.Limit <= 0 || in.Limit > 500 {
 		in.Limit = 500
@@ -113,7 +113,7 @@ func (a *Activities) ListEvents(ctx context.Context, in EventsRequest) (EventsPa
 		return a.ListEvents(asked, in)
 	}
 	page := EventsPage{Status: session.Status}
-	if len(list) == 0 && session.Status == jig.StatusWorking { // a session that waits for people tells so, also for those of its children
+	if len(list) == 0 && session.Status == jig.StatusWorking { // the view also knows whether child sessions wait for people
 		view, err := a.store.SessionView(asked, in.Tenant, in.SessionID)
 		if err != nil {
 			return EventsPage{}, temporalError(err)
@@ -130,7 +130,7 @@ func (a *Activities) ListEvents(ctx context.Context, in EventsRequest) (EventsPa
 	return page, nil
 }
 
-// stopping is a context that ends when the worker begins to stop.
+// stopping returns a context that ends when the worker begins to stop.
 func stopping(ctx context.Context) context.Context {
 	if !activity.IsActivity(ctx) {
 		return ctx
@@ -147,8 +147,8 @@ func stopping(ctx context.Context) context.Context {
 	return stop
 }
 
-// ListCatalog returns the tools that a tenant sees, sorted by name, and the names of the documents that are registered; or a
-// piece of one of those.
+// ListCatalog returns a page of the tools that a tenant sees, sorted by name, and on the first page the names of the registered
+// documents. If a kind is given, it returns a piece of one document instead.
 func (a *Activities) ListCatalog(ctx context.Context, in CatalogRequest) (CatalogPage, error) {
 	if in.Kind != "" {
 		chunk, err := a.documentChunk(ctx, in)
@@ -192,13 +192,14 @@ func (a *Activities) ListCatalog(ctx context.Context, in CatalogRequest) (Catalo
 	return page, temporalError(err)
 }
 
-// The kinds under which documents are kept, beside DocumentSpec.
+// The kinds of documents, besides DocumentSpec and DocumentEntityType.
 const (
 	documentAgent = "agent"
 	documentSkill = "skill"
 )
 
-// documentNames lists what a tenant sees of a kind; empty and not nil when there is none, for nil means that nobody knows.
+// documentNames lists the names of a kind that a tenant sees. The list is empty, not nil, if there are none, because nil means
+// unknown.
 func (a *Activities) documentNames(ctx context.Context, tenant, kind string) ([]string, error) {
 	names, err := a.store.DocumentNames(ctx, tenant, kind)
 	return append([]string{}, names...), err
@@ -224,7 +225,7 @@ func (a *Activities) FetchArtifact(ctx context.Context, in ArtifactRequest) (Art
 	return ArtifactChunk{Data: data, Size: size}, temporalError(err)
 }
 
-// Upload writes a piece of an artifact, once.
+// Upload writes a piece of an artifact. Writing the same piece again changes nothing.
 func (a *Activities) Upload(ctx context.Context, in UploadRequest) error {
 	if len(in.Data) > chunkBytes {
 		return temporalError(jig.Errorf(jig.CodeInvalidInput, "a piece has at most %d bytes", chunkBytes).WithField("data"))

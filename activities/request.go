@@ -6,8 +6,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// requestOf returns the digest of what a session is started with; empty for one that another session's call starts, whose id stands
-// for that call.
+// requestOf returns the digest of a request to start a session. It is empty if a call of another session starts it, because then
+// the session's id identifies that call.
 func (a *Activities) requestOf(ctx context.Context, tenant string, start StartSession) (string, error) {
 	if start.ParentID != "" {
 		return "", nil
@@ -19,7 +19,7 @@ func (a *Activities) requestOf(ctx context.Context, tenant string, start StartSe
 	return a.requestDigest(ctx, tenant, r, start.DocumentArtifact, start.InputArtifact)
 }
 
-// callRequestOf does the same for a single call.
+// callRequestOf returns the same for a single call. It is empty if the call has a parent.
 func (a *Activities) callRequestOf(ctx context.Context, in OpenCallInput) (string, error) {
 	if in.Parent != "" {
 		return "", nil
@@ -28,7 +28,7 @@ func (a *Activities) callRequestOf(ctx context.Context, in OpenCallInput) (strin
 	return a.requestDigest(ctx, in.Tenant, r, in.DocumentArtifact, in.InputArtifact)
 }
 
-// requestDigest reads what was uploaded: the same request may have been uploaded twice.
+// requestDigest includes the contents of uploads, not their ids, because the same request may have been uploaded twice.
 func (a *Activities) requestDigest(ctx context.Context, tenant string, r jig.SessionRequest, document, input string) (string, error) {
 	if document != "" {
 		body, err := a.readWhole(ctx, tenant, document)

@@ -8,31 +8,31 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// RunInput names the call to run.
+// RunInput identifies the call to run.
 type RunInput struct {
 	SessionRef
 	Call string `json:"call"`
 }
 
-// Ran is where the call stands after an attempt.
+// Ran is the state of a call after an attempt.
 type Ran struct {
 	State   jig.CallStatus `json:"state"`
 	Summary string         `json:"summary,omitempty"`
-	// Ask is set when the call waits for a person again: the tool changed since it was admitted, or its outcome is unknown.
+	// Ask is set when the call waits for a person again: the tool changed since admission, or the outcome is unknown.
 	Ask *jig.Pending `json:"ask,omitempty"`
-	// Paused says that the call is held back: it is to be looked at again. Held says why, unless it is a pause.
+	// Paused reports that the call is held back and must be tried again later. Held says why, unless the reason is a pause.
 	Paused bool   `json:"paused,omitempty"`
 	Held   string `json:"held,omitempty"`
-	// Ending says that the session ends, because an approval within the call's composition expired that says so.
+	// Ending is set when an approval inside the call's composition expired whose terms end the session.
 	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
 }
 
-// maxAdmissions bounds how often one attempt admits its call anew. Once is the rule: the tool changed.
+// maxAdmissions limits how often one attempt admits its call again. Normally it happens at most once, when the tool has changed.
 const maxAdmissions = 5
 
-// RunTool runs one call: reserve, execute, finalise. It is registered under every name: that of a tool in code, or of a thin tool. An attempt that finds the
-// call finished returns the stored result; one that finds it begun runs it again only when the tool is idempotent, and
-// otherwise leaves it to a person. See the documentation of the ledger.
+// RunTool runs one call: reserve, execute, finalize. It is registered under the names of tools in code and runs thin tools too. An
+// attempt that finds the call finished returns the stored result. An attempt that finds the call already started runs it again only
+// if the tool is idempotent; otherwise a person decides. See the documentation of the ledger.
 func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 	stop := heartbeat(ctx)
 	defer stop()
@@ -46,7 +46,7 @@ func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 	return ran, nil
 }
 
-// tryTool is RunTool with its own errors; of a call that is held back the answer says so.
+// tryTool does the work of RunTool and returns jig's own errors. If the call is held back, the returned Ran says so.
 func (a *Activities) tryTool(ctx context.Context, in RunInput) (Ran, error) {
 	name := jig.NewAttemptID()
 	for range maxAdmissions {
@@ -58,7 +58,7 @@ func (a *Activities) tryTool(ctx context.Context, in RunInput) (Ran, error) {
 	return Ran{}, jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew %d times and still is not what would run", in.Call, maxAdmissions)
 }
 
-// attempt reserves and runs the call once; again says that it was admitted anew and may run at once.
+// attempt reserves and runs the call once. again reports that the call was admitted again and may run immediately.
 func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran Ran, again bool, err error) {
 	session, call, err := a.callOf(ctx, in.SessionRef, in.Call)
 	if err != nil {
@@ -78,13 +78,13 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	if ended != nil {
 		return ended.ran, ended.again, nil
 	}
-	// What runs is what was digested, whatever the row says by now.
+	// Run exactly the input that was digested, even if the row has changed since.
 	reservation.Call.Input = call.Input
 	ran, err = a.execute(ctx, session, tool, reservation)
 	return ran, false, err
 }
 
-// callOf reads a call with its session, whose principal may do what the tenant lets it do now.
+// callOf reads a call and its session. The session's principal has the permissions that the tenant grants now.
 func (a *Activities) callOf(ctx context.Context, ref SessionRef, id string) (jig.Session, jig.Call, error) {
 	session, calls, err := a.store.CallsOf(ctx, ref.Tenant, ref.SessionID, []string{id})
 	if err != nil {
@@ -96,15 +96,15 @@ func (a *Activities) callOf(ctx context.Context, ref SessionRef, id string) (jig
 	return session, calls[0], a.acting(ctx, &session)
 }
 
-// unclaimed is why a call could not be claimed: it has its result or waits for a person; again says that it was admitted
-// anew and may be claimed at once.
+// unclaimed says why a call could not be claimed: it has its result, waits for a person, or is held back. again reports that it was
+// admitted again and may be claimed immediately.
 type unclaimed struct {
 	ran   Ran
 	again bool
 }
 
-// claim reserves a call for an attempt: what would run is digested and held against what was admitted and approved, and
-// policy is asked once more, in case it has come to deny the call since.
+// claim reserves a call for an attempt. It digests what would run, compares that with what was admitted and approved, and asks
+// policy again in case it denies the call now.
 func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (jig.Reservation, *unclaimed, error) {
 	if call.Paused != "" && call.Status == jig.CallReserved {
 		return jig.Reservation{}, &unclaimed{ran: Ran{State: call.Status, Paused: true}}, nil
@@ -156,7 +156,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	return r, nil, jig.Errorf(jig.CodeInternal, "the ledger answered %q", r.Outcome)
 }
 
-// proofWanted reports whether the approval of a call must have been proved by the time that it begins.
+// proofWanted reports whether the approval of a call must carry proof when the call begins.
 func (a *Activities) proofWanted(ctx context.Context, call jig.Call) (bool, error) {
 	if call.Verdict != jig.VerdictAsk || call.Status != jig.CallReserved {
 		return false, nil
@@ -165,11 +165,12 @@ func (a *Activities) proofWanted(ctx context.Context, call jig.Call) (bool, erro
 	return settings.ProofWanted(), err
 }
 
-// frameAttempt names the attempt that a workflow of its own is: however often it is taken up again, it is the same one.
+// frameAttempt is the attempt name of a call that a child workflow answers. It stays the same however often the work is resumed.
 const frameAttempt = "frame"
 
-// claimWhole claims a call for as long as the workflow lasts that answers it. ended is set when there is nothing to begin: the call
-// has its result, waits for a person, or is held back. UNAVAILABLE when it was admitted anew: it may be claimed on another try.
+// claimWhole claims a call for as long as the workflow that answers it runs. ended is set if there is nothing to begin: the call
+// has its result, waits for a person, or is held back. The error is UNAVAILABLE if the call was admitted again, so that a retry can
+// claim it.
 func (a *Activities) claimWhole(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool) (r jig.Reservation, ended *Ran, err error) {
 	r, unclaimed, err := a.claim(ctx, session, call, tool, frameAttempt)
 	switch {
@@ -181,7 +182,7 @@ func (a *Activities) claimWhole(ctx context.Context, session jig.Session, call j
 	return r, &unclaimed.ran, nil
 }
 
-// held is a call that waits until a policy can be read.
+// held returns the state of a call that waits until a policy can be read.
 func held(call jig.Call, why string) Ran { return Ran{State: call.Status, Paused: true, Held: why} }
 
 func result(call jig.Call) Ran {
@@ -192,7 +193,7 @@ func result(call jig.Call) Ran {
 	return ran
 }
 
-// asked returns the call with what a person is asked about it.
+// asked returns the state of a call with what a person is asked about it.
 func (a *Activities) asked(ctx context.Context, call jig.Call) (Ran, error) {
 	pending, err := a.store.Pending(ctx, call.Tenant, call.SessionID, call.ID)
 	if err != nil {
@@ -201,8 +202,8 @@ func (a *Activities) asked(ctx context.Context, call jig.Call) (Ran, error) {
 	return Ran{State: call.Status, Ask: shorten(pending, shownBytes)}, nil
 }
 
-// readmit puts a call through admission again because what would run is not what was admitted: the tool's contract
-// changed, or nothing approved stands for it.
+// readmit puts a call through admission again because what would run differs from what was admitted: the tool's contract changed,
+// or the call has no valid approval.
 func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool) (Ran, bool, error) {
 	if call.Status == jig.CallWaiting && call.Version == tool.Version {
 		ran, err := a.asked(ctx, call)
@@ -215,7 +216,7 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 		return Ran{}, false, err
 	}
 	if failed == nil {
-		failed = allowed(tool, session) // the contract may ask for more than it did
+		failed = allowed(tool, session) // the contract may require more than it did before
 	}
 	if failed == nil {
 		failed = a.normalize(ctx, session, tool, call.Input, &fresh)
@@ -247,26 +248,27 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	return result(stored), false, nil
 }
 
-// deniedNow reports whether policy denies a call that was admitted and has not begun, or never let it run as its row says; held
-// says why that is not known now.
+// deniedNow reports whether a call that was admitted but has not begun must not run: policy or the tenant denies it now, or nothing
+// ever allowed it to run as its row says. held says why the answer is not known now.
 func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (denied bool, held string, err error) {
 	if call.Status != jig.CallReserved {
 		return false, "", nil
 	}
 	if tool.Permission == jig.PermissionDestructive && call.Verdict == jig.VerdictRun {
-		return true, "", nil // nothing admits such a call; whatever changed the row, a person decides
+		return true, "", nil // admission never allows such a call, so whatever changed the row, a person decides
 	}
 	if gone, err := a.gone(ctx, call.Tenant, tool); gone != nil || err != nil {
 		return gone != nil, "", err
 	}
 	if allowed(tool, session) != nil {
-		return true, "", nil //nolint:nilerr // the error is the answer
+		return true, "", nil //nolint:nilerr // the error itself is the answer
 	}
 	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
 	if err != nil || ruling.Held != "" || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun || ruling.PolicyVersion != call.PolicyVersion {
 		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}
-	// The same policies ask now: they let it run when it was admitted, or a person confirmed it, or somebody changed the row.
+	// The same policies ask now. Either they let the call run when it was admitted, or a person confirmed it, or somebody changed
+	// the row.
 	if ruling, err = a.policy.Rule(ctx, tool, call, session, call.CreatedAt); err != nil || ruling.Verdict != jig.VerdictAsk {
 		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}
@@ -275,10 +277,10 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 	if tool.Confirm {
 		err = a.confirm(ctx, session, tool, &asked, ruling)
 	}
-	return asked.Status != jig.CallReserved, "", err // an answer that nothing was done is no leave to run
+	return asked.Status != jig.CallReserved, "", err // a result that says nothing was done is not a permission to run
 }
 
-// execute runs the tool under a reservation and finalises the attempt.
+// execute runs the tool under a reservation and finalizes the attempt.
 func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.Tool, r jig.Reservation) (Ran, error) {
 	call := r.Call
 	progress, flush := a.progress(ctx, call)
@@ -294,7 +296,7 @@ func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.
 	if err := cutDown(&completion); err != nil {
 		return Ran{}, err
 	}
-	// The attempt has happened: its record must be written even when the activity was cancelled meanwhile.
+	// The attempt has happened, so its record must be written even if the activity was canceled in the meantime.
 	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	var stored jig.Completed
@@ -313,14 +315,14 @@ func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.
 		return Ran{}, retryLater(outcome.Error)
 	case jig.CallUnknown:
 		return a.asked(write, stored.Call)
-	case jig.CallExecuting: // a later attempt has the fence; what it does is what counts
+	case jig.CallExecuting: // a later attempt holds the fence, and its outcome counts
 		return Ran{}, jig.Errorf(jig.CodeUnavailable, "call %s is run by another attempt", call.ID)
 	case jig.CallWaiting, jig.CallSucceeded, jig.CallFailed, jig.CallDenied, jig.CallExpired, jig.CallCanceled, jig.CallDuplicate:
 	}
 	return result(stored.Call), nil
 }
 
-// invocation is the limited context that a tool gets.
+// invocation returns the limited context that a tool gets.
 func (a *Activities) invocation(session jig.Session, call jig.Call, attempt int, progress func(string)) jig.Invocation {
 	return jig.Invocation{
 		Tenant: call.Tenant, Principal: session.Principal, SessionID: call.SessionID, CallID: call.ID,
@@ -332,11 +334,11 @@ func (a *Activities) invocation(session jig.Session, call jig.Call, attempt int,
 	}
 }
 
-// recordTime is how long the record of an attempt is tried to be written, within the attempt's grace.
+// recordTime is how long we try to write the record of an attempt. It is shorter than the attempt's grace period.
 const recordTime = 25 * time.Second
 
-// insist tries a transaction again while the database is away, so that an outage of some seconds neither loses what an
-// attempt did nor leaves it unknown whether it began.
+// insist retries a transaction while the database is unavailable, for up to recordTime. So an outage of a few seconds neither loses
+// the outcome of an attempt nor leaves it unknown whether the attempt began.
 func insist(ctx context.Context, try func() error) error {
 	giveUp := time.After(recordTime)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Settled is how a pass ended. Status working means that the session goes on.
+// Settled says how a pass ended. The status working means that the session continues.
 type Settled struct {
 	Status jig.Status `json:"status"`
 	Reason string     `json:"reason,omitempty"`
@@ -19,8 +19,8 @@ type Settled struct {
 	Error     *jig.Error `json:"error,omitempty"`
 }
 
-// Settle ends a pass whose calls all have their results, and the session with it when there is nothing more to do. It is
-// idempotent: a second run answers as the first.
+// Settle ends a pass whose calls all have results, and also the session if there is nothing left to do. It is idempotent: a second
+// run returns what the first one returned.
 func (a *Activities) Settle(ctx context.Context, in PassRef) (Settled, error) {
 	state, err := a.store.PassState(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err != nil {
@@ -87,7 +87,7 @@ func failed(reason, answer string, err *jig.Error) jig.End {
 	return jig.End{Status: jig.StatusFailed, Reason: reason, Answer: answer, Error: err}
 }
 
-// EndInput ends a session out of turn: canceled, or failed because something in it could not go on.
+// EndInput ends a session early: canceled, or failed because something in it could not continue.
 type EndInput struct {
 	PassRef
 	Status jig.Status `json:"status"`
@@ -95,27 +95,27 @@ type EndInput struct {
 	Error  *jig.Error `json:"error,omitempty"`
 }
 
-// End closes whatever is open in a session and ends it. A session that has ended is left alone.
+// End closes everything that is open in a session and ends it. A session that has already ended is left alone.
 func (a *Activities) End(ctx context.Context, in EndInput) error {
 	return temporalError(a.store.CancelSession(ctx, jig.End{
 		Tenant: in.Tenant, SessionID: in.SessionID, Pass: in.Pass, Status: in.Status, Reason: in.Reason, Error: in.Error,
 	}))
 }
 
-// Swept is how many sessions a sweep closed.
+// Swept is the result of a sweep: how many sessions it closed.
 type Swept struct {
 	Closed int `json:"closed"`
 }
 
-// maxSwept bounds the sessions that one sweep looks at.
+// maxSwept limits how many sessions one sweep looks at.
 const maxSwept = 10_000
 
-// tokensKept is how long after its end a used token is known: clocks may differ by as much.
+// tokensKept is how long a used token is remembered after it expired, because clocks may differ by that much.
 const tokensKept = time.Hour
 
-// Sweep closes the sessions whose workflow was terminated or timed out from outside, with their approvals, tells workflows of calls
-// that were settled late by workers that died, and forgets the tokens that nobody could use any more. A failure does not stop the
-// remaining work; all errors are joined and returned.
+// Sweep closes the sessions, and their approvals, whose workflow was terminated or timed out. It tells workflows of calls that were
+// settled late by workers that died, and deletes used tokens that have long expired. A failure does not stop the remaining work;
+// all errors are joined and returned.
 func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	stop := heartbeat(ctx)
 	defer stop()

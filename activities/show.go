@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ShowRequest asks for what waits under a call, with all of its arguments.
+// ShowRequest asks for what waits under a call, with a piece of its arguments.
 type ShowRequest struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
@@ -15,17 +15,17 @@ type ShowRequest struct {
 	Offset int `json:"offset,omitempty"`
 }
 
-// ShowPage is what waits under a call, and a piece of its arguments (canonical JSON), at most 128 KiB. Pieces belong together
-// when the pending ones have the same digest.
+// ShowPage is what waits under a call and a piece of its arguments (canonical JSON), at most 128 KiB. Pieces belong together if
+// their Pending has the same digest.
 type ShowPage struct {
 	Pending jig.Pending `json:"pending"`
 	Input   []byte      `json:"input"`
-	// Size is that of the whole arguments, in bytes.
+	// Size is the size of the complete arguments, in bytes.
 	Size int `json:"size"`
 }
 
-// Show returns what waits under a call with all of its arguments: an approval itself cuts them down to 2 KiB. NOT_FOUND when
-// nothing waits there.
+// Show returns what waits under a call with a piece of its complete arguments; the approval itself has only a preview of 2 KiB. The
+// error is NOT_FOUND if nothing waits there.
 func (a *Activities) Show(ctx context.Context, in ShowRequest) (ShowPage, error) {
 	pending, err := a.store.Pending(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {

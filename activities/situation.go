@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// situation is what a composition's expressions read beside what it has done.
+// situation returns what a composition's expressions can read besides the results of its calls.
 func situation(session jig.Session, call jig.Call) (jig.Situation, error) {
 	about, err := json.Marshal(map[string]any{
 		"id": session.ID, "agent": session.Agent.Name, "task": session.Task, "input": orEmpty(session.Input),

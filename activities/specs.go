@@ -10,14 +10,14 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// DocumentSpec is the kind under which execution specs are kept, whatever they are (composition, prompt, task): their names
-// share one space, for they are called alike.
+// DocumentSpec is the kind of execution specs of every sort (composition, prompt, task). They share one namespace because they are
+// called in the same way.
 const DocumentSpec = "spec"
 
-// DocumentEntityType is the kind under which entity types are kept.
+// DocumentEntityType is the kind of entity types.
 const DocumentEntityType = "entity_type"
 
-// The kinds of tools that run as a workflow of their own, by Tool.Implementation.
+// The kinds of tools that run as a workflow of their own. They are derived from Tool.Implementation.
 const (
 	// ChildComposition runs an execution spec.
 	ChildComposition = "composition"
@@ -27,7 +27,7 @@ const (
 	ChildAgent = "agent"
 )
 
-// childOf says as what workflow a tool runs; "" for a tool that is an activity.
+// childOf returns the kind of child workflow that runs a tool. It returns "" for a tool that runs as an activity.
 func childOf(tool jig.Tool) string {
 	switch tool.Implementation {
 	case "composition", "prompt", "task":
@@ -38,20 +38,20 @@ func childOf(tool jig.Tool) string {
 	return ""
 }
 
-// runsSteps reports whether the calls of a tool make calls of their own, of other tools.
+// runsSteps reports whether the calls of a tool make calls of other tools.
 func runsSteps(tool jig.Tool) bool { return isSpec(tool) || childOf(tool) == ChildExtraction }
 
-// isSpec reports whether a tool is an execution spec and not code.
+// isSpec reports whether a tool is an execution spec.
 func isSpec(tool jig.Tool) bool { return childOf(tool) == ChildComposition }
 
-// contract is an execution spec with the tool it is.
+// contract is an execution spec with its tool contract.
 type contract struct {
 	tool jig.Tool
 	body []byte
 }
 
-// contracts remembers execution specs by version, so that a call reads none twice. Versions never change, so nothing in it
-// grows old; when it is full it begins anew.
+// contracts caches execution specs by version, so that none is read twice. Versions never change, so entries never become stale.
+// When the cache is full, it is cleared.
 type contracts struct {
 	mu    sync.Mutex
 	known map[contractKey]contract
@@ -59,7 +59,7 @@ type contracts struct {
 
 type contractKey struct{ tenant, name, version string }
 
-// maxContracts bounds what is remembered.
+// maxContracts is the maximum number of cached specs.
 const maxContracts = 1000
 
 func (c *contracts) get(key contractKey) (contract, bool) {
@@ -78,7 +78,8 @@ func (c *contracts) put(key contractKey, found contract) {
 	c.known[key] = found
 }
 
-// tool finds a tool's contract: one in code that the tenant sees, or a version of an execution spec. It is false when there is none.
+// tool finds a tool's contract: one in code that the tenant sees, or a version of an execution spec. It returns false if there is
+// none.
 func (a *Activities) tool(ctx context.Context, tenant, name, version string) (jig.Tool, bool, error) {
 	if tool, ok, err := a.code(ctx, tenant, name); ok || err != nil {
 		return tool, ok, err
@@ -93,7 +94,7 @@ func (a *Activities) tool(ctx context.Context, tenant, name, version string) (ji
 	return found.tool, err == nil, err
 }
 
-// specAt reads a version of an execution spec.
+// specAt reads a version of an execution spec or a thin tool.
 func (a *Activities) specAt(ctx context.Context, tenant, name, version string) (contract, error) {
 	key := contractKey{tenant, name, version}
 	if found, ok := a.contracts.get(key); ok {
@@ -112,8 +113,8 @@ func (a *Activities) specAt(ctx context.Context, tenant, name, version string) (
 	return found, nil
 }
 
-// specs are the execution specs that a tenant sees now, as tools, sorted by name. One that cannot be read any more (an
-// older version of the language) is left out, with a line in the log.
+// specs returns the execution specs that a tenant sees now, as tools, sorted by name. A spec that can no longer be read (because it
+// uses an older version of the language) is left out and logged.
 func (a *Activities) specs(ctx context.Context, tenant string) ([]jig.Tool, error) {
 	current, err := a.store.CurrentDocuments(ctx, tenant, DocumentSpec)
 	if err != nil {
@@ -135,7 +136,8 @@ func (a *Activities) specs(ctx context.Context, tenant string) ([]jig.Tool, erro
 	return list, nil
 }
 
-// tools are all tools that a tenant may see, those in code and execution specs, sorted by name. Code wins over a spec of its name.
+// tools returns all tools that a tenant may see, in code and as execution specs, sorted by name. If both have the same name, the
+// tool in code wins.
 func (a *Activities) tools(ctx context.Context, tenant string) ([]jig.Tool, error) {
 	list, err := a.codes(ctx, tenant)
 	if err != nil {
@@ -158,7 +160,7 @@ func (a *Activities) tools(ctx context.Context, tenant string) ([]jig.Tool, erro
 	return list, nil
 }
 
-// validate checks an input against a tool's schema; every violation in one error.
+// validate checks an input against a tool's schema and returns every violation in one error.
 func (a *Activities) validate(tool jig.Tool, input []byte) error {
 	if isDocument(tool) {
 		return a.schemas.Validate(tool.InputSchema, input)

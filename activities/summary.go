@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// maxSummaryTokens bounds the answer of the model that summarises.
+	// maxSummaryTokens limits the answer of the model that summarizes.
 	maxSummaryTokens = 2048
-	// maxBareLog bounds the log that stands for a summary when the model gives none, in bytes.
+	// maxBareLog is the maximum size, in bytes, of the log that replaces a summary if the model gives none.
 	maxBareLog = 8 << 10
-	// summaryInstructions are the whole of its system prompt.
+	// summaryInstructions is the complete system prompt.
 	summaryInstructions = "Summarise the following work log for the one who continues the work: what was asked, what was found (with ids, names and numbers), " +
 		"what was decided, what is still open. At most 600 words."
 )
 
-// summarize asks the session's own model for a summary of its oldest exchanges, and says what that took. A model that says nothing
-// leaves the log itself, cut: what was asked for must not be forgotten without a word.
+// summarize asks the session's own model for a summary of the oldest exchanges, and returns its usage. If the model says nothing,
+// the log itself, cut, takes the place of the summary, so that the request is not silently forgotten.
 func (a *Activities) summarize(ctx context.Context, session jig.Session, old []jig.Exchange, limits jig.Limits) (string, jig.Usage, error) {
 	log := workLog(session.Summary, old)
 	turn, err := a.model.Answer(ctx, jig.ModelRequest{
@@ -40,7 +40,7 @@ func (a *Activities) summarize(ctx context.Context, session jig.Session, old []j
 	return turn.Text, turn.Usage, nil
 }
 
-// workLog tells of exchanges, a line for each message and call, after the summary of those before them.
+// workLog formats exchanges as text, one line for each message and call, after the summary of the earlier ones.
 func workLog(before string, old []jig.Exchange) string {
 	var b strings.Builder
 	if before != "" {
@@ -64,7 +64,8 @@ func workLog(before string, old []jig.Exchange) string {
 	return b.String()
 }
 
-// cutMiddle shortens a text to about n bytes, at characters' edges: the beginning says what was asked for, the end what was done last.
+// cutMiddle shortens a text to about n bytes without splitting characters. It keeps the beginning, which says what was asked for,
+// and the end, which says what was done last.
 func cutMiddle(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -9,19 +9,19 @@ import (
 
 // Thin runs thin tools.
 type Thin interface {
-	// Run runs a call of the thin tool with this body under its version. It never panics; what goes wrong is the result's Error.
+	// Run runs a call of the thin tool with this body and version. It never panics; failures are in the result's Error.
 	Run(ctx context.Context, version string, body []byte, inv jig.Invocation, input json.RawMessage) jig.ToolResult
 }
 
 // isThin reports whether a tool is a thin tool: a document that runs as an activity.
 func isThin(tool jig.Tool) bool { return tool.Implementation == jig.ImplementationThin }
 
-// isDocument reports whether a tool is a document and not code.
+// isDocument reports whether a tool is a document, not code.
 func isDocument(tool jig.Tool) bool { return isSpec(tool) || isThin(tool) }
 
-// runnable finds what runs a call as an activity: code, or the version of a thin tool that the call was admitted with. UNAVAILABLE
-// when this worker has neither: another may, and until then the call is as it is. Code that the tenant does not see any more is
-// found, too: claiming refuses it.
+// runnable finds what runs a call as an activity: code, or the version of a thin tool that the call was admitted with. The error is
+// UNAVAILABLE if this worker has neither: another worker may have it, and until then the call stays unchanged. Code that the tenant
+// no longer sees is found too; claim refuses it.
 func (a *Activities) runnable(ctx context.Context, call jig.Call) (jig.Tool, error) {
 	code, known := a.catalogue.Tool(call.Tool)
 	tool, ok, err := a.tool(ctx, call.Tenant, call.Tool, call.Version)
@@ -36,7 +36,7 @@ func (a *Activities) runnable(ctx context.Context, call jig.Call) (jig.Tool, err
 	return tool, nil
 }
 
-// runTool runs a tool once, whatever it is made of.
+// runTool runs a tool once, whether it is code or a thin tool.
 func (a *Activities) runTool(ctx context.Context, tool jig.Tool, call jig.Call, inv jig.Invocation) jig.ToolResult {
 	if !isThin(tool) {
 		return a.catalogue.Run(ctx, tool.Name, call.Input, inv)
@@ -50,7 +50,7 @@ func (a *Activities) runTool(ctx context.Context, tool jig.Tool, call jig.Call, 
 	return a.thin.Run(ctx, tool.Version, found.body, inv, call.Input)
 }
 
-// registered refuses a thin tool that came along with a call: what it does is gated nowhere but where it is registered.
+// registered returns an error for a thin tool that is part of the request, because only registration checks what a thin tool does.
 func registered(tool jig.Tool) error {
 	if !isThin(tool) {
 		return nil

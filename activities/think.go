@@ -13,15 +13,15 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Thought is what the workflow learns of a model's answer: how much it asks for, nothing of what it says.
+// Thought is what the workflow learns about a model's answer: how many calls it asks for, but nothing of its content.
 type Thought struct {
 	Calls int `json:"calls"`
-	// Paused says that a pause holds the session back: the model was not asked.
+	// Paused reports that a pause holds the session back and that the model was not asked.
 	Paused bool `json:"paused,omitempty"`
 }
 
-// Think asks the model for the pass's turn and stores it. A pass that has its turn already is not asked again, so a
-// retry after a crash does not pay the model twice.
+// Think asks the model for the turn of the pass and stores it. If the pass already has a turn, the model is not asked again, so a
+// retry after a crash does not pay for the model twice.
 func (a *Activities) Think(ctx context.Context, in PassRef) (Thought, error) {
 	session, turn, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err != nil {
@@ -38,8 +38,8 @@ func (a *Activities) Think(ctx context.Context, in PassRef) (Thought, error) {
 	return Thought{Calls: len(turn.Calls)}, nil
 }
 
-// AwaitResume ends once nothing holds a session back any more. Until then each attempt fails, and Temporal brings it back without a
-// trace in the history.
+// AwaitResume succeeds once nothing holds the session back any more. Until then each attempt fails, and Temporal retries it without
+// growing the history.
 func (a *Activities) AwaitResume(ctx context.Context, in PassRef) error {
 	session, _, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err == nil && session.Paused != "" {
@@ -70,8 +70,8 @@ func (a *Activities) ask(ctx context.Context, session jig.Session, pass int) (*j
 	return &stored, nil
 }
 
-// prompt builds what the model is asked: instructions, menu, working state, and the transcript within the budget. spent is what a
-// summary took on the way.
+// prompt builds the request to the model: instructions, menu, working state, and the transcript within the budget. spent is the
+// usage of a summary that was written on the way.
 func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) (request jig.ModelRequest, spent jig.Usage, err error) {
 	exchanges, err := a.store.Transcript(ctx, session.Tenant, session.ID, session.SummaryThrough)
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) 
 }
 
 // menu returns the tools that the session may call, sorted by name: those pinned at its start that this worker still has. The tool
-// that starts agents is among them when the agent's document lists some.
+// that starts agents is included only if the agent's document lists some.
 func (a *Activities) menu(ctx context.Context, session jig.Session) ([]jig.Tool, error) {
 	names := slices.Sorted(maps.Keys(session.Catalogue))
 	tools := make([]jig.Tool, 0, len(names))
@@ -131,8 +131,8 @@ func (a *Activities) menu(ctx context.Context, session jig.Session) ([]jig.Tool,
 	return tools, nil
 }
 
-// heartbeat tells Temporal every two seconds that the activity lives, so that a dead worker is noticed within the
-// heartbeat time-out. It does nothing in a local activity, which has none.
+// heartbeat tells Temporal every two seconds that the activity is alive, so that a dead worker is noticed within the heartbeat
+// time-out. It does nothing in a local activity, which has no heartbeats.
 func heartbeat(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) || activity.GetInfo(ctx).HeartbeatTimeout == 0 {
 		return func() {}

@@ -10,25 +10,28 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Values reads artifacts, and results of calls by the id <session>/<call>, for the tool artifact.read: what a prompt left
-// out can be read whichever way it was kept. A call reads what belongs to its own session, and to other sessions of its principal
-// that had no permission which the principal lacks now. Everything else is as what is not there.
+// Values reads artifacts, and results of calls by the id <session>/<call>, for the tool artifact.read. So everything that a prompt
+// left out can be read, however it was stored.
+//
+// A call may read what belongs to its own session, and to other sessions of its principal that held no permission which the
+// principal lacks now. For everything else the answer is the same as for an unknown id.
 type Values struct {
-	// Store keeps both.
+	// Store keeps artifacts and calls.
 	Store interface {
 		Artifacts
 		Call(ctx context.Context, tenant, id, callID string) (jig.Call, error)
 		Session(ctx context.Context, tenant, id string) (jig.Session, error)
 		// ArtifactSession returns the session that an artifact belongs to.
 		ArtifactSession(ctx context.Context, tenant, id string) (string, error)
-		// ValueElsewhere reports whether another tenant has an artifact or a session of these ids.
+		// ValueElsewhere reports whether another tenant has an artifact or a session with these ids.
 		ValueElsewhere(ctx context.Context, tenant, artifact, session string) (bool, error)
-		// RecordViolation writes into the audit that a call tried to reach what is not its own.
+		// RecordViolation records in the audit that a call tried to reach values that are not its own.
 		RecordViolation(ctx context.Context, by jig.Invocation, ids []string) error
 	}
 }
 
-// ReadArtifact returns at most limit bytes from offset, and the whole size. A call's result is indented JSON of a ToolResult.
+// ReadArtifact returns at most limit bytes from offset, and the complete size. For a call, the value is the indented JSON of its
+// ToolResult.
 func (v Values) ReadArtifact(ctx context.Context, inv jig.Invocation, id string, offset int64, limit int) ([]byte, int64, error) {
 	session, callID, isCall := strings.Cut(id, "/")
 	if !isCall {
@@ -62,10 +65,10 @@ func (v Values) ReadArtifact(ctx context.Context, inv jig.Invocation, id string,
 	return whole[from:min(from+int64(limit), size)], size, nil
 }
 
-// errForeign is what readable returns for a session whose values the caller must not see.
+// errForeign is returned by readable for a session whose values the caller must not see.
 var errForeign = errors.New("the value is somebody else's")
 
-// readable refuses the values of a session that is not the caller's.
+// readable returns an error if the caller must not read the values of a session.
 func (v Values) readable(ctx context.Context, inv jig.Invocation, session string) error {
 	if session == inv.SessionID && session != "" {
 		return nil
@@ -81,7 +84,7 @@ func (v Values) readable(ctx context.Context, inv jig.Invocation, session string
 	return nil
 }
 
-// missing is the answer for an id that is not there and for one that is somebody else's: the same words. The latter is audited.
+// missing returns the same error for an unknown id and for one that belongs to somebody else. The latter is recorded in the audit.
 func (v Values) missing(ctx context.Context, inv jig.Invocation, id string, cause error) error {
 	trespass := errors.Is(cause, errForeign)
 	if !trespass && jig.CodeOf(cause) != jig.CodeNotFound {

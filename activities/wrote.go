@@ -6,16 +6,16 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// whole reports whether a call is answered by calls of its own, in a composition or in another session, and may be made again: its own
-// row does not say what it changed. A composition that succeeded is not made again; an agent is, when its answer is not what was
-// asked for.
+// whole reports whether a call is answered by calls of its own, in a composition or in another session, and may be repeated, so
+// that its own row does not say what it changed. A composition that succeeded is not repeated. An agent is repeated if its answer
+// does not have the required form.
 func (a *Activities) whole(ctx context.Context, call jig.Call) (bool, error) {
 	tool, _, err := a.tool(ctx, call.Tenant, call.Tool, call.Version)
 	child := childOf(tool)
 	return child == ChildAgent || call.Status != jig.CallSucceeded && (child != "" || isThin(tool)), err
 }
 
-// wrote reports whether anything that writes began inside a call: in its steps, in the session that answers it, and so on down.
+// wrote reports whether any write has begun inside a call: in its steps, in the session that answers it, and so on down.
 func (a *Activities) wrote(ctx context.Context, call jig.Call) (bool, error) {
 	var agents []string
 	for _, tool := range a.catalogue.Tools() {
@@ -38,5 +38,5 @@ func (a *Activities) wrote(ctx context.Context, call jig.Call) (bool, error) {
 		}
 		places = inner
 	}
-	return len(places) > 0, nil // deeper than sessions go: better not
+	return len(places) > 0, nil // deeper than sessions can nest: assume that something was written
 }

@@ -184,7 +184,7 @@ func (s *session) post(ctx workflow.Context, name string, payload []byte) {
 
 // mailroom processes the signals of the inbox one at a time, in the order in which they arrived.
 func (s *session) mailroom(ctx workflow.Context) {
-	ctx, _ = workflow.NewDisconnectedContext(ctx) // an accepted decision counts even while the session is being cancelled
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // an accepted decision counts even while the session is being canceled
 	for {
 		if workflow.Await(ctx, func() bool { return s.opened && len(s.inbox) > 0 }) != nil {
 			return
