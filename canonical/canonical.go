@@ -1,5 +1,5 @@
-// Package canonical writes JSON in the canonical form of RFC 8785 and hashes it, so that other programs compute the same hashes. It
-// must not know what is hashed.
+// Package canonical writes JSON in the canonical form of RFC 8785 and hashes it, so that other programs can compute the same hashes. It
+// must not know what is being hashed.
 package canonical
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// JSON returns the RFC 8785 form of a JSON value. Numbers become doubles. An error means that raw is not JSON, that an object names
-// a member twice, that a number is too large for a double, or that a string is not valid Unicode.
+// JSON returns the RFC 8785 form of a JSON value. Numbers become doubles. It returns an error if raw is not JSON, if an object has two
+// members with the same name, if a number is too large for a double, or if a string is not valid Unicode.
 func JSON(raw []byte) ([]byte, error) {
 	form, err := jcs.Transform(raw)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/canonical"
 )
 
-// The example of RFC 8785, section 3.2.2.
+// The example in RFC 8785, section 3.2.2.
 func TestJSONIsTheFormOfTheRFC(t *testing.T) {
 	t.Parallel()
 	in := `{"numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
@@ -41,7 +41,7 @@ func TestWhatHasNoCanonicalFormIsRefused(t *testing.T) {
 		_, err := canonical.JSON([]byte(in))
 		require.Error(t, err, in)
 		_, err = canonical.Hash(json.RawMessage(in))
-		if in != "" { // nil is null
+		if in != "" { // the JSON form of nil is null
 			require.Error(t, err, in)
 		}
 	}

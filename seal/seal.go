@@ -1,4 +1,5 @@
-// Package seal computes the hashes of tools' contracts that approvals and grants are bound to. It must not know how tools are registered or run.
+// Package seal computes the hashes of tool contracts that approvals and grants are bound to. It must not know how tools are registered or
+// run.
 package seal
 
 import (
@@ -10,11 +11,11 @@ import (
 	"github.com/jig-run/jig/canonical"
 )
 
-// Tool returns the contract with its defaults, its Version and its Meaning filled in. An error means that a schema is not JSON, or
-// has no canonical form.
+// Tool returns the contract with its defaults, its Version and its Meaning filled in. It returns an error if a schema is not JSON or has no
+// canonical form.
 //
-// The version is the SHA-256 of the contract's RFC 8785 JSON, without the members version and meaning. A rebuild of the same
-// tool keeps it, and any change of what people approved changes it.
+// The version is the SHA-256 of the contract's RFC 8785 JSON, without the members version and meaning. It stays the same when the same tool
+// is rebuilt, and changes with every part of the contract that people approved.
 func Tool(t jig.Tool) (jig.Tool, error) {
 	t = t.WithDefaults()
 	t.Version, t.Meaning = "", ""
@@ -40,8 +41,8 @@ func Tool(t jig.Tool) (jig.Tool, error) {
 	return t, nil
 }
 
-// Meaning returns the SHA-256 of the RFC 8785 JSON of a contract's members, or of those of the document behind it, without the ones
-// that only tell people and models about the tool.
+// Meaning returns the SHA-256 of the RFC 8785 JSON of a contract's members, or of the members of the document that defines the tool. It
+// leaves out description, title and icon, which only describe the tool to people and models.
 func Meaning(members map[string]json.RawMessage) (string, error) {
 	members = maps.Clone(members)
 	for _, word := range []string{"description", "title", "icon"} {

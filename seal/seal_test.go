@@ -20,7 +20,7 @@ func sealed(t *testing.T, tool jig.Tool) jig.Tool {
 	return tool
 }
 
-// pay is a contract as its author writes it.
+// pay returns a contract as an author would write it.
 func pay() jig.Tool {
 	return jig.Tool{
 		Name: "billing.pay", Description: "Pays a bill.", Icon: "coin", Tags: []string{"money"}, Timeout: time.Minute,
@@ -28,7 +28,7 @@ func pay() jig.Tool {
 	}
 }
 
-// Other programs compute the version like this, from what `jig tools --output json` prints.
+// Other programs compute the version in this way from the output of `jig tools --output json`.
 func TestAVersionIsTheHashOfTheCanonicalContract(t *testing.T) {
 	t.Parallel()
 	const rest = `"execution":"activity","idempotent":false,"implementation":"go","input_schema":{"properties":{"amount":` +
