@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Glob compiles a glob for paths with slashes: * and ? stand within a name, ** for any folders, [a-z] for a character and {a,b}
-// for one of several. The pattern matches whole paths. Globs are compiled to regular expressions because matching alternatives
-// by trying them takes time without bound.
+// Glob compiles a glob for paths with slashes. * and ? match within a name, ** matches any number of folders, [a-z] matches one character,
+// and {a,b} matches one of several alternatives. The pattern matches whole paths. Globs are compiled to regular expressions, because trying
+// alternatives one after another can take exponential time.
 func Glob(glob string) (*Pattern, error) {
 	if len(glob) > MaxBytes {
 		return nil, fmt.Errorf("the glob has %d bytes, at most %d are allowed", len(glob), MaxBytes)
@@ -28,12 +28,12 @@ func Glob(glob string) (*Pattern, error) {
 	return p, nil
 }
 
-// globReader writes a glob as a regular expression.
+// globReader translates a glob to a regular expression.
 type globReader struct {
 	glob    string
 	at      int
 	out     strings.Builder
-	choices int // how many braces are open
+	choices int // number of open braces
 }
 
 var errGlob = errors.New("not a glob")
@@ -82,7 +82,7 @@ func (g *globReader) all() error {
 	return nil
 }
 
-// stars writes * and **. Two stars stand for folders only when they are a whole name.
+// stars translates * and **. Two stars match folders only if they are a whole name.
 func (g *globReader) stars() {
 	begin := g.at
 	for g.at < len(g.glob) && g.glob[g.at] == '*' {
@@ -102,7 +102,7 @@ func (g *globReader) stars() {
 	}
 }
 
-// class writes [a-z] or [^a-z].
+// class translates [a-z], [^a-z] and [!a-z].
 func (g *globReader) class() error {
 	g.at++
 	g.out.WriteByte('[')
@@ -133,7 +133,7 @@ func (g *globReader) class() error {
 
 func quoted(c rune) string { return regexp.QuoteMeta(string(c)) }
 
-// inClass writes a character so that it means itself between brackets.
+// inClass escapes a character that has a special meaning between brackets.
 func inClass(c rune) string {
 	if strings.ContainsRune(`\]-^[`, c) {
 		return `\` + string(c)

@@ -1,6 +1,6 @@
-// Package pattern compiles and matches regular expressions (RE2) that documents, models and people supply. It bounds the
-// memory and the work that one takes, because Go's own engine has no such bounds: a source of 1,000 bytes can compile to a
-// program of 400,000 instructions, and matching costs that many steps for each byte of the text.
+// Package pattern compiles and matches regular expressions (RE2) that documents, models and people supply. It bounds their memory and work,
+// because Go's own engine does not: a source of 1,000 bytes can compile to a program of 400,000 instructions, and matching takes that many
+// steps for each byte of the text.
 package pattern
 
 import (
@@ -14,24 +14,24 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of one regular expression.
+// Bounds of regular expressions.
 const (
-	// MaxBytes is how long the source may be, in bytes.
+	// MaxBytes is the maximum length of the source, in bytes.
 	MaxBytes = 1_000
-	// MaxSize is how large the compiled program may be, in instructions.
+	// MaxSize is the maximum size of the compiled program, in instructions.
 	MaxSize = 2_500
-	// MaxSteps is how many steps MatchWithin may take: instructions of the program times bytes of the text. It is about a second.
+	// MaxSteps is the maximum number of steps of MatchWithin: instructions of the program times bytes of the text. It takes about a second.
 	MaxSteps = 100_000_000
-	// MaxEffort is how much all the expressions of a Set may take to compile, in instructions.
+	// MaxEffort is the maximum effort of compiling all expressions of a Set, in instructions.
 	MaxEffort = 200_000
 
-	// maxFolding bounds the characters that the parser goes through for ranges that ignore case, such as (?i)[a-\x{10FFF}].
+	// maxFolding bounds the number of characters that the parser goes through for ranges that ignore case, such as (?i)[a-\x{10FFF}].
 	maxFolding = 130_000
-	// What the parser does beside the instructions that come of it, in instructions: for characters without case, and for each
-	// class of Unicode such as \pL.
+	// The parser's work beyond producing instructions, counted in instructions: foldingWeight characters that ignore case count as one, and
+	// each Unicode class such as \pL counts as classWeight.
 	foldingWeight = 10
 	classWeight   = 100
-	// unchecked is how many steps Match takes between two looks at its context.
+	// unchecked is how many steps Match takes before it checks its context again.
 	unchecked = 1_000_000
 )
 
@@ -42,7 +42,7 @@ type Pattern struct {
 	effort   int
 }
 
-// Compile reads a regular expression. The error says what is wrong with it, or which bound it exceeds.
+// Compile compiles a regular expression. The error says what is wrong with it or which bound it exceeds.
 func Compile(source string) (*Pattern, error) {
 	if len(source) > MaxBytes {
 		return nil, fmt.Errorf("the regular expression has %d bytes, at most %d are allowed", len(source), MaxBytes)
@@ -60,7 +60,7 @@ func Compile(source string) (*Pattern, error) {
 	return p, nil
 }
 
-// compile refuses programs that are too large before they are written out.
+// compile refuses programs that are too large before it compiles them.
 func compile(source string) (*Pattern, error) {
 	parsed, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
@@ -78,14 +78,14 @@ func compile(source string) (*Pattern, error) {
 	return &Pattern{compiled: compiled, size: size, effort: size}, nil
 }
 
-// Set compiles the expressions of one document, which are bounded together. It is for one goroutine.
+// Set compiles the expressions of one document, which share one bound. It is not safe for concurrent use.
 type Set struct {
-	// Most is how much they may take to compile, in instructions; default MaxEffort.
+	// Most is the maximum effort of compiling all of them, in instructions; default MaxEffort.
 	Most  int
 	spent int
 }
 
-// Compile is the function of this name, within what the set has left.
+// Compile is like the function [Compile], within the effort that the set has left.
 func (s *Set) Compile(source string) (*Pattern, error) {
 	most := cmp.Or(s.Most, MaxEffort)
 	if s.spent > most {
@@ -93,7 +93,7 @@ func (s *Set) Compile(source string) (*Pattern, error) {
 	}
 	p, err := Compile(source)
 	if err != nil {
-		s.spent += len(source) // so that wrong ones are not read without end
+		s.spent += len(source) // a document must not be able to submit any number of invalid expressions
 		return nil, err
 	}
 	if s.spent += p.effort; s.spent > most {
@@ -106,22 +106,22 @@ func tooMany(most int) error {
 	return fmt.Errorf("the regular expressions are too large together: more than %d instructions", most)
 }
 
-// String returns the source.
+// String returns the source of the regular expression.
 func (p *Pattern) String() string { return p.compiled.String() }
 
-// Size is the size of the program in instructions, which is what a match may cost for each byte of the text.
+// Size returns the size of the program in instructions: the maximum number of steps that a match takes for each byte of the text.
 func (p *Pattern) Size() int { return p.size }
 
-// Effort is what compiling took, in instructions.
+// Effort returns the effort of compiling the expression, in instructions.
 func (p *Pattern) Effort() int { return p.effort }
 
-// Steps is how many steps a match of a text of n bytes takes at most.
+// Steps returns the maximum number of steps of matching a text of n bytes.
 func (p *Pattern) Steps(n int) int64 { return int64(n+1) * int64(p.size) }
 
-// MatchString reports whether the text holds a match, however long that takes: at most Steps(len(text)).
+// MatchString reports whether the text contains a match. It takes as long as it needs, at most Steps(len(text)) steps.
 func (p *Pattern) MatchString(text string) bool { return p.compiled.MatchString(text) }
 
-// MatchWithin reports whether the text holds a match. The error says that it would take more than MaxSteps to tell.
+// MatchWithin reports whether the text contains a match. It returns an error if matching could take more than MaxSteps steps.
 func (p *Pattern) MatchWithin(text string) (bool, error) {
 	if p.Steps(len(text)) > MaxSteps {
 		return false, fmt.Errorf("the text of %d bytes is too long for a regular expression of %d instructions; "+
@@ -130,7 +130,7 @@ func (p *Pattern) MatchWithin(text string) (bool, error) {
 	return p.compiled.MatchString(text), nil
 }
 
-// Match reports whether the text holds a match. It stops soon after ctx ends, with ctx's error.
+// Match reports whether the text contains a match. It stops soon after ctx ends and returns ctx's error.
 func (p *Pattern) Match(ctx context.Context, text []byte) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err //nolint:wrapcheck // the caller's own context
@@ -146,7 +146,7 @@ func (p *Pattern) Match(ctx context.Context, text []byte) (bool, error) {
 	return found, nil
 }
 
-// runeReader hands a text to the engine and pretends that it is over when the context has ended.
+// runeReader feeds a text to the engine. When the context has ended, it pretends that the text ends.
 type runeReader struct {
 	ctx         context.Context //nolint:containedctx // io.RuneReader has no parameter for it
 	text        []byte

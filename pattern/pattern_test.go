@@ -13,10 +13,10 @@ import (
 	"github.com/jig-run/jig/pattern"
 )
 
-// mostMemory is what reading one expression may allocate.
+// mostMemory is the maximum that compiling one expression may allocate.
 const mostMemory = 32 << 20
 
-// attacks are expressions that take seconds or many megabytes to compile or to match.
+// attacks returns expressions that would take seconds or many megabytes to compile or to match.
 func attacks() map[string]string {
 	return map[string]string{
 		"repeated optionals":     strings.Repeat("(a?){1000}", 90) + "z",
@@ -56,7 +56,7 @@ func TestCompile_AcceptsOrdinaryExpressions(t *testing.T) {
 	require.ErrorContains(t, err, "not a regular expression")
 }
 
-// The size bounds what the engine does for each byte, so it must never be less than what is compiled.
+// The size bounds the engine's work for each byte, so it must never be smaller than the compiled program.
 func TestSize_IsNeverLessThanTheProgram(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{
@@ -98,9 +98,9 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// ending is a context that ends when it has been looked at so many times.
+// ending is a context that ends after its error was checked a given number of times.
 type ending struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // it is a context itself
 	looks, most     int
 }
 
@@ -224,7 +224,7 @@ func matches(t *testing.T, p *pattern.Pattern, path string) bool {
 	return found
 }
 
-// Alternatives that are tried one after another take 2^100 tries for this one.
+// Trying the alternatives of this glob one after another would take 2^100 tries.
 func TestGlob_AlternativesAreMatchedTogether(t *testing.T) { //nolint:paralleltest // it measures memory
 	p, err := pattern.Glob(strings.Repeat("{a,a}", 100) + "b")
 	require.NoError(t, err)

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// lastFolded is the last character that has another case.
+// lastFolded is the last character that has upper and lower case.
 const lastFolded = 0x1e943
 
-// tooLarge is where sizes stop being counted.
+// tooLarge is the largest size that is counted.
 const tooLarge = 1 << 30
 
-// sizeOf bounds the number of instructions that a parsed expression compiles to. It does not compile it: repetitions are
-// written out by the compiler, and a few of them within each other take gigabytes.
+// sizeOf returns an upper bound of the number of instructions that a parsed expression compiles to. It does not compile the expression,
+// because the compiler expands repetitions, and a few nested ones take gigabytes.
 func sizeOf(re *syntax.Regexp) int { return min(tooLarge, 2+count(re)) }
 
 func count(re *syntax.Regexp) int {
@@ -22,7 +22,7 @@ func count(re *syntax.Regexp) int {
 	for _, sub := range re.Sub {
 		sum = min(tooLarge, sum+count(sub))
 	}
-	switch re.Op { //nolint:exhaustive // the rest is one instruction each
+	switch re.Op { //nolint:exhaustive // everything else is one instruction
 	case syntax.OpLiteral:
 		return max(1, len(re.Rune))
 	case syntax.OpCapture:
@@ -41,7 +41,7 @@ func count(re *syntax.Regexp) int {
 	return 1
 }
 
-// repeated is the size of x{least,most}; most is -1 when there is no end.
+// repeated returns the size of x{least,most}; most is -1 if there is no upper limit.
 func repeated(size, least, most int) int {
 	if most < 0 {
 		return min(tooLarge, size*max(1, least)+2)
@@ -49,8 +49,8 @@ func repeated(size, least, most int) int {
 	return min(tooLarge, max(1, size*least+(size+1)*(most-least)))
 }
 
-// folding bounds the characters that the parser goes through one by one because ranges of them are written under (?i). It
-// reads every dash as a range from the beginning of the alphabet.
+// folding returns an upper bound of the number of characters that the parser goes through one by one because of ranges under (?i). It
+// counts every dash as a range that begins at the first character of all.
 func folding(source string) int {
 	if !ignoresCase(source) {
 		return 0
@@ -81,7 +81,7 @@ func ignoresCase(source string) bool {
 	}
 }
 
-// first is the character that an expression begins with, which may be written as \x{1F600} or \x41.
+// first returns the first character of an expression, which may be written as \x{1F600} or \x41.
 func first(source string) rune {
 	if hex, ok := strings.CutPrefix(source, `\x{`); ok {
 		digits, _, _ := strings.Cut(hex, "}")
@@ -92,13 +92,13 @@ func first(source string) rune {
 		return rune(n)
 	}
 	if strings.HasPrefix(source, `\`) {
-		return utf8.RuneSelf // other escapes are short
+		return utf8.RuneSelf // other escapes are below this
 	}
 	c, _ := utf8.DecodeRuneInString(source)
 	return c
 }
 
-// atMost writes a size, or that it is beyond counting.
+// atMost formats a size; a size of tooLarge or more is not counted exactly.
 func atMost(size int) string {
 	if size >= tooLarge {
 		return "more than a billion"
