@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// The names that are compared: longer ones, and those after so many, are passed over, so that hostile ones cost little.
+// Limits of the comparison. Longer names, and names after the first maxKnown, are skipped, so that hostile names cost little.
 const (
 	maxLength = 128
 	maxKnown  = 2_000
 )
 
-// Names returns at most limit of the known names that are near want, the nearest first and equally near ones sorted.
-// Near is an edit distance of at most a third of the longer name, case aside, or one name containing the other.
+// Names returns at most limit of the known names that are near want, nearest first; equally near names are sorted. A name is near if one
+// edit, or edits to at most a third of the longer name, turn one into the other, or if one name contains the other. Case does not matter.
 func Names(want string, known []string, limit int) []string {
 	type candidate struct {
 		name     string
@@ -50,7 +50,7 @@ func Names(want string, known []string, limit int) []string {
 	return names
 }
 
-// Hint is a "did you mean" for Names, or fallback when nothing is near.
+// Hint returns a "did you mean" for the nearest names, or fallback if no name is near.
 func Hint(want string, known []string, fallback string) string {
 	names := Names(want, known, 3)
 	if len(names) == 0 {
@@ -59,16 +59,16 @@ func Hint(want string, known []string, fallback string) string {
 	return "did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// Distance is how many edits lie between two words: letters (bytes) added, dropped or changed, and neighbours swapped (optimal string
-// alignment). It is limit when there are that many or more. Its work grows with the length of the words times limit, and ends as soon
-// as limit is certain.
+// Distance returns the number of edits between two words: bytes added, removed or changed, and neighbors swapped (optimal string
+// alignment). If there are limit edits or more, it returns limit. Its work grows with the length of the words times limit, and it stops as
+// soon as it is certain to reach limit.
 func Distance(a, b string, limit int) int {
 	if limit <= 0 || len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return max(limit, 0)
 	}
-	// Letters whose places are limit or more apart are not the same letter in fewer edits, so only a band of each row is computed.
+	// Bytes whose positions differ by limit or more cannot be matched in fewer edits, so only a band of each row is computed.
 	band := limit - 1
-	var ordinary [3 * 80]int // words are short as a rule
+	var ordinary [3 * 80]int // words are usually short
 	space := ordinary[:]
 	width := len(b) + 1
 	if 3*width > len(space) {
@@ -107,5 +107,5 @@ func Distance(a, b string, limit int) int {
 	return min(last[len(b)], limit)
 }
 
-// minOf is the least of a part of a row.
+// minOf returns the minimum of a part of a row.
 func minOf(row []int, from, to int) int { return slices.Min(row[from : to+1]) }

@@ -36,7 +36,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What is compared is bounded, however many names are known.
+// The number and length of the compared names is bounded, however many names are known.
 func TestNames_PassesOverNamesBeyondItsLimit(t *testing.T) {
 	t.Parallel()
 	known := slices.Repeat([]string{strings.Repeat("x", 128)}, 2_000)
@@ -76,7 +76,7 @@ func TestDistance(t *testing.T) {
 	require.Equal(t, 3, nearest.Distance(strings.Repeat("x", 1<<24), "short", 3), "lengths that are far apart cost nothing")
 }
 
-// plain is the distance without a limit, computed in full.
+// plain computes the full table of distances, without a limit.
 func plain(a, b string) int {
 	d := make([][]int, len(a)+1)
 	for i := range d {
@@ -128,7 +128,7 @@ func TestDistance_AgreesWithTheFullComputation(t *testing.T) {
 	}
 }
 
-// What is far apart is known to be soon: the whole table of these words would have 10^12 cells.
+// Distance stops early for words that are far apart; the full table of these words would have 10^12 cells.
 func TestDistance_EndsWhenTheLimitIsCertain(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 6, nearest.Distance(strings.Repeat("a", 1<<20), strings.Repeat("b", 1<<20), 6))
