@@ -40,7 +40,7 @@ func TestAgents(t *testing.T) {
 	require.Contains(t, names, "dependency-review")
 }
 
-// What ships is what users copy: not even a warning is in it, with the tools that ship and nothing else.
+// Users copy what ships, so it must not cause even a warning, with only the tools that ship.
 func TestShippedDocumentsAreInOrder(t *testing.T) {
 	t.Parallel()
 	docs, err := bundles.Documents()
@@ -53,7 +53,7 @@ func TestShippedDocumentsAreInOrder(t *testing.T) {
 	catalogue := spec.Catalogue{Tools: registry.Tools(), Agents: []string{}, Skills: []string{}, Tasks: []string{}, Specs: []spec.Execution{}, EntityTypes: []jig.EntityType{}}
 	for _, doc := range docs {
 		_, problems := spec.Load(doc.Path, doc.Body)
-		if doc.Kind == spec.KindSkill { // its body is not its file
+		if doc.Kind == spec.KindSkill { // a skill's body is not its file
 			problems = nil
 		}
 		require.Empty(t, problems, doc.Path)
@@ -89,14 +89,14 @@ func TestBundlesAreWhole(t *testing.T) {
 	require.Contains(t, installed, "examples")
 	entries, err := os.ReadDir(".")
 	require.NoError(t, err)
-	for _, e := range entries { // a folder that nobody embedded would ship nothing
+	for _, e := range entries { // a folder that is not embedded would not ship
 		if _, err := os.Stat(filepath.Join(e.Name(), spec.BundleFile)); err == nil {
 			require.Contains(t, installed, e.Name(), "add it to embed.go")
 		}
 	}
 }
 
-// The examples are tools, whose members people read in forms and models in menus.
+// The examples are tools. People see their inputs in forms and models see the tools in menus, so they need descriptions.
 func TestExamplesAreToolsThatExplainThemselves(t *testing.T) {
 	t.Parallel()
 	docs, err := bundles.Documents()
@@ -119,7 +119,7 @@ func TestExamplesAreToolsThatExplainThemselves(t *testing.T) {
 	require.Positive(t, kinds[spec.KindSkill])
 }
 
-// member is a member of an input.
+// member is a member of an input schema.
 type member struct {
 	Description string `json:"description"`
 }

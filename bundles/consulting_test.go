@@ -35,7 +35,8 @@ func TestConsultingBringsTheWholeCase(t *testing.T) {
 	}, got)
 }
 
-// Seven tasks in three layers: what is on record and what it comes to, the text, the check of its claims. Each fills one field.
+// The summary has seven tasks in three layers: the records and what they add up to, the text, and the check of its claims. Each task fills
+// one field.
 func TestExecutiveSummaryIsLayered(t *testing.T) {
 	t.Parallel()
 	var summary *jig.EntityType
@@ -74,14 +75,14 @@ func TestExecutiveSummaryIsLayered(t *testing.T) {
 	require.Equal(t, ids, fills)
 }
 
-// summaryText is what the rules of executive-summary-composer answer.
+// summaryText is the answer of the rules of executive-summary-composer.
 type summaryText struct {
 	Headline, Summary string
 	Recommendations   []string
 	Claims            []jig.TextClaim
 }
 
-// compose lets the rules answer; the answer must fit what the task asks for.
+// compose lets the rules answer. The answer must match what the task asks for.
 func compose(t *testing.T, input string) (out summaryText) {
 	t.Helper()
 	var composer *jig.Agent

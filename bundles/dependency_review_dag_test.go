@@ -45,8 +45,8 @@ func TestDependencyReviewBringsTheWholeReview(t *testing.T) {
 	}, got)
 }
 
-// The tasks of a review stand in three layers: nothing is said before what there is is known, and nothing is reported before what
-// is said was checked.
+// The tasks of a review form three layers: nothing is written before the facts are known, and nothing is reported before the text was
+// checked.
 func TestReviewIsLayered(t *testing.T) {
 	t.Parallel()
 	var review *jig.EntityType
@@ -79,7 +79,7 @@ func TestReviewIsLayered(t *testing.T) {
 	}
 }
 
-// prose is what the rules of review-writer answer.
+// prose is the answer of the rules of review-writer.
 type prose struct {
 	Summary string
 	Claims  []jig.TextClaim

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// session plays the engine's part for a script: it asks the model, answers the calls, and goes on until there is an answer.
+// session plays the engine's part for a script: it asks the model, answers the calls, and continues until the model answers.
 type session struct {
 	t       *testing.T
 	agent   *jig.Agent
@@ -70,7 +70,7 @@ func (s *session) pass(messages ...jig.Message) jig.Turn {
 	return turn
 }
 
-// run goes on until the model answers.
+// run runs passes until the model answers.
 func (s *session) run() string {
 	s.t.Helper()
 	for range 10 {
@@ -95,7 +95,7 @@ func (s *session) calls(tool string) []jig.Call {
 	return found
 }
 
-// report is the content that file.write was asked to write.
+// report returns the content that file.write was asked to write.
 func (s *session) report() string {
 	s.t.Helper()
 	writes := s.calls("file.write")

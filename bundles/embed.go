@@ -1,6 +1,6 @@
-// Package bundles holds the bundles that ship with the product: agents, entity types, thin tools, compositions, prompts, skills and
-// policies. They are data, embedded in the worker, which installs them for the default tenant. The package knows how to
-// read its own files and nothing of where they are kept.
+// Package bundles holds the bundles that ship with jig: agents, entity types, thin tools, compositions, prompts, skills and policies. They
+// are embedded as data in the worker, which installs them for the default tenant. The package reads its own files and does not know where
+// they are stored after that.
 package bundles
 
 import (
@@ -15,11 +15,11 @@ import (
 //go:embed consulting dependency-review examples
 var files embed.FS
 
-// Document is a document of a bundle, with its kind, name and version; its path begins with the bundle's name.
+// Document is a document of a bundle, with its kind, name and version. Its path begins with the bundle's name.
 type Document = spec.Document
 
-// Bundles returns all bundles in the order of their names: each folder with a bundle.yaml is one. It fails when one of them is not
-// in order, which a test keeps from happening.
+// Bundles returns all bundles, sorted by name. Every folder with a bundle.yaml is a bundle. It returns an error if a bundle has problems,
+// which a test rules out.
 func Bundles() ([]spec.Bundle, error) {
 	manifests, err := fs.Glob(files, "*/"+spec.BundleFile)
 	if err != nil {
@@ -34,7 +34,7 @@ func Bundles() ([]spec.Bundle, error) {
 	return list, all.OrNil()
 }
 
-// Documents returns the documents of all bundles but their manifests, in the order of their paths. It fails as Bundles does.
+// Documents returns the documents of all bundles except the manifests, sorted by path. It fails like [Bundles].
 func Documents() ([]Document, error) {
 	list, err := Bundles()
 	var docs []Document

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// load reads docker-compose.yml as compose does, with the passwords that the script generates and nothing else of the environment.
+// load reads docker-compose.yml like Docker Compose, with only the passwords that the script generates as its environment.
 func load(t *testing.T) *types.Project {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "env")
@@ -31,7 +31,7 @@ func project(t *testing.T, more ...cli.ProjectOptionsFn) (*types.Project, error)
 	return options.LoadProject(t.Context())
 }
 
-// Nothing outside development comes with a known password, lets everybody do everything, or believes who says that they decide.
+// Outside development, nothing has a known password, lets everybody do everything, or trusts an unproved claim about who decides.
 func TestComposeHasNoUnsafeDefaults(t *testing.T) {
 	t.Parallel()
 	_, err := project(t)
@@ -92,7 +92,7 @@ func TestComposeLoads(t *testing.T) {
 	}
 }
 
-// The worker must not hold the owner's credentials: row-level security would not bind it.
+// The worker must not hold the owner's credentials, because row-level security would not apply to it.
 func TestWorkerIsNotTheOwner(t *testing.T) {
 	t.Parallel()
 	project := load(t)
