@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// plan is a thin tool whose expressions are compiled. It is safe for concurrent use.
+// plan is a thin tool with its expressions compiled. It is safe for concurrent use.
 type plan struct {
 	tool jig.Tool
 	thin jig.ThinTool
@@ -21,14 +21,15 @@ type plan struct {
 	title    *expr.Template
 	key      *expr.Template
 	url      *expr.Template
-	// fields, relations, workspaces and input are nil when the document leaves them out.
+	// fields, relations, workspaces and input are nil if the document leaves them out.
 	fields, relations, workspaces, input *expr.Document
 }
 
 type entityPlan struct {
 	jig.ThinEntity
 	id, workspace *expr.Template
-	// at and workspaceAt say where the id and the workspace come from: a place of the input when it is plain, else of the document.
+	// at and workspaceAt say where the id and the workspace come from: a pointer into the input if it is plain, otherwise a path in the
+	// document.
 	at, workspaceAt string
 }
 
@@ -38,7 +39,7 @@ type requirement struct {
 	message *expr.Template
 }
 
-// compile makes a plan. Package spec has reported what is wrong, all at once and with lines; here it is kept out.
+// compile makes a plan. Package spec reports what is wrong with a document, all at once and with line numbers; these checks catch the rest.
 func compile(x spec.Execution) (*plan, error) {
 	if x.Thin == nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is no thin tool", x.Name).WithField("kind").WithHint("its kind is " + string(x.Kind))
@@ -81,7 +82,7 @@ func compile(x spec.Execution) (*plan, error) {
 	return p, c.err
 }
 
-// compiler keeps the first thing that is wrong.
+// compiler keeps the first error.
 type compiler struct {
 	env *expr.Env
 	err error
@@ -95,7 +96,7 @@ func (c *compiler) fail(at string, err error) {
 	}
 }
 
-// template compiles a template; nil for one that is left out.
+// template compiles a template. It returns nil if there is none.
 func (c *compiler) template(at, source string) *expr.Template {
 	if source == "" {
 		return nil
@@ -126,7 +127,7 @@ func (c *compiler) document(at string, raw json.RawMessage) *expr.Document {
 	return d
 }
 
-// plainInput is a template that is one member of the input and nothing else.
+// plainInput matches a template that is a single member of the input and nothing else.
 var plainInput = regexp.MustCompile(`^\$\{\s*input\.\??([A-Za-z_][A-Za-z0-9_]*)(?:\.orValue\([^()]*\))?\s*\}$`)
 
 func placeOf(template, otherwise string) string {

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// maxTitle, maxKey and maxWorkspace bound texts of what is created, in characters.
+	// maxTitle, maxKey and maxWorkspace limit texts of the new entity, in characters.
 	maxTitle, maxKey, maxWorkspace = 500, 500, 128
-	// maxDepth bounds sessions that start sessions.
+	// maxDepth limits how deep sessions that start sessions may nest.
 	maxDepth = 5
 )
 
-// made is the entity of a call.
+// made is the entity that a call ended up with.
 type made struct {
 	jig.Entity
-	// own says that this call created it, in this attempt or an earlier one.
+	// own says that this call created the entity, in this attempt or an earlier one.
 	own bool
 }
 
-// session is the one that the call's extraction runs in; empty when it starts none.
+// session returns the id of the session that the call's extraction runs in. It is empty if the tool starts none.
 func (r *run) session() string {
 	if r.plan.thin.Starts == nil {
 		return ""
@@ -33,7 +33,7 @@ func (r *run) session() string {
 	return jig.ChildSessionID(r.inv.SessionID, r.inv.CallID)
 }
 
-// keyed is what the creation is idempotent by: the call, or what the document says, within the tenant.
+// keyed returns the key that makes the creation idempotent within the tenant: the call's own, or what the document says (shared).
 func (r *run) keyed(ctx context.Context) (key string, shared bool, err error) {
 	text, err := r.text(ctx, r.plan.key, "creates.key")
 	if err != nil || text == "" {
@@ -42,7 +42,7 @@ func (r *run) keyed(ctx context.Context) (key string, shared bool, err error) {
 	if n := utf8.RuneCountInString(text); n > maxKey {
 		return "", false, tooLong("creates.key", n, maxKey)
 	}
-	return r.plan.tool.Name + ": " + text, true, nil // no id of a session has a space: the keys of calls are others
+	return r.plan.tool.Name + ": " + text, true, nil // session ids contain no space, so this cannot be the key of a call
 }
 
 func tooLong(at string, n, limit int) *jig.Error {
@@ -50,8 +50,8 @@ func tooLong(at string, n, limit int) *jig.Error {
 		WithHint("give a shorter text")
 }
 
-// madeBefore finds what an earlier attempt of the call created, so that what the tool requires is not asked of a world that has the
-// entity already. nil when there was none.
+// madeBefore returns what an earlier attempt of the call created, so that the tool's requirements are not checked against data that already
+// contains the entity. It returns nil if there is nothing.
 func (r *run) madeBefore(ctx context.Context) (*made, error) {
 	if r.plan.thin.Creates == nil || r.inv.Attempt <= 1 {
 		return nil, nil //nolint:nilnil // nothing was made
@@ -67,7 +67,7 @@ func (r *run) madeBefore(ctx context.Context) (*made, error) {
 	return &made{Entity: e, own: true}, nil
 }
 
-// create makes the entity; nil when the tool creates none.
+// create creates the entity. It returns nil if the tool creates none.
 func (r *run) create(ctx context.Context) (*made, error) {
 	t := r.plan.thin
 	if t.Creates == nil {
@@ -91,7 +91,7 @@ func (r *run) create(ctx context.Context) (*made, error) {
 	return &made{Entity: e, own: created || !c.Shared || c.SessionID != "" && e.SessionID == c.SessionID}, nil
 }
 
-// creation renders what is to be created.
+// creation renders the entity to create.
 func (r *run) creation(ctx context.Context) (c Creation, err error) {
 	c = Creation{Type: r.plan.thin.Creates.Type, Bundle: r.plan.thin.Bundle, SessionID: r.session()}
 	if c.SessionID != "" {
@@ -139,7 +139,7 @@ func (r *run) creation(ctx context.Context) (c Creation, err error) {
 	return c, nil
 }
 
-// present leaves out null and empty texts: what an optional input gives.
+// present leaves out null and empty texts, which optional inputs produce.
 func present(list []*string) []string {
 	var out []string
 	for _, s := range list {
@@ -150,7 +150,7 @@ func present(list []*string) []string {
 	return out
 }
 
-// document renders a document of templates into v; one that is left out changes nothing.
+// document renders a document of templates into v. A document that was left out changes nothing.
 func (r *run) document(ctx context.Context, d *expr.Document, at string, v any) error {
 	if d == nil {
 		return nil
@@ -165,7 +165,7 @@ func (r *run) document(ctx context.Context, d *expr.Document, at string, v any) 
 	return nil
 }
 
-// foresee works out what comes after the creation, so that what cannot be worked out fails while there is nothing yet.
+// foresee evaluates what is needed after the creation, so that anything that cannot be evaluated fails before something has been created.
 func (r *run) foresee(ctx context.Context) error {
 	if r.plan.input != nil {
 		var given map[string]json.RawMessage
@@ -183,8 +183,8 @@ func (r *run) foresee(ctx context.Context) error {
 	return err
 }
 
-// start starts the extraction of what the call created, or says which one an earlier call started. What that one was to start and did
-// not, because it failed before, this one starts.
+// start starts the extraction of what the call created, or returns the session that an earlier call started. If that call failed before it
+// could start the session, this one starts it.
 func (r *run) start(ctx context.Context, m made) (jig.ThinResult, error) {
 	out := jig.ThinResult{EntityID: m.ID, SessionID: m.SessionID, Created: m.own}
 	starts := r.plan.thin.Starts
@@ -217,7 +217,7 @@ func write(v any, to *json.RawMessage) error {
 	return nil
 }
 
-// link is where the entity can be looked at; empty when there is none.
+// link returns the URL at which the entity can be viewed. It is empty if there is no entity.
 func (r *run) link(ctx context.Context, out jig.ThinResult) (string, error) {
 	if out.EntityID == "" {
 		return "", nil
@@ -232,7 +232,7 @@ func (r *run) link(ctx context.Context, out jig.ThinResult) (string, error) {
 	).Replace(r.url), nil
 }
 
-// result tells of it in a line.
+// result makes the result of the call, with a summary of one line.
 func (r *run) result(out jig.ThinResult) jig.ToolResult {
 	var data json.RawMessage
 	if err := write(out, &data); err != nil {

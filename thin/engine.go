@@ -16,70 +16,71 @@ import (
 )
 
 const (
-	// maxPlans is how many plans an Engine keeps.
+	// maxPlans is the number of plans that an Engine keeps.
 	maxPlans = 256
-	// timeout bounds an attempt, and maxAttempts how often a call is tried: running it again is safe.
+	// timeout limits one attempt, and maxAttempts the number of attempts of a call. Running a call again is safe.
 	timeout     = 30 * time.Second
 	maxAttempts = 10
 )
 
-// Records are the entities and bundles of tenants. What is of another tenant is as what is not there.
+// Records gives access to the entities and bundles of tenants. What belongs to another tenant looks as if it did not exist.
 type Records interface {
-	// HasBundle reports whether a tenant has a bundle now.
+	// HasBundle reports whether the bundle is installed for the tenant now.
 	HasBundle(ctx context.Context, tenant, bundle string) (bool, error)
-	// Readable returns an entity that the call's principal may read; found is false for every other id, whoever's it is.
+	// Readable returns an entity that the call's principal may read. found is false for every other id, no matter whose it is.
 	Readable(ctx context.Context, inv jig.Invocation, id string) (e jig.Entity, found bool, err error)
 	// InWorkspace reports whether an entity is in a workspace.
 	InWorkspace(ctx context.Context, tenant, workspace, id string) (bool, error)
-	// Connected lists what is connected with an entity and may be read by the principal. Contents are not needed.
+	// Connected lists the entities that are connected with an entity and that the principal may read. Their contents are not needed.
 	Connected(ctx context.Context, inv jig.Invocation, id string, which jig.ThinConnected) ([]jig.Entity, error)
-	// Trespassed writes into the audit which of some ids that were not found are those of another tenant's entities.
+	// Trespassed takes ids that were not found and records in the audit which of them belong to another tenant's entities.
 	Trespassed(ctx context.Context, inv jig.Invocation, ids []string) error
-	// Made returns the entity that was created under a key; found is false when none was.
+	// Made returns the entity that was created under a key. found is false if there is none.
 	Made(ctx context.Context, tenant, key string) (e jig.Entity, found bool, err error)
-	// Create makes an entity, after a look at whether the principal may. With a key that was used before it returns what was made
-	// then (created is false). missing are ids that the entity would point at and that are not there for the principal: nothing was
-	// created then. Errors about fields have as Field where they stand, e.g. creates.fields.module.
+	// Create creates an entity, after checking that the principal may. If the key was used before, it returns the entity made then, and
+	// created is false. missing are ids that the entity would point to but that do not exist for the principal; nothing was created then.
+	// The Field of errors about fields is their place in the document, e.g. creates.fields.module.
 	Create(ctx context.Context, inv jig.Invocation, c Creation) (e jig.Entity, created bool, missing []string, err error)
 }
 
-// Creation is an entity to be created.
+// Creation is an entity to create.
 type Creation struct {
 	Type, Title string
-	// Content are the fields by name; those that are left out get their defaults.
+	// Content has the fields by name. Fields that are left out get their defaults.
 	Content map[string]json.RawMessage
-	// Relations are ids by name, Workspaces names.
+	// Relations has ids by relation name. Workspaces are names.
 	Relations  map[string][]string
 	Workspaces []string
-	// Bundle is the one that the tool belongs to.
+	// Bundle is the bundle that the tool belongs to.
 	Bundle string
-	// Key is what the creation is idempotent by. Shared says that it is not the call's own: a deleted entity does not hold it.
+	// Key makes the creation idempotent. Shared says that the key is not the call's own; a deleted entity then no longer occupies it.
 	Key    string
 	Shared bool
-	// SessionID and Call are those of the extraction that will fill it; empty for none.
+	// SessionID and Call identify the extraction that will fill the entity. They are empty if there is none.
 	SessionID, Call string
 }
 
 // Starter starts extractions.
 type Starter interface {
-	// Start begins a session for a call of entities.extract with an input, on behalf of the invocation's principal, and returns at once.
-	// One that was begun already is left alone, also when it has ended.
+	// Start begins a session for a call of entities.extract with this input, on behalf of the invocation's principal, and returns at once.
+	// A session that has begun already is left alone, even if it has ended.
 	Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) error
-	// Begun reports whether a session is there: one that a call was to begin is not when that call failed before.
+	// Begun reports whether a session exists. The session that a call was meant to begin does not exist if that call failed first.
 	Begun(ctx context.Context, tenant, session string) (bool, error)
 }
 
-// Options are what an Engine works with.
+// Options configures an [Engine].
 type Options struct {
 	Records Records
 	Starter Starter
-	// URL is the link of tools that give none, with {tenant}, {entity_id} and {session_id} in it; default /entities/{entity_id}.
+	// URL is the link for tools that define none. It may contain {tenant}, {entity_id} and {session_id}. The default is
+	// /entities/{entity_id}.
 	URL string
-	// Now is the clock; default time.Now.
+	// Now is the clock. The default is [time.Now].
 	Now func() time.Time
 }
 
-// Engine runs thin tools and keeps their plans. It is safe for concurrent use.
+// Engine runs thin tools and caches their plans. It is safe for concurrent use.
 type Engine struct {
 	records Records
 	starter Starter
@@ -87,11 +88,11 @@ type Engine struct {
 	now     func() time.Time
 
 	mu sync.Mutex
-	// plans are by the SHA-256 of the document's text.
+	// plans are keyed by the SHA-256 of the document's text.
 	plans map[[sha256.Size]byte]*plan
 }
 
-// NewEngine makes an Engine.
+// NewEngine returns an Engine with these options.
 func NewEngine(o Options) *Engine {
 	if o.URL == "" {
 		o.URL = "/entities/{entity_id}"
@@ -102,8 +103,8 @@ func NewEngine(o Options) *Engine {
 	return &Engine{records: o.Records, starter: o.Starter, url: o.URL, now: o.Now, plans: map[[sha256.Size]byte]*plan{}}
 }
 
-// Contract is the tool that a thin tool is when it is called; ok is false for an execution spec of another kind. document is the
-// file's name, for messages; the error is a spec.Problems when the document is not sound.
+// Contract returns the contract of the tool that a thin tool document defines. ok is false for an execution spec of another kind. document
+// is the file name for error messages. The error is a [spec.Problems] if the document is not valid.
 func (e *Engine) Contract(document string, body []byte) (tool jig.Tool, ok bool, err error) {
 	if kind := spec.KindOf("", body); kind != spec.KindThinTool {
 		return jig.Tool{}, false, nil
@@ -115,8 +116,8 @@ func (e *Engine) Contract(document string, body []byte) (tool jig.Tool, ok bool,
 	return p.tool, true, nil
 }
 
-// Run runs a call of the thin tool with this body. version is the one that the call was admitted with: another
-// body is refused as INTERNAL. It never panics; what goes wrong is the result's Error.
+// Run runs a call of the thin tool with this body. version is the version that the call was admitted with; a body of another version is
+// refused as INTERNAL. Run never panics; whatever goes wrong becomes the result's Error.
 func (e *Engine) Run(ctx context.Context, version string, body []byte, inv jig.Invocation, input json.RawMessage) (result jig.ToolResult) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -144,7 +145,7 @@ func (e *Engine) Run(ctx context.Context, version string, body []byte, inv jig.I
 	return r.result(out)
 }
 
-// ended makes an error that only says that the time is over, or that somebody cancelled, one with a code.
+// ended gives the code CANCELED or TIMEOUT to an INTERNAL error that was caused by the end of the context.
 func ended(ctx context.Context, err error) error {
 	if jig.CodeOf(err) != jig.CodeInternal || ctx.Err() == nil {
 		return err
@@ -174,7 +175,7 @@ func (e *Engine) plan(document string, body []byte) (*plan, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.plans) >= maxPlans { // rare, and those in use are soon made anew
+	if len(e.plans) >= maxPlans { // rare, and plans still in use are soon compiled again
 		clear(e.plans)
 	}
 	e.plans[key] = p

@@ -16,14 +16,14 @@ import (
 	"github.com/jig-run/jig/thin"
 )
 
-// world is the records and the starter of a test, in memory.
+// world is an in-memory implementation of Records and Starter.
 type world struct {
 	mu       sync.Mutex
 	entities map[string]jig.Entity
 	near     map[string][]jig.Entity
 	holds    map[string]bool
 	bundles  []string
-	// down fails every read, refuses every start.
+	// down is the error of every read, and refuses the error of every start.
 	down, refuses error
 	// unseen are ids that nobody may read.
 	unseen map[string]bool
@@ -207,11 +207,11 @@ func TestRunCreatesAndStarts(t *testing.T) {
 	require.Equal(t, "created review "+out.EntityID+"; its fields fill in session "+session, result.Summary)
 }
 
-// An answer that was held back until the time was over is no cancellation: the call may be tried again.
+// Running out of time while a not-found answer is held back is no cancellation: the call may be tried again.
 func TestRunOutOfTimeBeforeAnIDIsAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // in the bubble's time: less than an answer is held back
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // in the bubble's time, and shorter than the delay of the answer
 		defer cancel()
 		w := newWorld()
 		e := w.engine()
@@ -290,7 +290,7 @@ func TestRunRejects(t *testing.T) {
 				began, least := time.Now(), time.Duration(0)
 				result, _ := w.run(t, document, invocation(1), c.input)
 				if c.trespass != nil {
-					least = 50 * time.Millisecond // the time does not tell whose an id is
+					least = 50 * time.Millisecond // the time must not reveal whose id it is
 				}
 				require.Equal(t, least, time.Since(began), "the bubble's time passes only where an answer is held back")
 				require.False(t, result.Success)
@@ -308,7 +308,7 @@ func TestRunRejects(t *testing.T) {
 	}
 }
 
-// An attempt that follows one that was cut off does what is left, also when what it created stands against what it requires.
+// An attempt that follows an interrupted one does the rest, even if what was created now violates a requirement.
 func TestRunGoesOnAfterACut(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"", "k"} {
@@ -319,7 +319,7 @@ func TestRunGoesOnAfterACut(t *testing.T) {
 		require.Len(t, w.created, 1)
 
 		w.refuses = nil
-		w.near["ent_acme"][0].Title = "closed" // the second requirement does not hold any more
+		w.near["ent_acme"][0].Title = "closed" // the second requirement no longer holds
 		result, out := w.run(t, document, invocation(2), engaged("key", key))
 		require.True(t, result.Success, "%+v", result.Error)
 		require.True(t, out.Created)
@@ -346,7 +346,7 @@ func TestRunWithAKey(t *testing.T) {
 	require.Contains(t, result.Summary, "was there already")
 	require.Equal(t, 1, w.starts)
 
-	// One that nobody has begun to fill is filled now.
+	// An entity that nothing fills yet is filled now.
 	lonely := w.made["review.start: k"]
 	lonely.SessionID = ""
 	w.made["review.start: k"] = lonely
@@ -356,7 +356,8 @@ func TestRunWithAKey(t *testing.T) {
 	require.Equal(t, 2, w.starts)
 }
 
-// What a call created and could not start is started by the next one of its key, in the session that was announced.
+// If a call created an entity and could not start its extraction, the next call with the same key starts it, in the session announced
+// before.
 func TestRunStartsWhatAnotherCouldNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -378,7 +379,7 @@ func TestRunStartsWhatAnotherCouldNot(t *testing.T) {
 	require.Equal(t, 2, w.starts, "it is there now")
 }
 
-// What is worked out after the creation is tried before it: a call that fails has created nothing.
+// What is needed after the creation is evaluated before it, so that a failing call has created nothing.
 func TestRunCreatesNothingItCannotStart(t *testing.T) {
 	t.Parallel()
 	for at, body := range map[string]string{
@@ -441,7 +442,7 @@ func TestRunWithoutACreation(t *testing.T) {
 	require.Equal(t, "nothing_given", result.Error.Reason)
 }
 
-// The ledger goes by what an error says of the effect.
+// The ledger relies on what an error says about the effect.
 func TestRun_ErrorsSayWhetherAnythingWasCreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

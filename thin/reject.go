@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// codeOf is the code of a reason; one of the authors' own is about the input.
+// codeOf returns the code for a reason. A reason that a tool's author made up is about the input.
 func codeOf(reason string) jig.Code {
 	switch reason {
 	case jig.ReasonBundleNotInstalled, jig.ReasonWorkspaceViolation:
@@ -21,19 +21,20 @@ func codeOf(reason string) jig.Code {
 	return jig.CodeInvalidInput
 }
 
-// reject is a rejection with a reason. Nothing was done.
+// reject returns a rejection with a reason. Nothing was done.
 func reject(reason, at, hint, format string, args ...any) *jig.Error {
-	if reason == jig.ReasonIDORViolation { // what stands in the audit is not for callers
+	if reason == jig.ReasonIDORViolation { // the audit records it, but callers must not learn of it
 		reason = jig.ReasonEngagementNotFound
 	}
 	return jig.Errorf(codeOf(reason), format, args...).WithReason(reason).WithField(at).WithHint(hint)
 }
 
-// unfound is how long an answer that an id was not found takes at least: longer than the look whose it is, and the row that an attempt
-// at another tenant's leaves, so that the time tells nobody which it was.
+// unfound is the minimum time it takes to answer that an id was not found. It is longer than the lookup, and than writing the audit row for
+// an attempt at another tenant's entity, so that the time does not reveal which case it was.
 const unfound = 50 * time.Millisecond
 
-// notFound answers for ids that are nobody's, another tenant's, of another type, or not to be read: all the same. The first is named.
+// notFound answers for ids that do not exist, belong to another tenant, have another type, or may not be read: all in the same way. The
+// message names only the first id.
 func (r *run) notFound(ctx context.Context, at, kind string, ids ...string) error {
 	over := time.NewTimer(unfound)
 	defer over.Stop()
@@ -49,7 +50,7 @@ func (r *run) notFound(ctx context.Context, at, kind string, ids ...string) erro
 		"there is no %s %q", kind, jig.Cut(ids[0], 80))
 }
 
-// fault is an expression that could not be worked out for this call.
+// fault returns the error of an expression that could not be evaluated for this call.
 func fault(at string, err error) error {
 	e := *jig.AsError(err)
 	if e.Code == jig.CodeTimeout || e.Code == jig.CodeCanceled || e.Code == jig.CodeUnavailable {
@@ -65,7 +66,7 @@ func fault(at string, err error) error {
 	return &e
 }
 
-// blamed makes an error about what is to be created name the place in the document, and what to do.
+// blamed makes an error about the entity to create name the place in the document, with a hint about what to do.
 func blamed(err error) error {
 	e := *jig.AsError(err)
 	if e.Code != jig.CodeInvalidInput {

@@ -10,20 +10,20 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// run is one attempt at a call.
+// run is one attempt of a call.
 type run struct {
 	*Engine
 	plan  *plan
 	inv   jig.Invocation
 	input json.RawMessage
-	// given is what the extraction reads as its input; nil when the document gives none.
+	// given is what the extraction gets as its input. It is nil if the document defines none.
 	given json.RawMessage
-	// entities are those that were looked up, as expressions read them.
+	// entities are the entities looked up so far, in the form that expressions read.
 	entities map[string]any
 	vars     map[string]any
 }
 
-// do checks, creates and starts. An error says whether anything was created.
+// do checks, creates and starts. Its errors say whether anything was created.
 func (r *run) do(ctx context.Context) (jig.ThinResult, error) {
 	made, err := r.check(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *run) do(ctx context.Context) (jig.ThinResult, error) {
 	return out, err
 }
 
-// check does all that comes before the creation. It returns what an earlier attempt created.
+// check does everything that comes before the creation. It returns what an earlier attempt created, if anything.
 func (r *run) check(ctx context.Context) (*made, error) {
 	if err := r.bundle(ctx); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (r *run) check(ctx context.Context) (*made, error) {
 	return made, r.foresee(ctx)
 }
 
-// noEffect marks an error of an attempt that changed nothing. Whether an earlier attempt did is known to the ledger.
+// noEffect marks the error of an attempt that changed nothing. Whether an earlier attempt did is known to the ledger.
 func noEffect(err error) error {
 	e := *jig.AsError(err)
 	e.NotExecuted = true
@@ -89,7 +89,7 @@ func (r *run) bundle(ctx context.Context) error {
 		"%s belongs to the bundle %s, which is not installed", r.plan.tool.Name, name)
 }
 
-// begin makes the variables. They stay the same during an attempt, but for the entities.
+// begin sets the variables. Apart from entities, they stay the same during an attempt.
 func (r *run) begin() error {
 	input, err := expr.FromJSON(r.input)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *run) begin() error {
 	return r.seen()
 }
 
-// seen makes the entities that were looked up so far readable.
+// seen makes the entities looked up so far visible to expressions.
 func (r *run) seen() error {
 	ready, err := expr.From(r.entities)
 	r.vars["entities"] = ready
@@ -118,7 +118,7 @@ func anyList(texts []string) []any {
 	return list
 }
 
-// lookUp finds an entity that the tool works from.
+// lookUp finds one of the entities that the tool starts from.
 func (r *run) lookUp(ctx context.Context, e *entityPlan) error {
 	id, err := r.text(ctx, e.id, "entities."+e.Name+".id")
 	if err != nil {
@@ -195,7 +195,7 @@ func (r *run) connected(ctx context.Context, e *entityPlan, found jig.Entity) ([
 	return list, nil
 }
 
-// require checks what must hold; what cannot be worked out does not hold.
+// require checks the tool's requirements. One that cannot be evaluated does not hold.
 func (r *run) require(ctx context.Context) error {
 	for i, q := range r.plan.requires {
 		at := fmt.Sprintf("requires[%d]", i)
@@ -217,7 +217,7 @@ func (r *run) require(ctx context.Context) error {
 	return nil
 }
 
-// text renders a template that gives a text; null is the empty text.
+// text renders a template that must give a text. Null counts as the empty text.
 func (r *run) text(ctx context.Context, t *expr.Template, at string) (string, error) {
 	if t == nil {
 		return "", nil
