@@ -6,9 +6,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Backtest rules over calls that were made, as of when they were made, with the policies in force and with others in their
-// place. It gives one result for each call, in their order; of a call whose tool is not known (nil) there is no verdict. The
-// error is ctx's.
+// Backtest rules on recorded calls, as of the time when they were made, both with the policies in force and with others in their place. It
+// returns one result for each call, in order. A call whose tool is unknown (nil) gets no verdict. The only error is that of ctx.
 func Backtest(ctx context.Context, inForce, instead Tenant, calls []jig.RecordedCall) ([]jig.BacktestResult, error) {
 	results := make([]jig.BacktestResult, len(calls))
 	for i, c := range calls {
@@ -35,7 +34,7 @@ func Backtest(ctx context.Context, inForce, instead Tenant, calls []jig.Recorded
 	return results, nil
 }
 
-// With returns the set with a document in the place of the one of its name, or beside the others.
+// With returns the set with a document that replaces the one of the same name, or is added to the others.
 func (s Set) With(r *Rules) Set {
 	list := []*Rules{r}
 	for _, other := range s {

@@ -4,40 +4,41 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// BaseVersion is the policy version of the base rules. It is the SHA-256 of their truth table (testdata/base.json) as RFC 8785
-// JSON, which a test computes again: a change of any verdict changes it, a change of wording does not.
+// BaseVersion is the policy version of the base rules. It is the SHA-256 of their truth table (testdata/base.json) as RFC 8785 JSON, which
+// a test recomputes: it changes when a verdict changes, but not when the wording does.
 const BaseVersion = "da7e2bb375ef78e5da9388e790dbba93b7438d6fa997e142121e2a0e2853d1cf"
 
-// Base is the tools' own word on their calls, and what holds when no policy document says otherwise: reads and drafts run;
-// writes, high risk and whatever is not known ask; destructive tools always ask. Its zero value is ready.
+// Base rules on calls by the tools' contracts alone, which is what holds if no policy document says otherwise: reads and drafts run;
+// writes, high risk and unknown values ask; destructive tools always ask. Its zero value is ready to use.
 type Base struct{}
 
-// Rule gives the verdict on a call. Every reason that leads to it is named.
+// Rule returns the verdict on a call, with every reason that leads to it.
 func (Base) Rule(tool jig.Tool, _ jig.Call, _ jig.Session) jig.Ruling {
 	return baseVerdict(tool).ruling()
 }
 
-// base is a base verdict as later rules take it up.
+// base is a base verdict in the form that policy rules build on.
 type base struct {
 	verdict jig.Verdict
 	reasons []string
-	// fixed says that no rule and no grant may lift the verdict: the tool is destructive, or its author says always_ask.
+	// fixed says that no rule and no grant may lift the verdict: the tool is destructive, its approval is always_ask, or its contract has
+	// an unknown value.
 	fixed bool
 }
 
-// ruling is the verdict as it holds when no rule speaks.
+// ruling returns the verdict as it holds if no rule speaks.
 func (b base) ruling() jig.Ruling {
 	return jig.Ruling{Verdict: b.verdict, Reasons: b.reasons, PolicyVersion: BaseVersion, Base: b.verdict == jig.VerdictAsk}
 }
 
-// ask makes the verdict ask for a reason.
+// ask makes the verdict ask, for the given reason.
 func (b *base) ask(fixed bool, reason string) {
 	b.verdict = jig.VerdictAsk
 	b.fixed = b.fixed || fixed
 	b.reasons = append(b.reasons, reason)
 }
 
-// baseVerdict rules by the tool's contract: it begins with run and collects what speaks for asking.
+// baseVerdict rules by the tool's contract. It starts with run and collects the reasons to ask.
 func baseVerdict(tool jig.Tool) base {
 	b := base{verdict: jig.VerdictRun}
 	switch tool.Permission {
@@ -69,7 +70,7 @@ func baseVerdict(tool jig.Tool) base {
 	return b
 }
 
-// runs completes the sentence that says why a call needs nobody.
+// runs completes the sentence that says why a call needs no approval.
 func runs(p jig.Permission) string {
 	if p == jig.PermissionDraft {
 		return " only drafts (permission draft)"
@@ -77,7 +78,7 @@ func runs(p jig.Permission) string {
 	return " only reads (permission read)"
 }
 
-// quote shows an unknown value, cut short: it may come from anywhere.
+// quote returns an unknown value for a message, cut short because it may come from anywhere.
 func quote(value string) string {
 	const shown = 40
 	if value == "" {

@@ -47,7 +47,7 @@ func TestBaseRule(t *testing.T) {
 	}
 }
 
-// The truth table over every known value and one unknown is the content that BaseVersion is the hash of.
+// BaseVersion is the hash of the truth table over every known value and one unknown value.
 func TestBaseVersionIsTheHashOfTheTruthTable(t *testing.T) {
 	t.Parallel()
 	table := map[string]jig.Verdict{}
@@ -73,8 +73,8 @@ func TestBaseVersionIsTheHashOfTheTruthTable(t *testing.T) {
 	require.Equal(t, policy.BaseVersion, version, "the base rules changed: set BaseVersion")
 }
 
-// Whatever else a tool, a call or a session says, a destructive tool never runs without a person, and nothing runs that is
-// not known to only read or draft.
+// Whatever else a tool, a call or a session says, a destructive tool never runs without a person, and nothing runs that is not known to
+// only read or draft.
 func TestNothingRunsThatMayHarm(t *testing.T) {
 	t.Parallel()
 	permissions := []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive}
@@ -90,7 +90,7 @@ func TestNothingRunsThatMayHarm(t *testing.T) {
 		harmless := tool.Permission == jig.PermissionRead || tool.Permission == jig.PermissionDraft
 		return (harmless || ruling.Verdict == jig.VerdictAsk) && len(ruling.Reasons) > 0 && ruling.PolicyVersion != ""
 	}
-	// The contract, not the conversation, decides: generated rows hold what the types allow.
+	// The contract decides, not the conversation: the generated rows contain anything that the types allow.
 	require.NoError(t, quick.Check(func(name, permission, risk, approval string, idempotent bool, pick uint8, principal, status string) bool {
 		tool := jig.Tool{
 			Name: name, Permission: jig.Permission(permission), Risk: jig.Risk(risk), Approval: jig.ApprovalPolicy(approval), Idempotent: idempotent,

@@ -10,26 +10,26 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// CaseResult is what became of a case of a document.
+// CaseResult is the result of testing a case of a document.
 type CaseResult struct {
 	Name   string      `json:"name"`
 	Expect jig.Verdict `json:"expect"`
-	// Got is the verdict; empty when the case could not be tried.
+	// Got is the verdict. It is empty if the case could not be tested.
 	Got jig.Verdict `json:"got"`
-	// Rules are the names of the rules that spoke; never null. Failed are those of them whose conditions cannot be evaluated.
+	// Rules are the names of the rules that spoke; never null. Failed are those among them whose conditions could not be evaluated.
 	Rules  []string `json:"rules"`
 	Failed []string `json:"failed,omitempty"`
 	OK     bool     `json:"ok"`
-	// Problem says why the case failed; empty when it did not.
+	// Problem says why the case failed. It is empty if it did not.
 	Problem string `json:"problem,omitempty"`
-	// Reasons are those of the verdict.
+	// Reasons are the reasons for the verdict.
 	Reasons []string `json:"reasons,omitempty"`
-	// Terms are what the approval takes, of the verdict ask.
+	// Terms are what the approval takes, if the verdict is ask.
 	Terms jig.Terms `json:"terms,omitzero"`
 }
 
-// Test tries the document's cases, in their order. tools gives the contract of a tool by name, for cases that give no more
-// than that; nil when none is known.
+// Test runs the document's cases, in their order. tools returns the contract of a tool by name, for cases that only name the tool; it may
+// be nil if no contracts are known.
 func Test(ctx context.Context, p *Rules, tools func(name string) (jig.Tool, bool)) []CaseResult {
 	if p == nil {
 		return nil
@@ -78,7 +78,7 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 	return result
 }
 
-// quorum is how many people the requirement wants that wants most.
+// quorum returns the largest quorum among the requirements, at least 1.
 func quorum(t jig.Terms) int {
 	most := 1
 	for _, r := range t.Requirements {

@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// people are those whom the tenant of the tests knows.
+// people returns a person whom the tests' tenant knows.
 func people(id string) jig.Principal {
 	return jig.TenantSettings{People: []jig.Principal{
 		{ID: "ana", Groups: []string{"finance"}},
@@ -38,12 +38,12 @@ func granted(t testing.TB, grants ...jig.Grant) []*policy.GrantRule {
 	return rules
 }
 
-// standing is a grant that covers the calls of the table.
+// standing returns a grant that covers the calls of the table.
 func standing(by ...string) jig.Grant {
 	return jig.Grant{Tenant: "acme", ID: "grant_1", Tool: "file.act", Meaning: "acts", When: "input.n < 5", MaxUses: 3, ExpiresAt: noon.Add(time.Hour), By: by}
 }
 
-// becomes says what becomes of a call before anybody looks at it.
+// becomes returns what happens to a call before anybody looks at it.
 func (q request) becomes(t testing.TB, rules policy.Set, grants []*policy.GrantRule) string {
 	t.Helper()
 	ruling, err := rules.Rule(t.Context(), q.tool, q.call, q.session, q.now)
@@ -77,7 +77,7 @@ func (q request) becomes(t testing.TB, rules policy.Set, grants []*policy.GrantR
 	return "waits"
 }
 
-// termsRules are the rules that consent.txt names.
+// termsRules returns the rules that consent.txt names.
 func termsRules(t *testing.T, names string) policy.Set {
 	t.Helper()
 	finance, leads := &spec.Approvers{Groups: []string{"finance"}}, &spec.Approvers{Groups: []string{"leads"}}
@@ -97,14 +97,14 @@ func termsRules(t *testing.T, names string) policy.Set {
 		if rule.When == "" {
 			rule.When = "true"
 		}
-		if ok { // each in a document of its own
+		if ok { // each rule in its own document
 			set = append(set, compiled(t, "doc-"+name, rule))
 		}
 	}
 	return policy.NewSet(set...)
 }
 
-// grantsOf are the sets of grants that a column of consent.txt stands for.
+// grantsOf returns the sets of grants that a column of consent.txt stands for.
 func grantsOf(column string) [][]jig.Grant {
 	spoiled := func(spoil func(*jig.Grant)) []jig.Grant {
 		g := standing("ana", "bo", "carl", "dora")
@@ -134,7 +134,7 @@ func grantsOf(column string) [][]jig.Grant {
 	return [][]jig.Grant{grants}
 }
 
-// Each class of tools, with each set of rules and each grant, by each contract of the class.
+// Tests each class of tools with each set of rules and each grant, for every contract of the class.
 func TestConsent(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/consent.txt")
@@ -201,8 +201,8 @@ func randomGrants(t *testing.T, r *rand.Rand) []*policy.GrantRule {
 	return granted(t, grants...)
 }
 
-// No documents and no grants let a destructive tool run without a decision, nor one that always asks or is not known, nor a
-// call that is denied; and a grant never speaks where its tool, agent, tenant, time or condition is another.
+// No combination of documents and grants lets a destructive tool run without a decision, nor a tool that always asks or is unknown, nor a
+// call that is denied. A grant never applies if its tool, agent, tenant, time or condition does not match.
 func TestNothingGrantsWhatMustNotRun(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -243,8 +243,8 @@ func shuffle(r *rand.Rand, rules policy.Set) []*policy.Rules {
 	return list
 }
 
-// A document more never makes terms milder: no requirement is lost, no time is longer, no outcome laxer; and what somebody
-// has to say more on stays so.
+// Adding a document never makes terms milder: no requirement is lost, no time gets longer, no outcome laxer, and a call that a rule asks
+// about never becomes one that runs.
 func TestTermsOnlyGrow(t *testing.T) {
 	t.Parallel()
 	grown := 0

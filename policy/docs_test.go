@@ -17,7 +17,7 @@ import (
 
 const page = "../docs/policy.md"
 
-// Every example of the page is read without a problem, and each of its cases gives what it expects.
+// Every example on the page loads without problems, and each of its cases gives the expected verdict.
 func TestExamplesOfThePage(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(page)
@@ -51,7 +51,7 @@ func TestExamplesOfThePage(t *testing.T) {
 	require.Equal(t, 1, tenants)
 }
 
-// The page names every key that a policy, a tenant's document and the request for a grant may have, and everything that rules read.
+// The page names every key of a policy, a tenant's document and a request for a grant, and everything that rules can read.
 func TestPageIsComplete(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(page)
@@ -102,7 +102,7 @@ func propertiesOf(schema any) []string {
 	return names
 }
 
-// The page's table of what wins says what happens.
+// The page's table of which rule wins matches what happens.
 func TestTableOfThePage(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(page)

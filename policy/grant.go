@@ -14,24 +14,24 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// What a grant has when nobody says otherwise, unless the tenant's ceiling is lower.
+// The defaults of a grant, unless the tenant's ceiling is lower.
 const (
 	defaultGrantUses = 10
 	defaultGrantAge  = 24 * time.Hour
 )
 
-// maxGrantNote bounds the note of a grant, in characters.
+// maxGrantNote limits the note of a grant, in characters.
 const maxGrantNote = 2_000
 
 var agentForm = regexp.MustCompile(`^(` + jig.DraftPrefix + `)?[a-z][a-z0-9._-]{0,127}$`)
 
-// GrantRule is a standing approval, compiled. It never changes and is safe for concurrent use.
+// GrantRule is a compiled standing approval. It is immutable and safe for concurrent use.
 type GrantRule struct {
 	grant jig.Grant
 	when  *expr.Program
 }
 
-// CompileGrant makes a standing approval ready to be matched. Its errors are INVALID_INPUT with the field grant.when.
+// CompileGrant compiles a standing approval so that it can be matched. Errors are INVALID_INPUT with the field grant.when.
 func CompileGrant(g jig.Grant) (*GrantRule, error) {
 	when, err := compileWhen(g.When)
 	if err != nil {
@@ -52,17 +52,17 @@ func compileWhen(source string) (*expr.Program, error) {
 	return when, nil
 }
 
-// badGrant is the error of a request for a grant.
+// badGrant returns an error about a request for a grant.
 func badGrant(field, hint, format string, args ...any) *jig.Error {
 	return jig.Errorf(jig.CodeInvalidInput, format, args...).WithField("grant." + field).WithHint(hint)
 }
 
-// Grant returns the standing approval as it was given to CompileGrant.
+// Grant returns the standing approval that the rule was made from.
 func (r *GrantRule) Grant() jig.Grant { return r.grant }
 
-// Covers reports whether the grant speaks for a call: it is live, of the session's tenant, for the tool and the agent, was given for
-// a contract that means the same, the tool is one that grants may speak for, and the condition holds. A condition that cannot be worked out does not hold; the
-// error says why. The call's input is the one that will run.
+// Covers reports whether the grant applies to a call: the grant is live and belongs to the session's tenant; it is for this tool and agent;
+// it was given for a contract with the same meaning; grants may apply to the tool at all; and the condition holds. A condition that cannot
+// be evaluated does not hold, and the error says why. The call's input is the one that will run.
 func (r *GrantRule) Covers(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error) {
 	g := r.grant
 	switch {
@@ -82,10 +82,9 @@ func (r *GrantRule) Covers(ctx context.Context, tool jig.Tool, call jig.Call, se
 	return holds, nil
 }
 
-// NewGrant makes a grant of a request for one, for calls of a tool. What the request leaves out is filled in: 10 uses, 24
-// hours (less where the ceiling is lower), a condition that always holds, all agents. The tenant, the id, who gave it and where
-// are the caller's to add. The errors are INVALID_INPUT with the field grant.tool, grant.agent, grant.when, grant.max_uses,
-// grant.expires or grant.note.
+// NewGrant makes a grant from a request, for calls of a tool. Defaults are 10 uses and 24 hours (less if the ceiling is lower), a condition
+// that always holds, and all agents. The caller adds the tenant, the id, who gave it and where. Errors are INVALID_INPUT with the field
+// grant.tool, grant.agent, grant.when, grant.max_uses, grant.expires or grant.note.
 func NewGrant(req jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
 	ceiling = ceiling.WithDefaults()
 	g := jig.Grant{Tool: tool.Name, Meaning: tool.Meaning, Agent: req.Agent, When: req.When, MaxUses: req.MaxUses, Note: req.Note, CreatedAt: now}
@@ -124,7 +123,7 @@ func NewGrant(req jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now
 	return g, nil
 }
 
-// grantable refuses what no standing approval may speak for.
+// grantable refuses tools that no standing approval may cover.
 func grantable(req jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool) error {
 	switch start := baseVerdict(tool); {
 	case ceiling.Off:
@@ -142,7 +141,7 @@ func grantable(req jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool) er
 	return nil
 }
 
-// checkWhen compiles a condition and holds it against what is known of the tool's input.
+// checkWhen compiles a condition and checks it against what is known about the tool's input.
 func checkWhen(source string, tool jig.Tool) error {
 	when, err := compileWhen(source)
 	if err != nil {
@@ -158,7 +157,7 @@ func checkWhen(source string, tool jig.Tool) error {
 	return nil
 }
 
-// grantAge reads how long a grant holds.
+// grantAge parses how long a grant is valid.
 func grantAge(text string, ceiling time.Duration) (time.Duration, error) {
 	const hint = `write e.g. "12h" or "7d"`
 	if text == "" {
@@ -177,5 +176,5 @@ func grantAge(text string, ceiling time.Duration) (time.Duration, error) {
 	}
 }
 
-// With is the rule for the same grant as it stands now: its condition is compiled already.
+// With returns the rule for a newer version of the same grant. It reuses the compiled condition.
 func (r *GrantRule) With(g jig.Grant) *GrantRule { return &GrantRule{grant: g, when: r.when} }

@@ -92,7 +92,8 @@ func TestNewGrantRefuses(t *testing.T) {
 	require.Equal(t, "grant.when", jig.AsError(err).Field)
 }
 
-// What a grant covers is told by the call that will run; a condition that cannot be worked out covers nothing, and says why.
+// Whether a grant covers a call depends on the call that will run. A condition that cannot be evaluated covers nothing, and the error says
+// why.
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	g := jig.Grant{

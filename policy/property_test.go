@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// conditions hold for some calls, not for others, and fail for a few.
+// conditions hold for some calls, do not hold for others, and fail for a few.
 func conditions() []spec.Expression {
 	return []spec.Expression{
 		"true", "false", "tool.permission == 'write'", "tool.risk != 'high'", "tool.approval == 'auto'", "tool.name.startsWith('file.')",
@@ -40,7 +40,7 @@ func randomRule(r *rand.Rand, n int) spec.PolicyRule {
 	return rule
 }
 
-// randomTerms says of some rules what their approvals take.
+// randomTerms gives some rules terms for their approvals.
 func randomTerms(r *rand.Rand, rule *spec.PolicyRule) {
 	rule.Approvers = pick(r, nil, nil, &spec.Approvers{Groups: []string{"finance"}}, &spec.Approvers{People: []string{"ana", "bo"}, Permission: "pay"})
 	rule.Quorum = pick(r, 0, 0, 1, 2)
@@ -52,7 +52,7 @@ func randomTerms(r *rand.Rand, rule *spec.PolicyRule) {
 	}
 }
 
-// request is a call with all that is ruled on.
+// request is a call with everything that a ruling depends on.
 type request struct {
 	tool    jig.Tool
 	call    jig.Call
@@ -83,7 +83,7 @@ func (q request) ask(t *testing.T, rules []spec.PolicyRule) jig.Ruling {
 	return compile(t, rules...).Rule(t.Context(), q.tool, q.call, q.session, q.now)
 }
 
-// hears says whether the one rule of a document speaks on the call, and whether it fails.
+// hears reports whether the only rule of a document speaks on the call, and whether it fails.
 func (q request) hears(t *testing.T, one *policy.Rules) (speaks, failed bool) {
 	t.Helper()
 	x := one.Explain(t.Context(), q.tool, q.call, q.session, q.now)
@@ -92,13 +92,13 @@ func (q request) hears(t *testing.T, one *policy.Rules) (speaks, failed bool) {
 
 var strictness = map[jig.Verdict]int{jig.VerdictRun: 1, jig.VerdictAsk: 2, jig.VerdictDeny: 3}
 
-// Whatever documents say: a destructive tool, one that always asks and one that is not known never run by themselves; a call
-// that a rule denies or asks about does not run, nor one on which such a rule fails; a rule more that asks or denies never
-// makes a verdict laxer; the order of rules means nothing; and one rule of verdict run is the most that lifts an ask.
+// Whatever documents say: a destructive tool, one that always asks, and an unknown one never run by themselves. A call does not run if a
+// rule denies it or asks about it, or if such a rule fails. Adding a rule that asks or denies never makes a verdict laxer. The order of
+// rules has no meaning. The most that it takes to lift an ask is one run rule.
 func TestNoDocumentLetsRunWhatMustNot(t *testing.T) {
 	t.Parallel()
 	verdicts, lifted := map[jig.Verdict]int{}, 0
-	alone := map[spec.Expression]*policy.Rules{} // each condition in a document of its own
+	alone := map[spec.Expression]*policy.Rules{} // each condition in its own document
 	for _, when := range conditions() {
 		alone[when] = compile(t, spec.PolicyRule{Name: "alone", When: when, Verdict: jig.VerdictDeny})
 	}
@@ -151,7 +151,8 @@ func TestNoDocumentLetsRunWhatMustNot(t *testing.T) {
 	require.Greater(t, lifted, 20)
 }
 
-// FuzzPolicy reads anything as a policy: what is read without a problem compiles, is tried, and lets nothing run that must not.
+// FuzzPolicy loads arbitrary text as a policy. What loads without problems must compile and can be tested, and it lets nothing run that
+// must not.
 func FuzzPolicy(f *testing.F) {
 	f.Add(refunds, `{"amount":20}`)
 	f.Add("kind: policy\nname: a\nrules: [{name: a, when: true, verdict: run}]\ncases: [{name: a, tool: a.b, expect: ask}]\n", `{}`)

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Rules are a policy document, compiled. They are safe for concurrent use and never change; nil ones are the base rules alone.
+// Rules is a compiled policy document. It is immutable and safe for concurrent use. A nil *Rules stands for the base rules alone.
 type Rules struct {
 	name    string
 	version string
@@ -23,7 +23,7 @@ type Rules struct {
 	cases   []spec.PolicyCase
 }
 
-// rule is a rule of a document, compiled.
+// rule is a compiled rule of a document.
 type rule struct {
 	name    string
 	verdict jig.Verdict
@@ -32,8 +32,8 @@ type rule struct {
 	reason  *expr.Template
 }
 
-// Compile makes a policy ready to rule. version is the document's, the hash of its content. A document that was read without
-// a problem compiles; the errors of any other are INVALID_INPUT with the field, e.g. rules[2].when.
+// Compile compiles a policy. version is the version of the document, the hash of its content. A document that was loaded without problems
+// always compiles; for any other the error is INVALID_INPUT with the field, e.g. rules[2].when.
 func Compile(p spec.Policy, version string) (*Rules, error) {
 	env, err := expr.PolicyEnv()
 	if err != nil {
@@ -60,7 +60,7 @@ func Compile(p spec.Policy, version string) (*Rules, error) {
 		}
 		r.rules = append(r.rules, made)
 	}
-	// The order of a document's rules means nothing: it does not show in verdicts either.
+	// The order of rules in a document has no meaning, so it must not show in verdicts either.
 	slices.SortFunc(r.rules, func(a, b rule) int {
 		return cmp.Or(cmp.Compare(strictness(b.verdict), strictness(a.verdict)), cmp.Compare(a.name, b.name))
 	})
@@ -82,7 +82,7 @@ func compileRule(env *expr.Env, policy string, one spec.PolicyRule) (made rule, 
 	return made, "reason", err
 }
 
-// strictness orders the verdicts that rules give; 0 for anything else.
+// strictness orders the verdicts that rules may give; 0 for anything else.
 func strictness(v jig.Verdict) int {
 	switch v {
 	case jig.VerdictRun:
@@ -96,7 +96,7 @@ func strictness(v jig.Verdict) int {
 	return 0
 }
 
-// Name is the document's name; empty for the base rules alone.
+// Name returns the document's name. It is empty for the base rules alone.
 func (r *Rules) Name() string {
 	if r == nil {
 		return ""
@@ -104,7 +104,7 @@ func (r *Rules) Name() string {
 	return r.name
 }
 
-// Version is what rulings carry as their policy version: <name>@<version of the document>, or the base rules' own.
+// Version returns the policy version that rulings carry: <name>@<version of the document>, or [BaseVersion] for the base rules.
 func (r *Rules) Version() string {
 	if r == nil {
 		return BaseVersion
@@ -112,22 +112,22 @@ func (r *Rules) Version() string {
 	return r.name + "@" + r.version
 }
 
-// Spoken is a rule that spoke on a call: its condition holds, or cannot be evaluated.
+// Spoken is a rule that applies to a call: its condition holds, or cannot be evaluated.
 type Spoken struct {
-	// Policy is the name of the document that the rule stands in.
+	// Policy is the name of the document that contains the rule.
 	Policy string `json:"policy"`
 	Rule   string `json:"rule"`
-	// Verdict is the rule's.
+	// Verdict is the rule's verdict.
 	Verdict jig.Verdict `json:"verdict"`
-	// Reason is what people are told, on one line; never empty.
+	// Reason is what people are told, on one line. It is never empty.
 	Reason string `json:"reason"`
-	// Failed says that the condition cannot be evaluated. Such a rule counts as if its condition held, unless it says run.
+	// Failed says that the condition could not be evaluated. Such a rule counts as if its condition held, unless its verdict is run.
 	Failed bool `json:"failed,omitempty"`
 
 	terms terms
 }
 
-// counts reports whether the rule takes part in the verdict. A rule that fails keeps its teeth and lifts nothing.
+// counts reports whether the rule takes part in the verdict. A rule that fails keeps its teeth, but a failing run rule lifts nothing.
 func (s Spoken) counts() bool { return !s.Failed || s.Verdict != jig.VerdictRun }
 
 // strictness orders the rules that spoke; 0 for one that is ignored.
@@ -141,13 +141,13 @@ func (s Spoken) strictness() int {
 // Explanation is a ruling with what led to it.
 type Explanation struct {
 	jig.Ruling
-	// Base is what the tool's contract alone gives.
+	// Base is the ruling from the tool's contract alone.
 	Base jig.Ruling
-	// Spoken are the rules that spoke, the strictest first, then by name.
+	// Spoken are the rules that spoke, the strictest first, then by policy and name.
 	Spoken []Spoken
 }
 
-// Asked is the ruling for when nothing is to be denied: a denial becomes an approval, on the terms of the rules that ask.
+// Asked returns the ruling for calls that must not be denied: a denial becomes an approval, on the terms of the rules that ask.
 func (x Explanation) Asked() jig.Ruling {
 	if x.Verdict == jig.VerdictDeny {
 		ask(&x.Ruling, x.Spoken)
@@ -155,17 +155,17 @@ func (x Explanation) Asked() jig.Ruling {
 	return x.Ruling
 }
 
-// Rule gives the verdict on a call: the tool's base verdict, unless rules of the document say otherwise. Of those whose
-// condition holds the strictest wins: deny, then ask, then run. Ask and deny make any verdict stricter; run lifts the ask of
-// a tool that writes or is of high risk, never that of one that is destructive, always asks or is not known. A rule whose
-// condition cannot be evaluated counts as if it held, except that run is ignored. All that spoke are among the reasons. An
-// approval takes what all rules together demand that ask; where none asks, anybody's word. The call's input is the one that
-// will run.
+// Rule returns the verdict on a call: the tool's base verdict, unless rules of the document say otherwise. Of the rules whose condition
+// holds, the strictest wins: deny, then ask, then run. Ask and deny make any verdict stricter. Run lifts the ask of a tool that writes or
+// has high risk, but never of a tool that is destructive, always asks, or has an unknown setting in its contract. A rule whose condition
+// cannot be evaluated counts as if the condition held, except that run is then ignored. The reasons include every rule that spoke. An
+// approval must meet the combined demands of all rules that ask; if none asks, anybody may decide. The call's input is the one that will
+// run.
 func (r *Rules) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) jig.Ruling {
 	return r.Explain(ctx, tool, call, session, now).Ruling
 }
 
-// Explain is Rule, and says what led to the verdict.
+// Explain is like [Rules.Rule] and also returns what led to the verdict.
 func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
 	if r == nil {
 		return Set(nil).Explain(ctx, tool, call, session, now)
@@ -173,7 +173,7 @@ func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 	return Set{r}.Explain(ctx, tool, call, session, now)
 }
 
-// decide gives the verdict.
+// decide combines the base verdict with the rules that spoke.
 func decide(start base, spoken []Spoken) jig.Verdict {
 	strictest := jig.Verdict("")
 	for _, s := range spoken {
@@ -190,7 +190,7 @@ func decide(start base, spoken []Spoken) jig.Verdict {
 	return strictest
 }
 
-// speak asks every rule of the document.
+// speak evaluates every rule of the document and returns those that apply.
 func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) []Spoken {
 	if r == nil || len(r.rules) == 0 {
 		return nil
@@ -211,7 +211,7 @@ func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session
 	return all
 }
 
-// failed begins the reason of a rule whose condition cannot be evaluated.
+// failed returns the beginning of the reason of a rule whose condition cannot be evaluated.
 func failed(v jig.Verdict) string {
 	switch v {
 	case jig.VerdictDeny:
@@ -223,7 +223,7 @@ func failed(v jig.Verdict) string {
 	return "it failed, so it asks: "
 }
 
-// because is the rule's reason. One that cannot be worked out takes nothing from the verdict.
+// because returns the rule's reason. A reason that cannot be evaluated does not change the verdict.
 func (r rule) because(ctx context.Context, vars map[string]any) string {
 	text, err := r.reason.EvalText(ctx, vars)
 	if err != nil {
@@ -235,7 +235,7 @@ func (r rule) because(ctx context.Context, vars map[string]any) string {
 	return "it says " + string(r.verdict)
 }
 
-// why is what went wrong with an expression, without the expression.
+// why returns what went wrong with an expression, without quoting the expression.
 func why(err error) string {
 	var issue *expr.IssueError
 	if errors.As(err, &issue) {
@@ -244,10 +244,10 @@ func why(err error) string {
 	return jig.AsError(err).Message
 }
 
-// maxReason bounds a reason, in characters.
+// maxReason limits the length of a reason, in characters.
 const maxReason = 500
 
-// line makes one line of a text that may hold what a model wrote.
+// line turns a text, which may contain what a model wrote, into one line.
 func line(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
 	if runes := []rune(text); len(runes) > maxReason {

@@ -19,7 +19,7 @@ import (
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// load reads and compiles a policy.
+// load loads and compiles a policy.
 func load(t testing.TB, text string) *policy.Rules {
 	t.Helper()
 	doc, problems := spec.Load("policy.yaml", []byte(text))
@@ -29,7 +29,7 @@ func load(t testing.TB, text string) *policy.Rules {
 	return rules
 }
 
-// compile makes rules of conditions and verdicts, in order.
+// compile makes rules from conditions and verdicts, in order.
 func compile(t testing.TB, rules ...spec.PolicyRule) *policy.Rules {
 	t.Helper()
 	compiled, err := policy.Compile(spec.Policy{Name: "p", Rules: rules}, "0123456789abcdef")
@@ -37,7 +37,7 @@ func compile(t testing.TB, rules ...spec.PolicyRule) *policy.Rules {
 	return compiled
 }
 
-// decisions reads testdata/decisions.txt: the verdict by class and set of rules.
+// decisions reads testdata/decisions.txt: the verdict by class of tool and set of rules.
 func decisions(t *testing.T) (table map[string]map[string]jig.Verdict, sets []string) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/decisions.txt")
@@ -60,7 +60,7 @@ func decisions(t *testing.T) (table map[string]map[string]jig.Verdict, sets []st
 	return table, sets
 }
 
-// classOf is the table's class of a tool.
+// classOf returns the class of a tool in the table.
 func classOf(tool jig.Tool) string {
 	has := func(word, words string) bool { return strings.Contains(" "+words+" ", " "+word+" ") }
 	switch permission, risk, approval := string(tool.Permission), string(tool.Risk), string(tool.Approval); {
@@ -72,7 +72,7 @@ func classOf(tool jig.Tool) string {
 	return "free"
 }
 
-// everyTool is each contract that matters to policy, unknown words among them.
+// everyTool returns every contract that matters to policy, including unknown values.
 func everyTool() []jig.Tool {
 	var all []jig.Tool
 	for _, permission := range []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive, "", "raed"} {
@@ -118,7 +118,7 @@ func TestVerdicts(t *testing.T) {
 	require.GreaterOrEqual(t, tried["free"]+tried["gated"]+tried["fixed"], 150)
 }
 
-// With no policy at all, and with one that has nothing to say, calls are ruled on as their tools say.
+// Without a policy, and with a policy that does not apply, the tools' contracts decide.
 func TestWithoutRules(t *testing.T) {
 	t.Parallel()
 	var none *policy.Rules
@@ -214,7 +214,7 @@ func TestReasons(t *testing.T) {
 	require.Regexp(t, `^shop@[0-9a-f]{64}$`, rules.Version())
 }
 
-// Every member that spec says rules may read is there on every call, also when nothing is known.
+// Every member that spec says rules may read is present on every call, even if nothing is known about it.
 func TestRulesReadWhatIsDocumented(t *testing.T) {
 	t.Parallel()
 	full := jig.Session{
@@ -263,7 +263,7 @@ rules:
 	require.Equal(t, jig.VerdictDeny, rules.Rule(t.Context(), tool, call, full, noon).Verdict)
 }
 
-// failures are conditions that cannot be evaluated over an input, with what the reason says of each.
+// failures are conditions that cannot be evaluated for an input, with what the reason says about each.
 func failures() map[string]struct {
 	when  spec.Expression
 	input string
@@ -284,7 +284,7 @@ func failures() map[string]struct {
 	}
 }
 
-// A rule that cannot be evaluated keeps its teeth: deny denies and ask asks, for a tool that would run; run lifts nothing.
+// A rule that cannot be evaluated keeps its teeth, even for a tool that would otherwise run: deny denies, ask asks, and run lifts nothing.
 func TestFailingRuleKeepsItsVerdict(t *testing.T) {
 	t.Parallel()
 	read := jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.WithDefaults()
@@ -316,7 +316,7 @@ func TestFailingRuleKeepsItsVerdict(t *testing.T) {
 	}
 }
 
-// The rules of a payment hold for prices with cents as for others, and however its input is changed so that they fail.
+// The rules for a payment apply to prices with and without cents, and no change to the input that makes them fail disables them.
 func TestNoInputTakesTheTeethOfARule(t *testing.T) {
 	t.Parallel()
 	rules := load(t, `
@@ -349,7 +349,7 @@ rules:
 	}
 }
 
-// A rule that was cut off by the end of the context says nothing about the call: nothing is decided.
+// A rule cut off by the end of the context says nothing about the call, so nothing is decided.
 func TestNothingIsDecidedOnceTheContextEnded(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -361,7 +361,7 @@ func TestNothingIsDecidedOnceTheContextEnded(t *testing.T) {
 	}
 }
 
-// A reason is for people: one line of bounded length, whatever the input holds; its failure takes nothing from the verdict.
+// A reason is for people: one line of limited length, whatever the input contains. A failing reason does not change the verdict.
 func TestReasonsAreOneLine(t *testing.T) {
 	t.Parallel()
 	for template, want := range map[string]string{
@@ -382,7 +382,7 @@ func TestReasonsAreOneLine(t *testing.T) {
 	require.Equal(t, "policy p, rule a: "+strings.Repeat("é", 499)+"…", got.Reasons[0])
 }
 
-// Many calls are ruled on at the same time.
+// Many calls may be ruled on at the same time.
 func TestRulesAreSharedSafely(t *testing.T) {
 	t.Parallel()
 	rules := load(t, refunds)

@@ -11,18 +11,18 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Set is the policies of a tenant: the rules of all of them speak on every call, and the strictest wins whichever document
-// it stands in. An empty one is the base rules alone. It never changes and is safe for concurrent use.
+// Set is the policies of a tenant. The rules of all of them speak on every call, and the strictest wins, whichever document it is in. An
+// empty set stands for the base rules alone. A set is immutable and safe for concurrent use.
 type Set []*Rules
 
-// NewSet puts policies together; their order means nothing.
+// NewSet makes a set of policies. Their order has no meaning.
 func NewSet(list ...*Rules) Set {
 	s := Set(slices.Clone(list))
 	slices.SortFunc(s, func(a, b *Rules) int { return cmp.Compare(a.Version(), b.Version()) })
 	return s
 }
 
-// Version is what rulings carry as their policy version: those of the documents, or the base rules' own.
+// Version returns the policy version that rulings carry: the versions of all documents, or [BaseVersion] for the base rules.
 func (s Set) Version() string {
 	if len(s) == 0 {
 		return BaseVersion
@@ -34,8 +34,8 @@ func (s Set) Version() string {
 	return strings.Join(versions, " ")
 }
 
-// Rule gives the verdict of these policies on a call; see Rules.Rule. An error means that ctx ended before all rules were
-// evaluated: a rule that was cut off says nothing about the call.
+// Rule returns the verdict of these policies on a call; see [Rules.Rule]. An error means that ctx ended before all rules were evaluated: a
+// rule that was cut off says nothing about the call.
 func (s Set) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
 	x := s.Explain(ctx, tool, call, session, now)
 	if err := ctx.Err(); err != nil {
@@ -44,7 +44,7 @@ func (s Set) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig
 	return x.Ruling, nil
 }
 
-// Explain is Rule, and says what led to the verdict.
+// Explain is like [Set.Rule] and also returns what led to the verdict. It does not check whether ctx has ended.
 func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
 	start := baseVerdict(tool)
 	x := Explanation{Base: start.ruling()}

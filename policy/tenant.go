@@ -10,24 +10,24 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Tenant is what decides on the calls of one tenant. The zero value is the base rules alone.
+// Tenant holds everything that decides on the calls of one tenant. The zero value stands for the base rules alone.
 type Tenant struct {
 	Policies Set
 	// Unreadable are the tenant's policies that cannot be read here, because a newer version of jig wrote them.
 	Unreadable []jig.PolicyState
-	// Owners are the terms on which operator tools are approved; see OwnerTerms. OwnersUnknown is why they cannot be read.
+	// Owners are the terms on which operator tools are approved; see [OwnerTerms]. OwnersUnknown says why they cannot be read.
 	Owners        jig.Terms
 	OwnersUnknown error
 }
 
-// Unreadable is a policy that cannot be read, for the reason that err gives.
+// Unreadable returns the state of a policy that cannot be read, with err as the reason.
 func Unreadable(name, version string, err error) jig.PolicyState {
 	return jig.PolicyState{Name: name, Version: version, Error: line(err.Error())}
 }
 
-// Decide rules on a call. While a policy cannot be read, nobody knows what it says about the call, so the call is held back:
-// Ruling.Held says why. Only the tools that register policies are asked about all the same, or nobody could replace that policy.
-// An error means that ctx ended: then nothing is decided.
+// Decide rules on a call. While a policy cannot be read, nobody knows what it says about the call, so the call is held back and Ruling.Held
+// says why. The only exceptions are the tools that register policies, which ask; otherwise nobody could replace the unreadable policy. An
+// error means that ctx ended; callers must not decide.
 func (t Tenant) Decide(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Explanation, error) {
 	if held := t.held(tool); held != "" {
 		return Explanation{Ruling: jig.Ruling{Held: held}}, nil
@@ -39,7 +39,7 @@ func (t Tenant) Decide(ctx context.Context, tool jig.Tool, call jig.Call, sessio
 	return x, nil
 }
 
-// held says why a call is held back; "" when it is not.
+// held returns why a call is held back, or an empty string if it is not.
 func (t Tenant) held(tool jig.Tool) string {
 	switch {
 	case len(t.Unreadable) > 0 && !registersPolicies(tool.Name):
@@ -50,9 +50,9 @@ func (t Tenant) held(tool jig.Tool) string {
 	return ""
 }
 
-// Explain gives the verdict of the policies that can be read, with what led to it. Operator tools are approved on the terms of
-// the owners, to which rules only add. The tools that register policies and take them back are asked about where a rule
-// denies them, so that no policy locks its tenant out of changing it.
+// Explain returns the verdict of the policies that can be read, with what led to it. Operator tools are approved on the terms of the
+// owners, to which rules can only add. The tools that register and remove policies ask where a rule would deny them, so that no policy
+// locks its tenant out of changing it.
 func (t Tenant) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
 	x := t.Policies.Explain(ctx, tool, call, session, now)
 	if registersPolicies(tool.Name) {
@@ -73,7 +73,7 @@ func (t Tenant) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 	return x
 }
 
-// States lists the policies by name, those that cannot be read among them; never null.
+// States lists the policies by name, including those that cannot be read. It never returns nil.
 func (t Tenant) States() []jig.PolicyState {
 	states := append([]jig.PolicyState{}, t.Unreadable...)
 	for _, r := range t.Policies {
@@ -83,7 +83,7 @@ func (t Tenant) States() []jig.PolicyState {
 	return states
 }
 
-// With returns the tenant with a document in the place of the one of its name, or beside the others.
+// With returns the tenant with a document that replaces the one of the same name, or is added to the others.
 func (t Tenant) With(r *Rules) Tenant {
 	t.Policies = t.Policies.With(r)
 	return t
@@ -94,20 +94,20 @@ func registersPolicies(tool string) bool {
 	return tool == "catalog.put" || tool == "bundle.install" || tool == "bundle.remove"
 }
 
-// Operator reports whether a tool is one with which the tenant itself is set up: who decides, by which rules, and what runs
-// unasked. What it changes is approved by the owners.
+// Operator reports whether a tool sets up the tenant itself: who decides, by which rules, and what runs without asking. Owners approve its
+// changes.
 func Operator(tool string) bool {
 	return slices.ContainsFunc([]string{"catalog.", "bundle.", "grants.", "tenants."}, func(family string) bool {
 		return strings.HasPrefix(tool, family)
 	})
 }
 
-// ownersRule names the requirement of the owners among the terms of an approval.
+// ownersRule is the name of the owners' requirement in the terms of an approval.
 const ownersRule = "owners"
 
-// OwnerTerms are what an approval of an operator tool takes in a tenant: never the word of the one who asks, and that of as many
-// owners as the tenant's document says. Where it knows one person only, that person decides; where it knows nobody, as before
-// the first document of a new tenant, the terms are plain: anybody, once.
+// OwnerTerms returns what it takes to approve an operator tool in a tenant: never the person who asks, and as many owners as the tenant's
+// document says. If the document lists only one person, that person decides. If it lists nobody, as before a new tenant's first document,
+// the terms are plain: anybody, once.
 func OwnerTerms(s jig.TenantSettings) jig.Terms {
 	var known []string
 	for _, p := range s.People {
@@ -131,7 +131,7 @@ func OwnerTerms(s jig.TenantSettings) jig.Terms {
 	}}
 }
 
-// withOperator lets the operator of the workers decide as one of those who may.
+// withOperator adds the operator of the workers to those who may decide.
 func withOperator(a jig.Approvers, operator string) jig.Approvers {
 	if operator != "" && !a.Anybody() && !slices.Contains(a.People, operator) {
 		a.People = append(slices.Clone(a.People), operator)

@@ -14,7 +14,7 @@ import (
 
 const denyEverything = "{kind: policy, name: closed, rules: [{name: all, when: true, verdict: deny, reason: closed}]}"
 
-// operatorTool is a tool as those that set a tenant up are.
+// operatorTool returns a tool like those that set up a tenant.
 func operatorTool(name string) jig.Tool {
 	return jig.Tool{Name: name, Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk}.WithDefaults()
 }
@@ -43,7 +43,7 @@ func TestUnreadablePolicyHoldsEveryCallBack(t *testing.T) {
 	require.Equal(t, []jig.PolicyState{}, policy.Tenant{}.States())
 }
 
-// A policy that cannot be read can be replaced: on the terms of the owners and of the rules that can be read.
+// A policy that cannot be read can be replaced, on the terms of the owners and of the rules that can be read.
 func TestUnreadablePolicyCanBeReplaced(t *testing.T) {
 	t.Parallel()
 	owners := jig.Terms{NotRequester: true, Requirements: []jig.Requirement{{Rule: "owners", Quorum: 2}}}
@@ -69,7 +69,7 @@ func TestNothingIsDecidedOfATenantOnceTheContextEnded(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// The tools that register policies are asked about where a rule denies them, on the terms of the rules that ask.
+// The tools that register policies ask where a rule denies them, on the terms of the rules that ask.
 func TestNoPolicyLocksItsTenantOut(t *testing.T) {
 	t.Parallel()
 	const two = "{kind: policy, name: two, rules: [{name: operators, when: true, verdict: ask, quorum: 2, approvers: {groups: [operations]}, expires: 1h}]}"
@@ -130,7 +130,7 @@ func TestOwnerTerms(t *testing.T) {
 	}
 }
 
-// The owners decide about operator tools, and what rules ask for comes on top.
+// Owners decide about operator tools, and rules can only add demands.
 func TestRulesOnlyAddToTheTermsOfOwners(t *testing.T) {
 	t.Parallel()
 	admins := jig.Requirement{Rule: "owners", Quorum: 2, Approvers: jig.Approvers{Groups: []string{"admins"}}}
@@ -172,7 +172,7 @@ func TestRulesOnlyAddToTheTermsOfOwners(t *testing.T) {
 	require.NotContains(t, other.Reasons, "owners of the tenant decide about file.write")
 }
 
-// A tenant whose document cannot be read has owners that nobody knows: what they decide about is held back.
+// If a tenant's document cannot be read, its owners are unknown, so the tools that they decide about are held back.
 func TestUnknownOwnersHoldOperatorToolsBack(t *testing.T) {
 	t.Parallel()
 	tenant := policy.Tenant{OwnersUnknown: errors.New("the document cannot be read")}

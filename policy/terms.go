@@ -7,9 +7,9 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// terms are what a rule that asks says of the approval.
+// terms are what a rule that asks demands of the approval.
 type terms struct {
-	// requirement is nil when anybody may decide, alone.
+	// requirement is nil if any one person may decide.
 	requirement  *jig.Requirement
 	notRequester bool
 	remind       time.Duration
@@ -17,7 +17,7 @@ type terms struct {
 	onExpiry     jig.ExpiryOutcome
 }
 
-// termsOf reads the terms of a rule of a policy.
+// termsOf returns the terms of a policy's rule.
 func termsOf(policy string, r spec.PolicyRule) terms {
 	t := terms{
 		notRequester: r.NotRequester, remind: time.Duration(r.Remind), expires: time.Duration(r.Expires), onExpiry: r.OnExpiry,
@@ -35,8 +35,8 @@ func termsOf(policy string, r spec.PolicyRule) terms {
 	return t
 }
 
-// ask makes the ruling ask, on the terms of all rules that spoke and ask: each one's requirement, the shortest times and the
-// strictest outcome. The rules come in the order of policies and names.
+// ask makes the ruling ask, on the combined terms of all rules that spoke and ask: each rule's requirement, the shortest times and the
+// strictest outcome. The rules must be ordered by policy and name.
 func ask(ruling *jig.Ruling, spoken []Spoken) {
 	ruling.Verdict, ruling.Base, ruling.Expires, ruling.Terms = jig.VerdictAsk, true, 0, jig.Terms{}
 	for _, s := range spoken {
@@ -60,7 +60,7 @@ func ask(ruling *jig.Ruling, spoken []Spoken) {
 	}
 }
 
-// shorter gives the shorter of two times; zero is none.
+// shorter returns the shorter of two times. Zero means that there is none.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b

@@ -37,7 +37,7 @@ rules:
   - {name: four-eyes, when: input.country == 'CH', verdict: ask, quorum: 2, on_expiry: deny}
 `
 
-// The rules of all documents that ask are put together: requirements by name, the shortest times, the strictest outcome.
+// The terms of all documents' rules that ask are combined: requirements by name, the shortest times, the strictest outcome.
 func TestTermsOfAnApproval(t *testing.T) {
 	t.Parallel()
 	rules := policy.NewSet(load(t, pay), load(t, abroad))
@@ -76,8 +76,8 @@ func TestTermsOfAnApproval(t *testing.T) {
 	}
 }
 
-// A rule that asks and cannot be evaluated keeps its approvers, quorum, escalation and times, and they are put together with
-// those of the others as always.
+// An ask rule that cannot be evaluated keeps its approvers, quorum, escalation and times, which are combined with those of other rules as
+// usual.
 func TestFailingRuleKeepsItsTerms(t *testing.T) {
 	t.Parallel()
 	const two = `
@@ -121,7 +121,7 @@ rules:
 	require.Equal(t, time.Hour, rule(`{}`, load(t, two), load(t, one)).Expires)
 }
 
-// The base verdict is told from one that rules gave.
+// A ruling says whether its verdict is the base verdict or comes from rules.
 func TestBaseSaysThatNoRuleAsked(t *testing.T) {
 	t.Parallel()
 	write, erase := jig.Tool{Name: "a.b"}.WithDefaults(), jig.Tool{Name: "a.b", Permission: jig.PermissionDestructive}.WithDefaults()
@@ -145,7 +145,7 @@ func TestBaseSaysThatNoRuleAsked(t *testing.T) {
 	}
 }
 
-// What is not to be denied is asked about, on the terms of those who ask.
+// A call that must not be denied asks instead, on the terms of the rules that ask.
 func TestAskedInPlaceOfDenied(t *testing.T) {
 	t.Parallel()
 	rules := load(t, pay)

@@ -10,8 +10,8 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// variables are what rules read, as spec.PolicyShapes says. What cannot be read, such as an input that is not JSON, fails
-// the rules that read it.
+// variables returns what rules read, in the form that spec.PolicyShapes describes. A variable that cannot be converted, such as an input
+// that is not JSON, fails the rules that read it.
 func variables(tool jig.Tool, call jig.Call, session jig.Session, now time.Time) map[string]any {
 	vars := map[string]any{
 		"tool": map[string]any{
@@ -36,14 +36,14 @@ func variables(tool jig.Tool, call jig.Call, session jig.Session, now time.Time)
 		"now": now.UTC(),
 	}
 	for name, v := range vars {
-		if ready, err := expr.From(v); err == nil { // once for all rules
+		if ready, err := expr.From(v); err == nil { // convert once for all rules
 			vars[name] = ready
 		}
 	}
 	return vars
 }
 
-// list is never null.
+// list returns texts, or an empty list instead of nil.
 func list(texts []string) []string {
 	if texts == nil {
 		return []string{}
@@ -51,7 +51,7 @@ func list(texts []string) []string {
 	return texts
 }
 
-// object is never null.
+// object returns raw, or an empty object if there is nothing.
 func object(raw []byte) json.RawMessage {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return json.RawMessage(`{}`)
