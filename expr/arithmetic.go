@@ -8,18 +8,18 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// A JSON number is an int or a double by its value: a price is an int on the day that it has no cents. CEL computes with two
-// ints or with two doubles and refuses one of each, so an expression would work until the first price with cents. Here the
-// int of such a pair becomes a double. Two ints are computed with as CEL does: 7 / 2 is 3, and overflow is an error.
+// Whether a JSON number is an int or a double depends on its value: a price is an int if it happens to have no cents. CEL computes with two
+// ints or two doubles but not with one of each, so an expression would work until the first price with cents. Here the int of such a pair
+// becomes a double. Two ints are computed as in CEL: 7 / 2 is 3, and overflow is an error.
 
-// mixedOperators are the operators that take an int and a double, with the prefix of their overloads.
+// mixedOperators maps the operators that take an int and a double to the prefix of their overloads.
 func mixedOperators() map[string]string {
 	return map[string]string{
 		operators.Add: "add", operators.Subtract: "subtract", operators.Multiply: "multiply", operators.Divide: "divide",
 	}
 }
 
-// doubleFunctions are the functions of CEL's math extension that take doubles alone, with what they give.
+// doubleFunctions maps those functions of CEL's math extension that take only doubles to the types that they return.
 func doubleFunctions() map[string]*cel.Type {
 	return map[string]*cel.Type{
 		"math.ceil": cel.DoubleType, "math.floor": cel.DoubleType, "math.round": cel.DoubleType, "math.trunc": cel.DoubleType,
@@ -27,7 +27,7 @@ func doubleFunctions() map[string]*cel.Type {
 	}
 }
 
-// mixedArithmetic declares the operators for an int and a double, and gives the functions of doubles to ints.
+// mixedArithmetic declares the operators for an int and a double, and makes the functions for doubles accept ints.
 func mixedArithmetic() []cel.EnvOption {
 	var options []cel.EnvOption
 	for operator, prefix := range mixedOperators() {
@@ -43,7 +43,7 @@ func mixedArithmetic() []cel.EnvOption {
 	return options
 }
 
-// ofInt is a function of doubles applied to an int, which is whole and finite already.
+// ofInt applies a function for doubles to an int, which is always whole and finite.
 func ofInt(name string, v ref.Val) ref.Val {
 	switch name {
 	case "math.isFinite":
@@ -58,7 +58,7 @@ func ofInt(name string, v ref.Val) ref.Val {
 	return types.Double(n)
 }
 
-// widen makes a double of an int whose partner is a double; other pairs stay as they are.
+// widen turns an int into a double if the other operand is a double. Other pairs stay as they are.
 func widen(a, b ref.Val) (left, right ref.Val) {
 	switch x := a.(type) {
 	case types.Int:
@@ -93,7 +93,7 @@ func arithmetic(operator string, left, right ref.Val) ref.Val {
 		if x, ok := a.(traits.Divider); ok {
 			return x.Divide(b)
 		}
-	case operators.Modulo: // of ints alone: a double has none
+	case operators.Modulo: // only ints have it
 		if x, ok := a.(traits.Modder); ok {
 			return x.Modulo(b)
 		}
@@ -101,7 +101,7 @@ func arithmetic(operator string, left, right ref.Val) ref.Val {
 	return noOverload(operator, []ref.Val{left, right})
 }
 
-// sorted sorts by keys that may be ints and doubles: cel-go compares keys of one type alone. The keys of sort are its items.
+// sorted sorts by keys that may be both ints and doubles; cel-go only compares keys of one type. The keys of sort are its items.
 func (e *Env) sorted(apply applier) applier {
 	return func(m *meter, args []ref.Val) ref.Val {
 		keys, ok := args[len(args)-1].(traits.Lister)
@@ -115,7 +115,7 @@ func (e *Env) sorted(apply applier) applier {
 	}
 }
 
-// wideKeys makes doubles of keys that are ints and doubles; nil when they are something else, or of one type.
+// wideKeys converts keys that are both ints and doubles to doubles. It returns nil if they are anything else, or of one type.
 func wideKeys(keys traits.Lister) traits.Lister {
 	n := types.Int(sizeOf(keys))
 	wide := make([]ref.Val, 0, n)

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// everyEnv is the environment of each use.
+// everyEnv returns the environment of each use.
 func everyEnv(t *testing.T) map[string]*expr.Env {
 	t.Helper()
 	envs := map[string]*expr.Env{}
@@ -29,7 +29,7 @@ func everyEnv(t *testing.T) map[string]*expr.Env {
 	return envs
 }
 
-// A price is an int on the day that it has no cents: what computes with one computes with the other, in every environment.
+// A price is an int if it happens to have no cents. What works with cents works without them, in every environment.
 func TestArithmeticTakesPricesWithAndWithoutCents(t *testing.T) {
 	t.Parallel()
 	for name, env := range everyEnv(t) {
@@ -64,7 +64,7 @@ func TestArithmeticTakesPricesWithAndWithoutCents(t *testing.T) {
 	}
 }
 
-// Two ints are computed with as CEL does: division drops the rest, and overflow is an error. One double is enough to keep the rest.
+// Two ints are computed as in CEL: division drops the remainder, and overflow is an error. One double is enough to keep the remainder.
 func TestArithmeticOfIntsStaysThatOfCEL(t *testing.T) {
 	t.Parallel()
 	vars := map[string]any{"input": json.RawMessage(`{"seven":7,"two":2,"whole":7.0,"half":7.5,"zero":0,"max":9007199254740991}`)}
@@ -98,7 +98,7 @@ func TestArithmeticOfIntsStaysThatOfCEL(t *testing.T) {
 	require.ErrorContains(t, err, "timestamp overflow", "an error of its own is kept")
 }
 
-// What is computed of an int and a double is the double that is nearest to the exact result of the two doubles.
+// The result of computing with an int and a double is the double nearest to the exact result of the two doubles.
 func TestMixedArithmeticAgreesWithExactArithmetic(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 11))

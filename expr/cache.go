@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Cache keeps the programs used last, by environment, wanted type and source. It is safe for concurrent use. Sources that
-// do not compile are not kept.
+// Cache keeps the programs used last, by name of the use, wanted type and source. Sources that do not compile are not kept. It is safe for
+// concurrent use.
 type Cache struct {
 	size int
 
@@ -26,7 +26,7 @@ type cacheEntry struct {
 	program *Program
 }
 
-// NewCache makes a cache of at most size programs; 0 means 1,000.
+// NewCache makes a cache for at most size programs; 0 means 1,000.
 func NewCache(size int) *Cache {
 	if size <= 0 {
 		size = 1_000
@@ -34,8 +34,8 @@ func NewCache(size int) *Cache {
 	return &Cache{size: size, entries: map[cacheKey]*list.Element{}, recent: list.New()}
 }
 
-// Compile returns the environment's program of a source, compiling it when it is not there. Environments of one use name
-// must be alike.
+// Compile returns the program of a source in an environment, and compiles it if it is not cached. Environments whose uses have the same
+// name must be equal.
 func (c *Cache) Compile(env *Env, source string, want Type) (*Program, error) {
 	key := cacheKey{use: env.use.Name, want: want, source: source}
 	if p := c.find(key); p != nil {
@@ -49,7 +49,7 @@ func (c *Cache) Compile(env *Env, source string, want Type) (*Program, error) {
 	return p, nil
 }
 
-// Len is the number of programs kept.
+// Len returns the number of cached programs.
 func (c *Cache) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

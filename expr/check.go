@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Check is Compile and Program.Check; whoever needs the program too calls these two.
+// Check is [Env.CompileAs] followed by [Program.Check]. Callers that also need the program should call these two.
 func (e *Env) Check(source string, want Type, shapes Shapes) error {
 	p, err := e.program(source, want)
 	if err != nil {
@@ -19,7 +19,7 @@ func (e *Env) Check(source string, want Type, shapes Shapes) error {
 	return p.Check(shapes)
 }
 
-// CheckTemplate is Template and Template.Check.
+// CheckTemplate is [Env.Template] followed by [Template.Check].
 func (e *Env) CheckTemplate(source string, shapes Shapes) error {
 	t, err := e.Template(source)
 	if err != nil {
@@ -28,7 +28,7 @@ func (e *Env) CheckTemplate(source string, shapes Shapes) error {
 	return t.Check(shapes)
 }
 
-// CheckDocument is Document and Document.Check; it checks what compiles of a document also when not all does.
+// CheckDocument is [Env.Document] followed by [Document.Check]. If some strings do not compile, it still checks the others.
 func (e *Env) CheckDocument(raw json.RawMessage, shapes Shapes) []Problem {
 	_, problems := e.compileDocument(raw, func(source string, pieces []piece) (*Template, error) {
 		t, err := e.template(source, pieces)
@@ -40,7 +40,7 @@ func (e *Env) CheckDocument(raw json.RawMessage, shapes Shapes) []Problem {
 	return problems
 }
 
-// Describe is Compile and Program.Describe.
+// Describe is [Env.Compile] followed by [Program.Describe].
 func (e *Env) Describe(source string, shapes Shapes) (json.RawMessage, error) {
 	p, err := e.program(source, Any)
 	if err != nil {
@@ -49,7 +49,7 @@ func (e *Env) Describe(source string, shapes Shapes) (json.RawMessage, error) {
 	return p.Describe(shapes)
 }
 
-// DescribeTemplate is Template and Template.Describe.
+// DescribeTemplate is [Env.Template] followed by [Template.Describe].
 func (e *Env) DescribeTemplate(source string, shapes Shapes) (json.RawMessage, error) {
 	t, err := e.Template(source)
 	if err != nil {
@@ -58,18 +58,18 @@ func (e *Env) DescribeTemplate(source string, shapes Shapes) (json.RawMessage, e
 	return t.Describe(shapes)
 }
 
-// Check finds, from what the shapes say of the values, mistakes that compiling does not find: members that an object does not
-// have, operators and functions that cannot be applied, and a result that cannot be of the wanted type. The error is that of
-// the first place. An object whose schema lists its properties is taken to have no others, unless the schema says so or the
-// expression itself asks whether they are there (has, in, .?). Where a schema leaves a doubt nothing is reported.
+// Check finds mistakes that compiling does not find, from what the shapes say about the values: members that an object does not have,
+// operators and functions that cannot be applied, and a result that cannot have the wanted type. The error is about the first place. If an
+// object's schema lists its properties, the object is assumed to have no others, unless the schema says so or the expression itself tests
+// whether they are present (has, in, .?). Where a schema leaves a doubt, nothing is reported.
 func (p *Program) Check(shapes Shapes) error {
 	_, err := p.infer(shapes)
 	return err
 }
 
-// Describe is the shape of what the expression gives: a JSON Schema that says what is known of it, no more than a few hundred
-// places deep and wide; {} when nothing is known. It describes what a name stands for in further checks, such as the items
-// of a loop (the `items` of a list's schema) or a variable. Its errors are those of Check.
+// Describe returns the shape of the expression's result: a JSON Schema of what is known about it, limited to a few hundred places, or {} if
+// nothing is known. It is meant for further checks, as the shape of a name such as the item of a loop (the `items` of the list's schema) or
+// a variable. Errors are those of [Program.Check].
 func (p *Program) Describe(shapes Shapes) (json.RawMessage, error) {
 	found, err := p.infer(shapes)
 	if err != nil {
@@ -90,13 +90,13 @@ func (p *Program) infer(shapes Shapes) (shape, error) {
 	return found, nil
 }
 
-// Check is Program.Check for all expressions of the template; the error is that of the first one.
+// Check runs [Program.Check] for all expressions of the template and returns the first error.
 func (t *Template) Check(shapes Shapes) error {
 	_, err := t.infer(shapes)
 	return err
 }
 
-// Describe is Program.Describe for a template: a text unless it is one expression and nothing else.
+// Describe is like [Program.Describe] for a template. The result is a string unless the template is a single expression and nothing else.
 func (t *Template) Describe(shapes Shapes) (json.RawMessage, error) {
 	found, err := t.infer(shapes)
 	if err != nil {
@@ -121,7 +121,7 @@ func (t *Template) infer(shapes Shapes) (shape, error) {
 	return of(kindString), nil
 }
 
-// Check is Template.Check for all strings of the document; it reports one problem for each string, at most 100.
+// Check runs [Template.Check] for all strings of the document. It reports one problem for each string, at most 100 in total.
 func (d *Document) Check(shapes Shapes) []Problem {
 	var problems []Problem
 	for path, t := range d.Templates() {
@@ -135,14 +135,14 @@ func (d *Document) Check(shapes Shapes) []Problem {
 	return problems
 }
 
-// schemaMemo keeps schemas that were read, because many expressions of a document read the same ones.
+// schemaMemo caches decoded schemas, because many expressions of a document read the same ones.
 type schemaMemo struct {
 	mu    sync.Mutex
 	read  map[string]any
 	bytes int
 }
 
-// maxSchemaMemo bounds what is kept, in bytes of source.
+// maxSchemaMemo limits the cache, in bytes of source.
 const maxSchemaMemo = 4 << 20
 
 func (m *schemaMemo) shape(raw json.RawMessage) shape {
@@ -168,7 +168,7 @@ func (m *schemaMemo) keep(raw string, schema any) {
 	m.read[raw] = schema
 }
 
-// maxDescribed bounds the places of a described shape; references may unfold without end.
+// maxDescribed limits the places in a described shape, because references may unfold without end.
 const maxDescribed = 500
 
 func (s shape) schemaJSON() json.RawMessage {
@@ -180,7 +180,7 @@ func (s shape) schemaJSON() json.RawMessage {
 	return raw
 }
 
-// describe writes a shape as a schema without references; beyond what is left it says nothing.
+// describe writes a shape as a schema without references, and leaves out whatever exceeds the remaining places.
 func (s shape) describe(left *int) map[string]any {
 	out := map[string]any{}
 	if *left--; *left < 0 {
@@ -204,15 +204,15 @@ func (s shape) describe(left *int) map[string]any {
 		properties[name] = member.describe(left)
 	}
 	out["properties"] = properties
-	_, may := s.member("\x00") // no schema names it
+	_, may := s.member("\x00") // no schema has this property
 	out["additionalProperties"] = may
 	return out
 }
 
-// schemaTypes are the names that JSON Schema has for a set of kinds; none when one of them has no JSON of its own.
+// schemaTypes returns JSON Schema's names for a set of kinds, or none if one of the kinds has no JSON type of its own.
 func (k kinds) schemaTypes() []string {
 	if k&kindDouble != 0 {
-		k &^= kindInt // a number may be whole
+		k &^= kindInt // a number may be integral
 	}
 	names := map[kinds]string{
 		kindNull: "null", kindBool: "boolean", kindInt: "integer", kindDouble: "number", kindString: "string", kindList: "array", kindMap: "object",

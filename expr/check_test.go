@@ -264,7 +264,7 @@ func TestDescribe(t *testing.T) {
 	require.ErrorAs(t, err, &issue)
 }
 
-// What is compiled once can be checked against several shapes, and evaluated.
+// A program is compiled once and can be checked against several shapes, and evaluated.
 func TestCheckOfWhatIsCompiled(t *testing.T) {
 	t.Parallel()
 	known := expr.Shapes{"input": json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}}}}`)}

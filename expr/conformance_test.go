@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	celpb "cel.dev/expr"
-	_ "cel.dev/expr/conformance/proto2" // the data hold its messages
+	_ "cel.dev/expr/conformance/proto2" // the data contains its messages
 	_ "cel.dev/expr/conformance/proto3" // likewise
 	conformancepb "cel.dev/expr/conformance/test"
 	"github.com/stretchr/testify/require"
@@ -23,8 +23,8 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// claimed are the parts of CEL's conformance data that expressions here follow, with how many cases of each need protocol
-// buffer messages of the data's own, which no value here can be.
+// claimed are the parts of CEL's conformance data that expressions here follow. The number says how many cases of each need the data's own
+// protocol buffer messages, which no value here can be.
 func claimed() map[string]int {
 	return map[string]int{
 		"basic": 0, "comparisons": 44, "fields": 0, "fp_math": 0, "integer_math": 0, "lists": 0, "logic": 0, "macros": 0, "macros2": 0,
@@ -33,7 +33,7 @@ func claimed() map[string]int {
 	}
 }
 
-// skipped are the cases that do not hold here, with the reason. One that does hold must not stand here.
+// skipped are the cases that fail here, with the reason. A case that passes must not be listed.
 func skipped() map[string]string {
 	const (
 		checked = "the data switch type checking off for it; here every expression is checked"
@@ -67,7 +67,7 @@ func skipped() map[string]string {
 	}
 }
 
-// conformanceFile reads a file of the data from the module cache, where `go mod download` puts it.
+// conformanceFile reads a file of the conformance data from the module cache, where `go mod download` puts it.
 func conformanceFile(t *testing.T, name string) *conformancepb.SimpleTestFile {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "cel.dev/expr").Output()
@@ -112,13 +112,13 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// aboutMessages reports whether a case builds or reads a message of the conformance data, by its text.
+// aboutMessages reports whether a case builds or reads a message of the conformance data, judging by its text.
 func aboutMessages(test *conformancepb.SimpleTest) bool {
 	return strings.Contains(prototext.Format(test), "TestAllTypes") || strings.HasPrefix(test.GetContainer(), "cel.expr.conformance")
 }
 
-// conforms runs a case as users reach expressions: compile in an environment of its variables, evaluate, take the result as JSON
-// has it.
+// conforms runs a case the way users evaluate expressions: it compiles it in an environment with its variables, evaluates it, and compares
+// the result as JSON represents it.
 func conforms(t *testing.T, test *conformancepb.SimpleTest) error {
 	t.Helper()
 	use := expr.Use{Name: "conformance"}
@@ -177,7 +177,7 @@ func conforms(t *testing.T, test *conformancepb.SimpleTest) error {
 	return err
 }
 
-// goValue is a value of the data as From takes it on the way in, or as Eval gives it.
+// goValue converts a value of the conformance data to what [expr.From] accepts (in) or to what Eval returns.
 func goValue(v *celpb.Value, in bool) (any, error) {
 	switch x := v.GetKind().(type) {
 	case *celpb.Value_NullValue:

@@ -18,33 +18,33 @@ type Document struct {
 	root node
 }
 
-// node is a part of a document: JSON as it stands, a slot, a list or an object.
+// node is a part of a document: fixed JSON, a slot, a list or an object.
 type node any
 
-// slot is a string that holds expressions.
+// slot is a string that contains expressions.
 type slot struct {
 	template *Template
 	at       *place
 }
 
-// objectNode has its keys in order, as JSON.
+// objectNode is an object with sorted keys, which are stored as JSON.
 type objectNode struct {
 	keys   []json.RawMessage
 	values []node
 }
 
-// Problem is what is wrong with one string of a document.
+// Problem is an error in one string of a document.
 type Problem struct {
-	// Path names the string from the document's root, e.g. "files[2].name"; empty for the root itself.
+	// Path is the path of the string from the document's root, e.g. "files[2].name". It is empty for the root itself.
 	Path string
 	Err  *jig.Error
 }
 
-// maxDocumentDepth bounds the nesting of a document of templates.
+// maxDocumentDepth limits the nesting of a document of templates.
 const maxDocumentDepth = 100
 
-// Document compiles every string of a JSON document (keys are left as they are, and numbers as they are written) and reports
-// all that do not compile.
+// Document compiles every string of a JSON document and reports all that do not compile, up to 100. Keys stay as they are, and numbers as
+// they are written.
 func (e *Env) Document(raw json.RawMessage) (*Document, []Problem) {
 	root, problems := e.compileDocument(raw, e.template)
 	if len(problems) > 0 {
@@ -53,7 +53,7 @@ func (e *Env) Document(raw json.RawMessage) (*Document, []Problem) {
 	return &Document{env: e, root: root}, nil
 }
 
-// compileDocument compiles every string of a document.
+// compileDocument compiles every string of a document with compile.
 func (e *Env) compileDocument(raw json.RawMessage, compile func(string, []piece) (*Template, error)) (node, []Problem) {
 	if limit := 4 * e.use.Limits.Result; len(raw) > limit {
 		return nil, []Problem{{Err: jig.Errorf(jig.CodeInvalidInput, "the document has %d bytes, at most %d are allowed", len(raw), limit)}}
@@ -70,7 +70,7 @@ func (e *Env) compileDocument(raw json.RawMessage, compile func(string, []piece)
 	return root[0], c.problems
 }
 
-// counter adds up the expressions of a document, so that too many are refused before the first is compiled.
+// counter counts the expressions of a document, so that a document with too many is refused before the first is compiled.
 type counter struct {
 	env                          *Env
 	expressions, sources, broken int
@@ -83,7 +83,7 @@ func (c *counter) count(v any, depth int) error {
 	switch x := v.(type) {
 	case string:
 		pieces, err := c.env.split(x)
-		if err != nil { // it is split again, and reported, to compile it
+		if err != nil { // compiling splits it once more and reports the error
 			if c.broken++; c.broken > maxProblems {
 				return err
 			}
@@ -112,7 +112,7 @@ func (c *counter) count(v any, depth int) error {
 	return nil
 }
 
-// maxProblems bounds what is reported of one document.
+// maxProblems limits how many problems of a document are reported.
 const maxProblems = 100
 
 type documentCompiler struct {
@@ -180,13 +180,13 @@ func (c *documentCompiler) value(v any, at *place) node {
 	return fixed{v}
 }
 
-// fixed is a part without expressions before it is written.
+// fixed is a part without expressions, before it is written as JSON.
 type fixed struct{ value any }
 
 func (f fixed) json() json.RawMessage {
 	raw, err := marshal(f.value)
 	if err != nil {
-		return json.RawMessage("null") // it was read from JSON
+		return json.RawMessage("null") // unreachable: the value was read from JSON
 	}
 	return raw
 }
@@ -203,7 +203,7 @@ func fixedValues(parts []node) ([]any, bool) {
 	return values, true
 }
 
-// asWritten writes the fixed parts of a list or an object that is not fixed as a whole.
+// asWritten writes the fixed parts of a list or object that has other parts, too, as JSON.
 func asWritten(parts []node) []node {
 	for i, part := range parts {
 		if f, ok := part.(fixed); ok {
@@ -222,7 +222,7 @@ func keysOf(m map[string]any) []string {
 	return keys
 }
 
-// place is where in a document a value stands; nil is the root. It becomes a text only when somebody is told of it.
+// place is the position of a value in a document; nil is the root. It is turned into a text only for an error message.
 type place struct {
 	parent *place
 	key    string
@@ -235,7 +235,7 @@ func (p *place) member(key string) *place {
 
 func (p *place) item(i int) *place { return &place{parent: p, index: i} }
 
-// longestKey is how much of a key a path shows.
+// longestKey is how many bytes of a key a path shows.
 const longestKey = 200
 
 func (p *place) String() string {
@@ -256,8 +256,8 @@ func (p *place) String() string {
 	return before + "." + key
 }
 
-// Render evaluates the document's templates, which share the limits of one evaluation, and returns it as JSON; an error names
-// the path of the string as its Field.
+// Render evaluates the document's templates, which share the limits of one evaluation, and returns the document as JSON. The Field of an
+// error is the path of the string.
 func (d *Document) Render(ctx context.Context, vars map[string]any) (json.RawMessage, error) {
 	r := &renderer{evaluation: d.env.evaluation(vars), limit: d.env.use.Limits.Result}
 	r.encoder = json.NewEncoder(&r.text)
@@ -288,7 +288,7 @@ func (r *renderer) write(ctx context.Context, n node) error {
 		if err := r.encoder.Encode(v); err != nil {
 			return fmt.Errorf("write the result as JSON: %w", err)
 		}
-		r.text.Truncate(r.text.Len() - 1) // the encoder's new line
+		r.text.Truncate(r.text.Len() - 1) // the encoder's newline
 	case []node:
 		return r.writeAll(ctx, '[', nil, x, ']')
 	case *objectNode:

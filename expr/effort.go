@@ -9,22 +9,22 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// The type checker of cel-go copies all its type variables for every overload that it tries, and writes types out as texts to look
-// them up, so that its work grows with the square or the cube of a source. What it will do is estimated before it begins.
+// cel-go's type checker copies all its type variables for every overload that it tries, and writes types out as texts to look them up. So
+// its work grows with the square or the cube of the source. That work is estimated before it begins.
 const (
-	// maxLoops and maxBindings bound macros within macros, and maxTypeDepth values in lists, maps and optionals.
+	// maxLoops and maxBindings limit nested macros, and maxTypeDepth nested lists, maps and optionals.
 	maxLoops     = 8
 	maxBindings  = 32
 	maxTypeDepth = 16
 	maxArguments = 50
-	// maxEffort bounds the copied type variables; one takes about 100 bytes and 50 ns.
+	// maxEffort limits the copies of type variables. One takes about 100 bytes and 50 ns.
 	maxEffort = 200_000
-	// nodeEffort is for a node itself, and for writing out its type once for each level of depth.
+	// nodeEffort is the effort for a node itself, and for writing out its type once for each level of depth.
 	nodeEffort = 2
 )
 
-// load is what the checker does for the calls of a function: the overloads that it tries and the type variables that these bring.
-// A result is at least so deep, and when it is made of its arguments, at most growth deeper than the deepest of them.
+// load describes the checker's work for a call of a function: the overloads that it tries and the type variables that these add. The depth
+// of the result is at least least; if the result is made of its arguments, it is at most growth deeper than the deepest of them.
 type load struct {
 	tried, brought int
 	least, growth  int
@@ -36,7 +36,7 @@ type loadKey struct {
 	member bool
 }
 
-// loads reads the loads of all functions of an environment off their declarations.
+// loads computes the loads of all functions of an environment from their declarations.
 func loads(env *cel.Env) map[loadKey]load {
 	out := map[loadKey]load{}
 	for name, f := range env.Functions() {
@@ -63,7 +63,7 @@ func loads(env *cel.Env) map[loadKey]load {
 	return out
 }
 
-// variablesOf calls a function for each type variable in a type, with how deep it stands; it returns how deep the type is nested.
+// variablesOf calls found for each type variable in a type, with its depth, and returns how deep the type is nested.
 func variablesOf(t *cel.Type, at int, found func(name string, depth int)) int {
 	if t.Kind() == types.TypeParamKind {
 		found(t.TypeName(), at)
@@ -76,25 +76,25 @@ func variablesOf(t *cel.Type, at int, found func(name string, depth int)) int {
 	return deepest
 }
 
-// estimator adds up what checking a parsed expression takes.
+// estimator adds up the effort of checking a parsed expression.
 type estimator struct {
 	loads  map[loadKey]load
 	scopes []estimated
-	// variables are those of the checker's types, effort the copies of them.
+	// variables counts the checker's type variables, and effort the copies made of them.
 	variables, effort int
-	// loops and bindings are those around the place where it is.
+	// loops and bindings count the macros around the current place.
 	loops, bindings int
 	at              int64
 	message         string
 }
 
-// estimated is a name that a macro binds, and how deep its type is.
+// estimated is a name bound by a macro, with the depth of its type.
 type estimated struct {
 	name  string
 	depth int
 }
 
-// tooHard refuses a parsed expression whose checking would take long.
+// tooHard refuses a parsed expression that would take long to check.
 func (e *Env) tooHard(source string, parsed *ast.AST) *IssueError {
 	w := &estimator{loads: e.loads()}
 	w.depth(parsed.Expr())
@@ -112,7 +112,7 @@ func (w *estimator) refuse(e ast.Expr, format string, args ...any) {
 
 func (w *estimator) try(times int) { w.effort += times * (w.variables + nodeEffort) }
 
-// depth is how deep the type of an expression may be; it charges for the parts.
+// depth returns how deep the type of an expression may be, and charges for the expression's parts.
 func (w *estimator) depth(e ast.Expr) int {
 	if w.message != "" {
 		return 0
@@ -191,7 +191,7 @@ func (w *estimator) call(e ast.Expr) int {
 		w.refuse(e, "a call with more than %d arguments", maxArguments)
 	}
 	of := w.loads[loadKey{c.FunctionName(), c.IsMemberFunction()}]
-	if c.IsMemberFunction() { // it may be the name of a function with dots
+	if c.IsMemberFunction() { // it may be a function whose name has dots
 		if name, ok := qualified(c.Target()); ok {
 			if global, has := w.loads[loadKey{name + "." + c.FunctionName(), false}]; has {
 				of = global
@@ -237,7 +237,7 @@ func (w *estimator) comprehension(e ast.Expr) int {
 	}
 	w.depth(c.LoopCondition())
 	accumulator = max(accumulator, w.depth(c.LoopStep()))
-	w.variables++ // of the list or map that the macro begins with
+	w.variables++ // the type of the list or map that the macro starts with
 	w.try(2)
 	w.scopes = append(w.scopes[:before], estimated{c.AccuVar(), accumulator})
 	result := w.depth(c.Result())

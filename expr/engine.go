@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 )
 
-// Engine evaluates the expressions of the engine's own uses, each compiled once. It is safe for concurrent use.
+// Engine evaluates the expressions that jig itself uses, each compiled once. It is safe for concurrent use.
 type Engine struct {
 	cache *Cache
 	keys  *Env
 }
 
-// NewEngine makes an Engine.
+// NewEngine returns an Engine with an empty cache.
 func NewEngine() (*Engine, error) {
 	keys, err := ConcurrencyKeyEnv()
 	if err != nil {
@@ -20,8 +20,8 @@ func NewEngine() (*Engine, error) {
 	return &Engine{cache: NewCache(0), keys: keys}, nil
 }
 
-// ConcurrencyKey evaluates a tool's concurrency key over a call's input. A text is the key as it is, any other value its
-// JSON; an empty source gives the empty key.
+// ConcurrencyKey evaluates a tool's concurrency key for a call's input. If the result is a string, it is the key; any other value becomes
+// its JSON. An empty source gives the empty key.
 func (e *Engine) ConcurrencyKey(ctx context.Context, source string, input json.RawMessage) (string, error) {
 	if source == "" {
 		return "", nil
@@ -37,7 +37,7 @@ func (e *Engine) ConcurrencyKey(ctx context.Context, source string, input json.R
 	return asText(v)
 }
 
-// CheckConcurrencyKey reports whether a concurrency key compiles.
+// CheckConcurrencyKey returns an error if a concurrency key does not compile.
 func (e *Engine) CheckConcurrencyKey(source string) error {
 	_, err := e.cache.Compile(e.keys, source, Any)
 	return err

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// What the parser tolerates, whatever the use.
+// Limits of the parser, for every use.
 const (
 	maxDepth       = 100
 	maxNodes       = 20_000
@@ -24,7 +24,7 @@ type Env struct {
 	use      Use
 	cel      *cel.Env
 	bindings map[string]*functions.Overload
-	// signatures are made when something is first checked.
+	// signatures are computed when something is first checked.
 	signatures func() map[string][]signature
 	loads      func() map[loadKey]load
 	schemas    schemaMemo
@@ -85,14 +85,14 @@ func (t Type) cel() *cel.Type {
 	return cel.DynType
 }
 
-// Use returns what the environment was made for, with its limits filled in.
+// Use returns the use that the environment was made for, with its limits filled in.
 func (e *Env) Use() Use { return e.use }
 
-// Compile checks an expression and makes a program of it. Its errors are INVALID_INPUT with the line, the column and a
-// caret under it; see IssueError.
+// Compile checks an expression and compiles it. Errors are INVALID_INPUT with the line, the column and a caret below it; see [IssueError].
 func (e *Env) Compile(source string) (*Program, error) { return e.program(source, Any) }
 
-// CompileAs is Compile for an expression whose result must be of a type; one that is known only when it runs is checked then.
+// CompileAs is like [Env.Compile] for an expression whose result must have a type. If the type is known only at run time, it is checked
+// then.
 func (e *Env) CompileAs(source string, want Type) (*Program, error) { return e.program(source, want) }
 
 func (e *Env) program(source string, want Type) (*Program, error) {
@@ -146,12 +146,12 @@ func (e *Env) compile(source string, want Type) (*cel.Ast, error) {
 	return checked, nil
 }
 
-// wrongResult says that an expression gives something else than its place needs.
+// wrongResult returns the issue that an expression has a result other than its place needs.
 func wrongResult(source, have string, want Type) *IssueError {
 	return &IssueError{Source: source, Message: fmt.Sprintf("this gives %s where %s is needed", have, want.name())}
 }
 
-// typeOf is the Type of a cel-go type; Any for those that have no Type of their own.
+// typeOf returns the Type of a cel-go type, or Any if it has no Type of its own.
 func typeOf(have *cel.Type) Type {
 	for _, t := range []Type{Bool, Int, String, List, Map, Timestamp} {
 		if have.Kind() == t.cel().Kind() {
@@ -188,7 +188,7 @@ func (t Type) name() string {
 	return "any value"
 }
 
-// bindingsOf indexes the environment's functions by overload and by name, for the guards to call.
+// bindingsOf indexes the environment's functions by overload id and by name, for the guards to call.
 func bindingsOf(env *cel.Env) (map[string]*functions.Overload, error) {
 	out := map[string]*functions.Overload{}
 	for _, f := range env.Functions() {

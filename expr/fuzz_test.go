@@ -17,10 +17,9 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Whatever is compiled and evaluated, it ends soon, with a value that is JSON or an error of the vocabulary, and does so
-// again the same way.
+// Compiling and evaluating any source ends soon, with a value that is JSON or a jig error, and a second evaluation gives the same.
 func FuzzExpression(f *testing.F) {
-	if !raceEnabled { // they would take a minute
+	if !raceEnabled { // under the race detector they would take a minute
 		for _, source := range hostile() {
 			f.Add(source, `{}`)
 		}
@@ -53,8 +52,8 @@ func FuzzExpression(f *testing.F) {
 	})
 }
 
-// Whatever a schema, a value and an expression are: when the value fits the schema and the expression works on it, the check has
-// nothing to say. What is never evaluated may be wrong, so expressions that may leave a part out are left out.
+// If a value fits a schema and an expression works on the value, the check reports nothing. Parts that are not evaluated may be wrong, so
+// expressions that may skip a part are left out.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []struct{ source, schema, value string }{
 		{"input.n + 1", `{"properties":{"n":{"type":"number"}}}`, `{"n":1}`},
@@ -86,7 +85,7 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		if strings.Contains(err.Error(), " has no '") && !strings.Contains(schema, `"additionalProperties":false`) {
-			return // the members that a schema lists are taken for all
+			return // a schema's properties are taken to be complete
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -95,7 +94,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// partial reports whether an expression may not evaluate every part of itself, or asks whether something is there.
+// partial reports whether an expression may skip a part of itself or tests whether something is present.
 func partial(source string) bool {
 	for _, word := range []string{"?", "&&", "||", "has", " in ", "all", "exists", "map", "filter", "transform", "sortBy", "dyn", "bind"} {
 		if strings.Contains(source, word) {
@@ -123,7 +122,7 @@ func fits(schema, value string) bool {
 	return err == nil && compiled.Validate(instance) == nil
 }
 
-// A template and the document that holds it compile alike, and give the same.
+// A template and a document that contains it compile alike and give the same.
 func FuzzTemplate(f *testing.F) {
 	for _, source := range []string{"a ${task} b", "$${x}", "${'}'}", "${r'\\'}", "${ {} }", "$$${task}", "${", "é${'''}'''}"} {
 		f.Add(source)
@@ -160,7 +159,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// What cel-go can parse is never refused as a syntax error before it is parsed.
+// What cel-go can parse is never refused as a syntax error before parsing.
 func FuzzTokens(f *testing.F) {
 	for _, source := range []string{"'''a'b'''", `''+'\'"\x41\u00e9\101'`, `r'\'+br"\"`, "\"\"\"\n\"\"\"", "a.`b c`", "1e-3u0x1f // '", "'''a'", "rb''", "x\fy", "!-!--1"} {
 		f.Add(source)
@@ -177,10 +176,10 @@ func FuzzTokens(f *testing.F) {
 	})
 }
 
-// mostOfExpression is what compiling and evaluating one expression may allocate, freed memory included.
+// mostOfExpression is how many bytes compiling and evaluating one expression may allocate, including freed memory.
 const mostOfExpression = 96 << 20
 
-// Whatever the source, compiling and evaluating it allocates no more than its bound: attacks end in an error.
+// Compiling and evaluating any source allocates no more than the limit: attacks end in an error.
 func FuzzExpressionMemory(f *testing.F) {
 	for _, source := range hostile() {
 		f.Add(source)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// guard wraps the steps of a program whose work grows with their operands, so that the meter is asked before they run.
+// guard wraps those steps of a program whose work grows with their operands, so that the meter is charged before they run.
 func (e *Env) guard(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	switch s := step.(type) {
 	case interpreter.InterpretableConstructor:
@@ -73,10 +73,11 @@ type guardedCall struct {
 	args   []interpreter.InterpretableV2
 	before rule
 	apply  applier
-	// binary does what apply does, for two arguments that are too small to be charged; size, for one whose parts are not read.
+	// binary does the same as apply for two arguments that are too small to be charged. size does so for one argument whose parts are not
+	// read.
 	binary func(left, right ref.Val) ref.Val
 	size   func(ref.Val) ref.Val
-	// pair charges for two arguments of any size, before binary.
+	// pair charges for two arguments of any size, before binary is called.
 	pair func(m *meter, left, right ref.Val)
 }
 
@@ -163,7 +164,7 @@ func heavy(v ref.Val) bool {
 	return compound(v) || shallow(v) > valueWeight
 }
 
-// guardConstructor makes a constant of a list or map of constants, and charges for the others each time they are made.
+// guardConstructor turns a list or map of constants into a constant. Others are charged each time they are made.
 func guardConstructor(c interpreter.InterpretableConstructor) interpreter.InterpretableV2 {
 	constant := true
 	for _, v := range c.InitVals() {
@@ -199,8 +200,8 @@ func notEqual(_ *meter, args []ref.Val) ref.Val {
 	return types.Bool(!ok || !bool(eq))
 }
 
-// add is the + operator. Lists that are joined outside a comprehension are copied: cel-go would chain them, and a chain is
-// walked from its beginning for every element.
+// add is the + operator. Lists that are joined outside a comprehension are copied: cel-go would chain them, and it walks a chain from its
+// beginning for every element.
 func add(_ *meter, args []ref.Val) ref.Val { return addTwo(args[0], args[1]) }
 
 func addTwo(a, b ref.Val) ref.Val {
@@ -218,7 +219,7 @@ func addTwo(a, b ref.Val) ref.Val {
 	return arithmetic(operators.Add, a, b)
 }
 
-// truth reports whether a function takes two values and gives a truth, so that its result needs no charge.
+// truth reports whether a function takes two values and returns a boolean, so that its result needs no charge.
 func truth(function string) bool {
 	switch function {
 	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
@@ -228,7 +229,7 @@ func truth(function string) bool {
 	return false
 }
 
-// binaryOf is applyOverload for two arguments, without a list of them.
+// binaryOf is like applyOverload for two arguments, without a slice for them.
 func binaryOf(call interpreter.InterpretableCall, o *functions.Overload) func(left, right ref.Val) ref.Val {
 	if o.OperandTrait == 0 {
 		return o.Binary
@@ -242,7 +243,7 @@ func binaryOf(call interpreter.InterpretableCall, o *functions.Overload) func(le
 	}
 }
 
-// applyOverload calls a function as cel-go's planner would: by its binding, else as a method of its first argument.
+// applyOverload calls a function as cel-go's planner would: by its binding, or otherwise as a method of its first argument.
 func applyOverload(call interpreter.InterpretableCall, o *functions.Overload) applier {
 	return func(_ *meter, args []ref.Val) ref.Val {
 		if len(args) > 0 && o.OperandTrait != 0 && !args[0].Type().HasTrait(o.OperandTrait) {

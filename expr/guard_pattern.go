@@ -10,10 +10,10 @@ import (
 	"github.com/jig-run/jig/pattern"
 )
 
-// maxPatterns is what the regular expressions that are written out in one source may take to compile, in instructions.
+// maxPatterns limits what the regular expressions written out in one source may take to compile, in instructions.
 const maxPatterns = 20_000
 
-// checkPatterns refuses regular expressions that are written out in the source and are malformed or too large.
+// checkPatterns refuses regular expressions in the source that are malformed or too large.
 func checkPatterns(source string, checked *ast.AST) *IssueError {
 	var found *IssueError
 	set := pattern.Set{Most: maxPatterns}
@@ -35,7 +35,7 @@ func checkPatterns(source string, checked *ast.AST) *IssueError {
 	return found
 }
 
-// guardMatches compiles a constant pattern once, any other when it is used, and charges for the text times the pattern.
+// guardMatches compiles a constant pattern once and any other pattern when it is used. It charges for the text times the pattern.
 func guardMatches(call interpreter.InterpretableCall) interpreter.InterpretableV2 {
 	var constant *pattern.Pattern
 	if c, ok := call.Args()[1].(interpreter.InterpretableConst); ok {
@@ -67,5 +67,5 @@ func guardMatches(call interpreter.InterpretableCall) interpreter.InterpretableV
 	}
 }
 
-// compiledWeight is about what compiling one instruction of a pattern allocates.
+// compiledWeight is roughly what compiling one instruction of a pattern allocates, in bytes.
 const compiledWeight = 256

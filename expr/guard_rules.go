@@ -16,14 +16,14 @@ const jsonEncodeName = "json.encode"
 
 // rule charges the meter for a call before it runs.
 type rule struct {
-	// always asks the rule even when every argument is small.
+	// always applies the rule even if every argument is small.
 	always bool
-	// light is set for functions whose result takes nothing new.
+	// light is set for functions whose result takes no new memory.
 	light  bool
 	charge func(m *meter, args []ref.Val)
 }
 
-// free reports whether a function does the same little work whatever its arguments are.
+// free reports whether a function does the same small amount of work whatever its arguments are.
 func free(function string) bool {
 	switch function {
 	case operators.Negate, operators.LogicalNot,
@@ -70,7 +70,7 @@ func ruleOf(call interpreter.InterpretableCall) rule {
 	return rule{charge: chargeShallow}
 }
 
-// chargeScan is for functions that read their arguments once and build nothing.
+// chargeScan charges for functions that read their arguments once and build nothing.
 func chargeScan(m *meter, args []ref.Val) {
 	for _, arg := range args {
 		if !compound(arg) {
@@ -79,7 +79,7 @@ func chargeScan(m *meter, args []ref.Val) {
 	}
 }
 
-// chargeShallow is for functions that build something of their arguments' size; most of them on texts go over runes.
+// chargeShallow charges for functions that build something of the size of their arguments. Most functions on strings go over runes.
 func chargeShallow(m *meter, args []ref.Val) {
 	for _, arg := range args {
 		if compound(arg) {
@@ -90,7 +90,7 @@ func chargeShallow(m *meter, args []ref.Val) {
 	}
 }
 
-// chargeSearch is for the searches of the strings extension, which compare at every place.
+// chargeSearch charges for the searches of the strings extension, which compare at every position.
 func chargeSearch(m *meter, args []ref.Val) {
 	m.spend(4 * shallow(args[0]))
 	m.spendProduct(shallow(args[0]), shallow(args[1])/valueWeight)
@@ -102,7 +102,7 @@ func chargeWhole(m *meter, args []ref.Val) {
 	}
 }
 
-// chargeEqual charges the smaller side: a comparison ends where the shorter value does.
+// chargeEqual charges for the smaller side, because a comparison ends where the shorter value does.
 func chargeEqual(m *meter, args []ref.Val) {
 	if compound(args[0]) && compound(args[1]) {
 		left := weigh(args[0], m.left)
@@ -114,7 +114,7 @@ func chargeEqual(m *meter, args []ref.Val) {
 
 func chargeAdd(m *meter, args []ref.Val) {
 	if _, isText := args[0].(types.String); !isText {
-		chargeShallow(m, args) // a text is charged as the result
+		chargeShallow(m, args) // a string is charged as the result
 	}
 }
 
@@ -188,7 +188,7 @@ func chargeSplit(m *meter, args []ref.Val) {
 	m.spendProduct(int64(strings.Count(string(text), string(sep)))+1, 2*valueWeight)
 }
 
-// chargePairs charges functions that compare every element with every other.
+// chargePairs charges for functions that compare every element with every other.
 func chargePairs(m *meter, args []ref.Val) {
 	left, right := args[0], args[len(args)-1]
 	m.spendProduct(shallow(left)/valueWeight, m.weighAll(right)/32)
@@ -202,7 +202,7 @@ func chargeSort(m *meter, args []ref.Val) {
 	m.spendProduct(m.weighAll(keys), 1+levels/4)
 }
 
-// spendProduct spends a times b, which may be more than an int64 holds.
+// spendProduct spends a times b, which may overflow an int64.
 func (m *meter) spendProduct(a, b int64) {
 	if a > 0 && b > m.limit/a {
 		m.spend(m.limit + 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// nested binds v0 … v<n-1>, each made of the one before, around a body.
+// nested binds v0 … v<n-1> around a body, each made from the one before.
 func nested(n int, first, next, body string) string {
 	var b strings.Builder
 	for i := range n {
@@ -27,7 +27,7 @@ func nested(n int, first, next, body string) string {
 	return b.String() + strings.ReplaceAll(body, "@", fmt.Sprintf("v%d", n-1)) + strings.Repeat(")", n)
 }
 
-// hostile are expressions that would take gigabytes or hours.
+// hostile returns expressions that would take gigabytes or hours.
 func hostile() map[string]string {
 	tenfold := "[@,@,@,@,@,@,@,@,@,@]"
 	text := "lists.range(50000).map(x, 'aaaaaaaaaaaaaaaaaaaa').join()"
@@ -71,7 +71,7 @@ func hostile() map[string]string {
 	return out
 }
 
-// hostileDocuments are documents of templates that would take gigabytes or hours.
+// hostileDocuments returns documents of templates that would take gigabytes or hours.
 func hostileDocuments() map[string]string {
 	heavy := "${lists.range(30000).map(x, x).size()}"
 	many := func(n int, text string) string {
@@ -94,14 +94,14 @@ func hostileDocuments() map[string]string {
 	}
 }
 
-// What compiling or evaluating may allocate from beginning to end, freed memory included. It grows with the work, and unlike time it
-// is the same on a busy machine. BenchmarkHostileExpressions and BenchmarkHostileDocuments measure the time.
+// Limits on what compiling or evaluating may allocate in total, including freed memory. Allocation grows with the work and, unlike time, is
+// the same on a busy machine. BenchmarkHostileExpressions and BenchmarkHostileDocuments measure the time.
 const (
 	hostileBytes   = 32 << 20
 	hostileObjects = 1_000_000
 )
 
-// allocated returns what f allocates. Nothing else may run meanwhile.
+// allocated returns what f allocates. Nothing else may run at the same time.
 func allocated(f func()) (bytes, objects uint64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -110,7 +110,7 @@ func allocated(f func()) (bytes, objects uint64) {
 	return after.TotalAlloc - before.TotalAlloc, after.Mallocs - before.Mallocs
 }
 
-// refused runs a thing that must fail as INVALID_INPUT before it has done much.
+// refused runs something that must fail with INVALID_INPUT before it has done much work.
 func refused(t *testing.T, run func() error) {
 	t.Helper()
 	var err error
@@ -121,7 +121,7 @@ func refused(t *testing.T, run func() error) {
 	require.Less(t, objects, uint64(hostileObjects))
 }
 
-// hostileSources are the hostile expressions, and one that is larger than any may be.
+// hostileSources returns the hostile expressions and one that is larger than allowed.
 func hostileSources() map[string]string {
 	sources := hostile()
 	sources["a megabyte"] = strings.Repeat("input.a + ", 100_000) + "1"
@@ -153,7 +153,7 @@ func render(tb testing.TB, env *expr.Env, document string) error {
 	return err
 }
 
-// Not parallel: what other tests allocate would count.
+// Not parallel, because the allocations of other tests would count.
 func TestHostileExpressionsAreRefused(t *testing.T) { //nolint:paralleltest // as above
 	if raceEnabled {
 		t.Skip("the race detector changes what is measured")
@@ -166,7 +166,7 @@ func TestHostileExpressionsAreRefused(t *testing.T) { //nolint:paralleltest // a
 	}
 }
 
-// Not parallel: what other tests allocate would count.
+// Not parallel, because the allocations of other tests would count.
 func TestHostileDocumentsAreRefused(t *testing.T) { //nolint:paralleltest // as above
 	if raceEnabled {
 		t.Skip("the race detector changes what is measured")
@@ -203,7 +203,7 @@ func BenchmarkHostileDocuments(b *testing.B) {
 	}
 }
 
-// What a check believes of a schema is bounded too, whatever the schema says of itself.
+// The work of a check is limited as well, whatever the schema contains.
 func TestHostileSchemasEnd(t *testing.T) {
 	t.Parallel()
 	doubling := strings.Builder{}

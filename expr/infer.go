@@ -9,20 +9,20 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// inferrer finds what the parts of a checked expression may be from the shapes of what they read, and notes what cannot work
-// whatever the values are. It believes only what holds for every value that fits the schemas.
+// inferrer computes what the parts of a checked expression may be, from the shapes of what they read, and collects what cannot work
+// whatever the values are. It relies only on what holds for every value that fits the schemas.
 type inferrer struct {
 	env    *Env
 	shapes Shapes
 	source []rune
 	info   *ast.SourceInfo
 	scopes []scope
-	// asked are the members whose presence the expression itself asks for.
+	// asked are the members whose presence the expression itself tests.
 	asked  map[string]bool
 	issues []*IssueError
 }
 
-// scope is a name that a macro binds.
+// scope is a name bound by a macro.
 type scope struct {
 	name  string
 	value shape
@@ -34,14 +34,14 @@ func (e *Env) infer(source string, checked *ast.AST, shapes Shapes) (shape, []*I
 	return in.infer(checked.Expr()), in.issues
 }
 
-// ask notes the members whose presence an expression tests: has(a.b), a.?b, a[?"b"], "b" in a.
+// ask records the members whose presence an expression tests: has(a.b), a.?b, a[?"b"], "b" in a.
 func (in *inferrer) ask(e ast.Expr) {
 	if name, ok := asks(e); ok {
 		in.asked[name] = true
 	}
 }
 
-// asks is the member whose presence a part of an expression tests.
+// asks returns the member whose presence a part of an expression tests.
 func asks(e ast.Expr) (member string, ok bool) {
 	if e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
 		return chain(e), true
@@ -129,7 +129,7 @@ func (in *inferrer) variable(name string) shape {
 	return anything() // the name of a type
 }
 
-// at is what the shapes say of a path, or else what is known without them.
+// at returns what the shapes say about a path, or else what is known without them.
 func (in *inferrer) at(path string, known shape) shape {
 	if schema, ok := in.shapes[path]; ok {
 		known = in.env.schemas.shape(schema)
@@ -154,7 +154,7 @@ func (in *inferrer) list(l ast.ListExpr) shape {
 	return listOf(items)
 }
 
-// selected is the shape of a.b and has(a.b).
+// selected returns the shape of a.b and has(a.b).
 func (in *inferrer) selected(e ast.Expr) shape {
 	s := e.AsSelect()
 	operand := in.infer(s.Operand())
@@ -173,7 +173,7 @@ func (in *inferrer) selected(e ast.Expr) shape {
 	return found
 }
 
-// member is the shape of a member of a value, and whether the value may have it.
+// member returns the shape of a member of a value, and whether the value may have that member.
 func (in *inferrer) member(operand shape, name string) (shape, bool) {
 	found, may := operand.member(name)
 	if operand.path == "" {
@@ -185,14 +185,14 @@ func (in *inferrer) member(operand shape, name string) (shape, bool) {
 	} else if operand.path == stepsName {
 		found = in.env.schemas.shape(ResultShape(nil))
 		if _, told := in.shapes[path+".data"]; !told {
-			found.kinds |= kindList // of a loop
+			found.kinds |= kindList // the list of a loop
 		}
 		return in.at(path, found), true
 	}
 	return in.at(path, found), may
 }
 
-// nearestMember names the member that was meant, or those that there are.
+// nearestMember suggests the member that was probably meant, or lists the known ones.
 func nearestMember(wanted string, members []string) string {
 	if hint := didYouMean(wanted, members); hint != "" || len(members) == 0 {
 		return hint
@@ -205,7 +205,7 @@ func nearestMember(wanted string, members []string) string {
 	return "; it has " + strings.Join(shown, ", ")
 }
 
-// start is where an expression begins; cel-go puts it at its operator.
+// start returns where an expression begins; cel-go gives the position of its operator.
 func (in *inferrer) start(e ast.Expr) int {
 	first := offsetOf(in.info, e.ID())
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(part ast.Expr) {
@@ -216,7 +216,7 @@ func (in *inferrer) start(e ast.Expr) int {
 	return first
 }
 
-// fieldOffset is where the field of a selection stands: after the dot, which is where cel-go puts the selection.
+// fieldOffset returns the position of the field in a selection. cel-go gives the position of the dot before it.
 func (in *inferrer) fieldOffset(e ast.Expr, field string) int {
 	offset := offsetOf(in.info, e.ID())
 	for i := offset; i < len(in.source) && i <= offset+maxGap; i++ {
@@ -227,11 +227,11 @@ func (in *inferrer) fieldOffset(e ast.Expr, field string) int {
 	return offset
 }
 
-// maxGap is how far behind its dot a field is looked for.
+// maxGap is how far behind its dot a field is looked for, in characters.
 const maxGap = 100
 
-// comprehension is the shape of a macro. What the accumulator is, the macros' expansions tell: bind keeps its value, map and
-// filter append to a list, the others keep the kind that they begin with.
+// comprehension returns the shape of a macro. The accumulator's shape depends on the macro's expansion: bind keeps its value, map and
+// filter append to a list, and the others keep the kind that they start with.
 func (in *inferrer) comprehension(c ast.ComprehensionExpr) shape {
 	over := in.infer(rangeOf(c))
 	accumulator := in.infer(c.AccuInit())
@@ -266,7 +266,7 @@ func (in *inferrer) comprehension(c ast.ComprehensionExpr) shape {
 	return result
 }
 
-// appending recognises the body of map and filter: accumulator + [x], perhaps on a condition.
+// appending recognizes the body of map and filter: accumulator + [x], perhaps with a condition.
 func appending(c ast.ComprehensionExpr) (condition, appended ast.Expr) {
 	step := c.LoopStep()
 	if args, ok := callOf(step, operators.Conditional); ok && isName(args[2], c.AccuVar()) {
@@ -292,7 +292,7 @@ func callOf(e ast.Expr, function string) ([]ast.Expr, bool) {
 
 func isName(e ast.Expr, name string) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == name }
 
-// loopVariables are the variables of a macro over a value: the item, or with two of them place or key, and item.
+// loopVariables returns the shapes of a macro's variables: the item or, with two variables, the index or key and the item.
 func loopVariables(over shape, two bool) (first, second shape) {
 	goesOver := over.kinds & (kindList | kindMap)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// call is the shape of what a function or an operator gives, from the overloads that its arguments may fit.
+// call returns the shape of the result of a function or operator, from the overloads that its arguments may fit.
 func (in *inferrer) call(e ast.Expr) shape {
 	c := e.AsCall()
 	var args []shape
@@ -36,7 +36,7 @@ func (in *inferrer) call(e ast.Expr) shape {
 	return result
 }
 
-// overloads is what the overloads give that the arguments may fit; that none fits is an issue.
+// overloads returns what the matching overloads may return. It reports an issue if none matches.
 func (in *inferrer) overloads(e ast.Expr, args []shape) kinds {
 	c := e.AsCall()
 	have := make([]kinds, len(args))
@@ -64,7 +64,7 @@ func (in *inferrer) overloads(e ast.Expr, args []shape) kinds {
 	return anyKind
 }
 
-// index is the shape of a[b]. A list takes any whole number, also a double, when it runs.
+// index returns the shape of a[b]. At run time a list accepts any whole number, even a double.
 func (in *inferrer) index(e ast.Expr, args []ast.Expr, shapes []shape) shape {
 	over, by := shapes[0], shapes[1]
 	if over.kinds&(kindList|kindMap|kindOther) == 0 {
@@ -92,7 +92,7 @@ func (in *inferrer) needTruth(e ast.Expr, s shape) {
 	}
 }
 
-// comparable notes a comparison that gives the same whatever the values are. Anything may be compared with null.
+// comparable reports a comparison whose result is always the same. Anything may be compared with null.
 func (in *inferrer) comparable(e ast.Expr, a, b kinds) {
 	same := a
 	if a&kindNumeric != 0 {
@@ -104,7 +104,7 @@ func (in *inferrer) comparable(e ast.Expr, a, b kinds) {
 	}
 }
 
-// itemsOf is the shape of the items of a list that a function gives.
+// itemsOf returns the shape of the items of a list that a function returns.
 func itemsOf(function string, args []shape) *shape {
 	switch function {
 	case operators.Add:

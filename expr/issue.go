@@ -18,20 +18,20 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// IssueError says where in a source something is wrong. It is the cause of the errors of this package (use errors.As), so that
-// whoever knows the document can add line and path.
+// IssueError says where in a source something is wrong. It is the cause of this package's errors (use [errors.As]), so that callers that
+// know the document can add the line and the path.
 type IssueError struct {
-	// Source is the expression, or the whole text of the template that holds it.
+	// Source is the expression, or the whole text of the template that contains it.
 	Source string
-	// Offset is where, in characters from the beginning of Source.
+	// Offset is the position, in characters from the beginning of Source.
 	Offset int
-	// Message is one sentence without the position.
+	// Message is one sentence, without the position.
 	Message string
-	// Cause is the underlying error, when there is one.
+	// Cause is the underlying error, if there is one.
 	Cause error
 }
 
-// Position is the line and the column of the issue in its source, both from 1, the column in characters.
+// Position returns the line and the column of the issue in its source. Both count from 1; columns are in characters.
 func (i *IssueError) Position() (line, column int) {
 	line, column = 1, 1
 	for n, r := range []rune(i.Source) {
@@ -49,10 +49,10 @@ func (i *IssueError) Error() string { return i.Message }
 
 func (i *IssueError) Unwrap() error { return i.Cause }
 
-// widest is the most of a source line that is shown with the caret.
+// widest is how much of a source line is shown with the caret, in characters.
 const widest = 100
 
-// Caret is the source line of the issue with a caret under its column.
+// Caret returns the source line of the issue with a caret below its column.
 func (i *IssueError) Caret() string {
 	line, column := i.Position()
 	text := []rune(strings.ReplaceAll(strings.Split(i.Source, "\n")[line-1], "\t", " "))
@@ -73,10 +73,10 @@ func (i *IssueError) jig() *jig.Error {
 	return &jig.Error{Code: jig.CodeInvalidInput, Message: jig.Cut(i.Message, longestMessage) + " (" + where + ")\n" + i.Caret(), Cause: i}
 }
 
-// longestMessage is the most of a message that is shown; it may name what was written, such as a word of 4,000 letters.
+// longestMessage is how much of a message is shown. A message may quote the source, such as a word of 4,000 letters.
 const longestMessage = 400
 
-// within moves the issues of an expression to the template that holds it, where it begins at an offset.
+// within moves an issue of an expression to the template that contains the expression at an offset.
 func within(err error, text string, offset int) error {
 	var issue *IssueError
 	if !errors.As(err, &issue) {
@@ -112,7 +112,7 @@ func offsetOf(info *ast.SourceInfo, id int64) int {
 	return int(position.Start)
 }
 
-// plain says in plain words what cel-go says in its own.
+// plain rewords an error message of cel-go in plain words.
 func (e *Env) plain(message string) string {
 	if m := regexp.MustCompile(`^undeclared reference to '([^']*)'`).FindStringSubmatch(message); m != nil {
 		return fmt.Sprintf("undeclared reference to '%s'%s", m[1], didYouMean(m[1], e.names()))
@@ -141,7 +141,7 @@ func noOverload(function string, args []ref.Val) ref.Val {
 	return types.NewErr("%s", cannotApply(function, strings.Join(names, ", ")))
 }
 
-// named gives the error of a function that does not take such arguments their kinds; cel-go leaves them out.
+// named adds the types of the arguments to the error of a function that does not accept them; cel-go leaves them out.
 func named(function string, result ref.Val, args ...ref.Val) ref.Val {
 	if failed, ok := result.(*types.Err); ok && strings.HasPrefix(failed.Error(), "no such overload") {
 		return noOverload(function, args)
@@ -169,7 +169,7 @@ func cannotApply(function, args string) string {
 	return fmt.Sprintf("'%s' cannot be applied to (%s)%s", function, args, hint)
 }
 
-// evalError is what becomes of an error that ended an evaluation.
+// evalError converts an error that ended an evaluation.
 func (p *Program) evalError(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return ended(cause)
@@ -189,7 +189,7 @@ func (p *Program) evalError(ctx context.Context, err error) error {
 	return issue.jig()
 }
 
-// atKey finds the key in a chain such as a.key.b, for which cel-go gives the place of the chain's last part.
+// atKey returns the position of the key in a chain such as a.key.b. cel-go gives the position of the chain's last part.
 func atKey(source, key string, offset int) int {
 	before := string([]rune(source)[:offset])
 	if i := strings.LastIndex(before, "."+key); i >= 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// kinds is a set of what a value may be. What nobody knows may be anything.
+// kinds is the set of what a value may be. An unknown value may be anything.
 type kinds uint16
 
 const (
@@ -22,7 +22,7 @@ const (
 	kindMap
 	kindTimestamp
 	kindDuration
-	// kindOther is an optional, a type, or whatever else has no JSON.
+	// kindOther is an optional, a type, or anything else without JSON.
 	kindOther
 
 	anyKind     = kindOther<<1 - 1
@@ -30,7 +30,7 @@ const (
 	kindNumeric = kindInt | kindUint | kindDouble
 )
 
-// kindNames are in the order of the bits, as cel-go names its types.
+// kindNames are cel-go's names of the types, in the order of the bits.
 var kindNames = [...]string{
 	"null", "bool", "int", "uint", "double", "string", "bytes", "list", "map", "timestamp", "duration", "value",
 }
@@ -48,7 +48,7 @@ func (k kinds) String() string {
 	return strings.Join(names, " or ")
 }
 
-// kindsOf is what values of a cel-go type may be.
+// kindsOf returns what values of a cel-go type may be.
 func kindsOf(t *cel.Type) kinds {
 	nullable := kinds(0)
 	if t.IsAssignableType(types.NullType) {
@@ -85,14 +85,14 @@ func kindsOf(t *cel.Type) kinds {
 	return anyKind
 }
 
-// signature is one overload of a function: what its arguments may be, the receiver first, and what it gives.
+// signature is one overload of a function: what its arguments may be, with the receiver first, and what it returns.
 type signature struct {
 	member bool
 	args   []kinds
 	result kinds
 }
 
-// signatures lists the overloads of every function of an environment by name.
+// signatures lists the overloads of every function of an environment, by name.
 func signatures(env *cel.Env) map[string][]signature {
 	out := map[string][]signature{}
 	for name, f := range env.Functions() {
@@ -107,7 +107,7 @@ func signatures(env *cel.Env) map[string][]signature {
 	return out
 }
 
-// takes reports whether some of the values that the arguments may be fit the overload.
+// takes reports whether the overload accepts at least some of the values that the arguments may have.
 func (s signature) takes(member bool, args []kinds) bool {
 	if s.member != member || len(s.args) != len(args) {
 		return false

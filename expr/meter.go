@@ -9,18 +9,18 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// meterName resolves to the evaluation's meter; no source can spell it.
+// meterName resolves to the evaluation's meter. No source can spell it.
 const meterName = "@meter"
 
-// What values weigh, about what Go needs for them.
+// The weights of values, roughly what Go needs for them, in bytes.
 const (
 	valueWeight = 16
 	entryWeight = 192
 )
 
-// meter counts the steps of one evaluation's loops and its work: the bytes it builds, compares or scans. cel-go's own cost
-// limit looks at a call's result only when it is there, so it cannot refuse a join that would make a gigabyte, and it takes
-// the comparison of two deep values for one step.
+// meter counts the steps of the loops of one evaluation and its work: the bytes that it builds, compares or scans. cel-go's own cost limit
+// looks at the result of a call only after the call. So it cannot refuse a join that would make a gigabyte, and it counts the comparison of
+// two deep values as one step.
 type meter struct {
 	left, limit int64
 	steps, cost int64
@@ -37,7 +37,7 @@ func (m *meter) loop(rounds, weight int64) {
 	m.steps -= rounds * weight
 }
 
-// spend takes n off the meter; it ends the evaluation when nothing is left.
+// spend takes n off the meter. It ends the evaluation when nothing is left.
 func (m *meter) spend(n int64) {
 	m.left -= n
 	if n < 0 || m.left < 0 {
@@ -51,13 +51,13 @@ func (m *meter) spend(n int64) {
 func meterOf(frame *interpreter.ExecutionFrame) *meter {
 	v, _ := frame.ResolveName(meterName)
 	m, ok := v.(*meter)
-	if !ok { // only an activation that is not ours
+	if !ok { // only an activation from elsewhere
 		m = &meter{limit: 1 << 20, left: 1 << 20, steps: 1 << 20, cost: 1 << 20}
 	}
 	return m
 }
 
-// weigh is the weight of a whole value, its parts counted as often as they occur; it stops counting beyond limit.
+// weigh returns the weight of a whole value. A part that occurs several times counts each time. It stops counting beyond limit.
 func weigh(v ref.Val, limit int64) int64 {
 	switch x := v.(type) {
 	case types.String:
@@ -88,8 +88,8 @@ func weigh(v ref.Val, limit int64) int64 {
 	return valueWeight
 }
 
-// weighAll weighs a whole value, taking nothing off the meter; a value heavier than what is left ends the evaluation, since
-// its weight was not counted to the end.
+// weighAll weighs a whole value and charges nothing. A value heavier than what is left ends the evaluation, because its weight was not
+// counted to the end.
 func (m *meter) weighAll(v ref.Val) int64 {
 	weight := weigh(v, m.left)
 	if weight > m.left {
@@ -98,7 +98,7 @@ func (m *meter) weighAll(v ref.Val) int64 {
 	return weight
 }
 
-// shallow is the weight of a value without what its parts weigh.
+// shallow returns the weight of a value without the weight of its parts.
 func shallow(v ref.Val) int64 {
 	switch x := v.(type) {
 	case types.String:

@@ -23,10 +23,10 @@ func (e *Env) names() []string {
 	return out
 }
 
-// maxWanted is the longest name, in bytes, that others are compared with.
+// maxWanted is the longest name, in bytes, for which a suggestion is looked up.
 const maxWanted = 64
 
-// didYouMean is "; did you mean 'x'?" for the name nearest to the wanted one, empty when none is near.
+// didYouMean returns "; did you mean 'x'?" with the name nearest to the wanted one, or an empty string if none is near.
 func didYouMean(wanted string, names []string) string {
 	if len(wanted) > maxWanted {
 		return ""

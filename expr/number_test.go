@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// A JSON number goes in as int or double, is worked with, and goes out as a JSON number.
+// A JSON number goes in as an int or a double, is computed with, and comes out as a JSON number.
 func TestNumbersGoThrough(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ in, source, out string }{
@@ -70,14 +70,14 @@ func TestNumbersGoThrough(t *testing.T) {
 		"1e300":               "int(input)",
 		"1e308":               "input * 10.0",
 		"-1":                  "uint(input)",
-		"9223372036854775807": "int(input)", // it is 2^63 as a double
+		"9223372036854775807": "int(input)", // as a double it is 2^63
 	} {
 		_, err := eval(t, stepEnv(t), source, map[string]any{"input": json.RawMessage(in)})
 		require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err), "%s %s", in, source)
 	}
 }
 
-// What no expression touches stays as it is written.
+// Numbers that no expression touches stay as they are written.
 func TestNumbersOfDocumentsStayAsWritten(t *testing.T) {
 	t.Parallel()
 	const document = `{"big":9007199254740993,"exp":1e3,"list":[1.0,-0,12345678901234567890.5],"made":"${input}","text":"n=${input}"}`

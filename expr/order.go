@@ -11,10 +11,10 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// Every range of a comprehension is wrapped, after type checking, in a call that no source can spell. It does two things.
-// Go walks a map in random order and cel-go follows it, which would make `m.map(k, …)` a source of randomness: the call
-// puts the keys in order. And it charges the meter for all rounds of the loop before the first (elements times the nodes of
-// the body), because cel-go's own cost tracking searches a stack that grows with every round.
+// After type checking, every range of a comprehension is wrapped in a call that no source can spell. The call does two things. Go walks
+// maps in random order and so does cel-go, which would make `m.map(k, …)` a source of randomness; the call puts the keys in order. And it
+// charges the meter for all rounds of the loop (elements times nodes of the body) before the first, because cel-go's own cost tracking
+// searches a stack that grows with every round.
 const (
 	orderedName     = "@ordered"
 	orderedOverload = "ordered_any"
@@ -49,13 +49,13 @@ func orderRanges(checked *ast.AST) {
 		rounds := factory.NewLiteral(next+2, types.Int(weight))
 		checked.SetType(rounds.ID(), types.IntType)
 		next += 2
-		// The node of the range keeps its id and its place and becomes the call.
+		// The node of the range keeps its id and its position and becomes the call.
 		r.SetKindCase(factory.NewCall(r.ID(), orderedName, inner, rounds))
 		checked.SetReference(r.ID(), ast.NewFunctionReference(orderedOverload))
 	}
 }
 
-// rangeOf is the range of a comprehension as it was written.
+// rangeOf returns the range of a comprehension as it was written.
 func rangeOf(c ast.ComprehensionExpr) ast.Expr {
 	if args, ok := callOf(c.IterRange(), orderedName); ok {
 		return args[0]
@@ -63,17 +63,18 @@ func rangeOf(c ast.ComprehensionExpr) ast.Expr {
 	return c.IterRange()
 }
 
-// emptyList is the range of cel.bind, which is no loop.
+// emptyList reports whether an expression is an empty list, which is the range of cel.bind. That is no loop.
 func emptyList(e ast.Expr) bool { return e.Kind() == ast.ListKind && e.AsList().Size() == 0 }
 
-// nodes counts what one round evaluates; a loop inside counts as its range, since it charges for its own rounds.
+// nodes counts the nodes that each round of a loop evaluates. The body of an inner loop counts once; the inner loop charges for its own
+// rounds.
 func nodes(e ast.Expr) int {
 	count := 0
 	ast.PreOrderVisit(e, ast.NewExprVisitor(func(ast.Expr) { count++ }))
 	return count
 }
 
-// ordered gives a map that is walked in the order of its keys; other values as they are.
+// ordered returns a map that is walked in the order of its keys. Other values are returned as they are.
 func ordered(v ref.Val) ref.Val {
 	m, ok := v.(traits.Mapper)
 	if !ok {
@@ -85,7 +86,7 @@ func ordered(v ref.Val) ref.Val {
 	return &orderedMap{Mapper: m, keys: sortedKeys(m)}
 }
 
-// orderedMap is a map with its keys in order: booleans, numbers, texts, each by value.
+// orderedMap is a map with ordered keys: booleans, numbers, then strings, each by value.
 type orderedMap struct {
 	traits.Mapper
 	keys []ref.Val

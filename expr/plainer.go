@@ -6,23 +6,23 @@ import (
 	"github.com/google/cel-go/common/ast"
 )
 
-// Before it is checked, an expression is put in a form in which no type is known late and no type is made of two others: an empty
-// list or map that is written in the source, an optional.none() and a computed key of a map are of type dyn. Otherwise a few names
-// could stand for types that are larger than memory, such as {x: x} again and again. The form is taken back afterwards.
+// Before an expression is checked, it is rewritten so that every type is known at once and no type is composed of two others: an empty list
+// or map in the source, an optional.none() and a computed key of a map get the type dyn. Otherwise a few names could stand for types that
+// are larger than memory, such as {x: x} again and again. The rewrite is undone afterwards.
 
-// firstPlainID is where the ids of the nodes begin that are there only while a source is checked.
+// firstPlainID is the first id for nodes that exist only while a source is checked.
 const firstPlainID = 1 << 40
 
 type plainer struct {
 	factory ast.ExprFactory
 	parsed  *ast.AST
 	next    int64
-	// made are the empty lists and maps of macros, and those that must stay as they are.
+	// made are the empty lists and maps that macros create, and others that must not be rewritten.
 	made map[int64]bool
 	back []func(checked *ast.AST)
 }
 
-// plain changes a parsed expression in place; the function that it returns takes that back from the checked one.
+// plain rewrites a parsed expression in place. The returned function undoes that in the checked expression.
 func plain(parsed *ast.AST) func(checked *ast.AST) {
 	p := &plainer{factory: ast.NewExprFactory(), parsed: parsed, next: firstPlainID, made: map[int64]bool{}}
 	var found []ast.Expr
@@ -31,7 +31,7 @@ func plain(parsed *ast.AST) func(checked *ast.AST) {
 		case ast.ComprehensionKind:
 			p.macro(e.AsComprehension())
 		case ast.CallKind:
-			if e.AsCall().FunctionName() == "format" { // its values are counted while it is checked
+			if e.AsCall().FunctionName() == "format" { // the checker counts its values
 				for _, arg := range e.AsCall().Args() {
 					p.made[arg.ID()] = true
 				}
@@ -51,7 +51,7 @@ func plain(parsed *ast.AST) func(checked *ast.AST) {
 	}
 }
 
-// unusedVariable is the loop variable of cel.bind and of optional macros, which go over an empty list of their own.
+// unusedVariable is the loop variable of cel.bind and of the macros of optionals, which loop over an empty list of their own.
 const unusedVariable = "#unused"
 
 func (p *plainer) macro(c ast.ComprehensionExpr) {
@@ -119,7 +119,7 @@ func (p *plainer) changeMap(e ast.Expr) {
 	}
 }
 
-// id is a new one, with the place of an expression.
+// id returns a new id with the position of an expression.
 func (p *plainer) id(of ast.Expr) int64 {
 	p.next++
 	if position, ok := p.parsed.SourceInfo().GetOffsetRange(of.ID()); ok {
@@ -136,6 +136,6 @@ func (p *plainer) dyn(at, e ast.Expr) ast.Expr {
 
 const (
 	dynName = "dyn"
-	// unknownName is a variable of type dyn that is never read; no source can spell it.
+	// unknownName is a variable of type dyn that is never read; no source can spell its name.
 	unknownName = "@unknown"
 )

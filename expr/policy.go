@@ -1,12 +1,13 @@
 package expr
 
 import (
-	_ "time/tzdata" // expressions name time zones, e.g. now.getHours('Europe/Berlin'), and a container has no database of them
+	_ "time/tzdata" // expressions name time zones, e.g. now.getHours('Europe/Berlin'), and containers lack a time zone database
 )
 
-// PolicyUse is for the rules of a policy and the conditions of standing approvals. They read the `tool` and the `call` that is
-// asked for, its `input` (call.input for short), the `agent`, the `principal`, the `tenant` and the `session` that ask, and `now`. Every rule of a policy is evaluated for every call, so one
-// may cost 100,000, work on 4 MiB and give 64 KiB; its source may be 4 KiB.
+// PolicyUse is for the rules of a policy and the conditions of standing approvals. They read the `tool` and the requested `call`, its
+// `input` (short for call.input), the `agent`, the `principal`, the `tenant` and the `session` that make the call, and `now`. Every rule of
+// a policy is evaluated for every call, so an evaluation may cost at most 100,000 steps, work on 4 MiB and return 64 KiB. A source may have
+// 4 KiB.
 func PolicyUse() Use {
 	return Use{
 		Name: "policy",
@@ -24,5 +25,5 @@ func PolicyUse() Use {
 	}
 }
 
-// PolicyEnv is the environment of PolicyUse. It is made once.
+// PolicyEnv returns the environment of [PolicyUse], which is cached.
 func PolicyEnv() (*Env, error) { return stepEnvs.get(PolicyUse()) }

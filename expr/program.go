@@ -25,15 +25,15 @@ type Program struct {
 	program cel.Program
 }
 
-// Source is the expression as it was written.
+// Source returns the expression as it was written.
 func (p *Program) Source() string { return p.source }
 
-// Type is what the expression gives as far as its source tells; Any when only running it tells, and for types that have no
-// Type of their own.
+// Type returns the type of the result as far as the source determines it. It is Any if the type is known only at run time, or has no Type
+// of its own.
 func (p *Program) Type() Type { return p.gives }
 
-// Eval evaluates the expression over variables (see From for what they may be; a declared variable that is missing is an
-// error only when it is read). The result is nil, bool, int64, uint64, float64, string, []any or map[string]any.
+// Eval evaluates the expression over variables. For the values that they may have see [From]; a declared variable that is missing is an
+// error only if it is read. The result is nil, bool, int64, uint64, float64, string, []any or map[string]any.
 func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	return p.evalIn(ctx, p.env.evaluation(vars))
 }
@@ -50,7 +50,7 @@ func (p *Program) evalIn(ctx context.Context, in *evaluation) (any, error) {
 	return out, nil
 }
 
-// EvalJSON is Eval with the result as JSON.
+// EvalJSON is like [Program.Eval] but returns the result as JSON.
 func (p *Program) EvalJSON(ctx context.Context, vars map[string]any) (json.RawMessage, error) {
 	out, err := p.Eval(ctx, vars)
 	if err != nil {
@@ -59,7 +59,7 @@ func (p *Program) EvalJSON(ctx context.Context, vars map[string]any) (json.RawMe
 	return marshal(out)
 }
 
-// EvalValue is Eval with the result as a value for further expressions.
+// EvalValue is like [Program.Eval] but returns the result as a value for further expressions.
 func (p *Program) EvalValue(ctx context.Context, vars map[string]any) (Value, error) {
 	v, err := p.run(ctx, p.env.evaluation(vars))
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *Program) EvalValue(ctx context.Context, vars map[string]any) (Value, er
 	return Value{v: v}, nil
 }
 
-// EvalBool evaluates a condition; a result other than true and false is an error.
+// EvalBool evaluates a condition. A result other than true or false is an error.
 func (p *Program) EvalBool(ctx context.Context, vars map[string]any) (bool, error) {
 	v, err := p.run(ctx, p.env.evaluation(vars))
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Program) EvalBool(ctx context.Context, vars map[string]any) (bool, erro
 	return bool(b), nil
 }
 
-// EvalTime evaluates an expression that gives a timestamp; any other result is an error.
+// EvalTime evaluates an expression that gives a timestamp. Any other result is an error.
 func (p *Program) EvalTime(ctx context.Context, vars map[string]any) (time.Time, error) {
 	v, err := p.run(ctx, p.env.evaluation(vars))
 	if err != nil {
@@ -124,8 +124,8 @@ func (p *Program) resultError(err error) error {
 	return (&IssueError{Source: p.source, Message: e.Message, Cause: err}).jig()
 }
 
-// evaluation is what one expression, or all those of one template or document, are evaluated in: they share the limits and
-// the variables, each converted when it is first read.
+// evaluation is the context in which one expression, or all expressions of one template or document, are evaluated. They share the limits
+// and the variables, each of which is converted when it is first read.
 type evaluation struct {
 	vars  map[string]any
 	ready map[string]any

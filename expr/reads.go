@@ -11,31 +11,31 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// The variables whose members Reads tells apart.
+// The variables whose members [Reads] lists by name.
 const (
 	stepsName = "steps"
 	varsName  = "vars"
 )
 
-// Reads is what expressions read, so that no more than that need be loaded. All lists are sorted and without repetition.
+// Reads is what expressions read, so that callers need not load more than that. All lists are sorted and without duplicates.
 type Reads struct {
 	// Names are the variables of the environment.
 	Names []string
 	// Steps are the ids in steps.<id>, steps["id"], has(steps.<id>), steps.?id and "id" in steps.
 	Steps []string
-	// AllSteps says that steps are read in another way too, so that it may be any of them.
+	// AllSteps says that steps are also read in other ways, so that any of them may be needed.
 	AllSteps bool
 	// Vars and AllVars are the same for vars.
 	Vars    []string
 	AllVars bool
-	// Tasks and AllTasks are the same for tasks, Content and AllContent for entity.content.
+	// Tasks and AllTasks are the same for tasks, and Content and AllContent for entity.content.
 	Tasks      []string
 	AllTasks   bool
 	Content    []string
 	AllContent bool
 }
 
-// Merge is what two expressions read together.
+// Merge returns what two expressions read together.
 func (r Reads) Merge(other Reads) Reads {
 	return Reads{
 		Names:    union(r.Names, other.Names),
@@ -63,10 +63,10 @@ func union(a, b []string) []string {
 	return slices.Compact(both)
 }
 
-// Reads is what the expression reads.
+// Reads returns what the expression reads.
 func (p *Program) Reads() Reads { return p.reads }
 
-// Reads is what the expressions of the template read.
+// Reads returns what the template's expressions read.
 func (t *Template) Reads() Reads {
 	var all Reads
 	for _, part := range t.parts {
@@ -77,7 +77,7 @@ func (t *Template) Reads() Reads {
 	return all
 }
 
-// Reads is what the expressions of the document read.
+// Reads returns what the document's expressions read.
 func (d *Document) Reads() Reads {
 	var all Reads
 	for _, t := range d.Templates() {
@@ -86,8 +86,7 @@ func (d *Document) Reads() Reads {
 	return all
 }
 
-// Templates gives the strings of the document that hold expressions, with their paths as in Problem, in the order of the
-// keys.
+// Templates iterates over the strings of the document that contain expressions, in the order of the keys. Paths are those of [Problem].
 func (d *Document) Templates() iter.Seq2[string, *Template] {
 	return func(yield func(string, *Template) bool) { slots(d.root, yield) }
 }
@@ -110,7 +109,7 @@ func slots(n node, yield func(string, *Template) bool) bool {
 	return true
 }
 
-// reader collects what a checked expression reads. Names that macros bind hide variables of the same name.
+// reader collects what a checked expression reads. Names bound by macros hide variables of the same name.
 type reader struct {
 	bound   map[string]int
 	names   map[string]bool
@@ -120,7 +119,7 @@ type reader struct {
 	content members
 }
 
-// members are the keys of a map that are read by name, and whether it is read in another way.
+// members are the keys of a map that are read by name. all says that the map is also read in other ways.
 type members struct {
 	named map[string]bool
 	all   bool
@@ -189,7 +188,7 @@ func (r *reader) walkAll(all []ast.Expr) {
 	}
 }
 
-// variable is the name of a variable that no macro hides; a leading dot means the variable, whatever hides it.
+// variable returns the name of a variable that no macro hides. A leading dot always means the variable.
 func (r *reader) variable(e ast.Expr) (string, bool) {
 	if e.Kind() != ast.IdentKind {
 		return "", false
@@ -212,7 +211,7 @@ func (r *reader) membersOf(name string) *members {
 	return nil
 }
 
-// member notes that a member of a value is read.
+// member records that a member of a value is read.
 func (r *reader) member(operand ast.Expr, key string) {
 	name, ok := r.variable(operand)
 	m := r.membersOf(name)
@@ -250,7 +249,7 @@ func (r *reader) call(c ast.CallExpr) {
 	r.walkAll(args)
 }
 
-// text is the value of a string literal.
+// text returns the value of a string literal.
 func text(e ast.Expr) (string, bool) {
 	if e.Kind() != ast.LiteralKind {
 		return "", false
@@ -259,8 +258,8 @@ func text(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// comprehension walks a macro in the scopes that cel-go's checker gives it: the accumulator is known in the body and the
-// result, the loop's variables in the body alone.
+// comprehension walks a macro in the scopes of cel-go's checker: the accumulator is visible in the body and the result, the loop's
+// variables only in the body.
 func (r *reader) comprehension(c ast.ComprehensionExpr) {
 	r.walk(c.IterRange())
 	r.walk(c.AccuInit())

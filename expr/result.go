@@ -19,11 +19,11 @@ import (
 
 const (
 	maxResultDepth = 200
-	// numberLength is about what a number or a literal takes in JSON.
+	// numberLength is the approximate length of a number or a literal in JSON.
 	numberLength = 8
 )
 
-// exporter turns results into Go values, counting what they take as JSON.
+// exporter converts results to Go values and counts their size as JSON.
 type exporter struct{ left, limit int }
 
 func export(v ref.Val, limit int) (any, error) {
@@ -136,7 +136,7 @@ func keyName(k ref.Val) (string, error) {
 	return "", jig.Errorf(jig.CodeInvalidInput, "a map key of type %s has no JSON", k.Type().TypeName())
 }
 
-// marshal writes a Go value as JSON as people read it: no HTML escapes.
+// marshal returns v as JSON without HTML escapes, as people expect to read it.
 func marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -147,7 +147,7 @@ func marshal(v any) (json.RawMessage, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// jsonEncode is json.encode with the number rules of this package: cel-go's own writes large integers as strings.
+// jsonEncode is json.encode with the number rules of this package: cel-go's own version writes large integers as strings.
 func (e *Env) jsonEncode(v ref.Val) ref.Val {
 	out, err := export(v, e.use.Limits.Result)
 	if err == nil {

@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// What a source may hold before it is parsed. The parser takes about 2 KiB for each token, and looks ahead over all the signs that
-// stand in a row, and over the rest of the source after each quote that is never closed.
+// Limits of a source before it is parsed. The parser takes about 2 KiB for each token. It also looks ahead over all signs in a row, and
+// over the rest of the source after each quote that is never closed.
 const (
 	maxTokens = 8_000
 	maxSigns  = 50
 )
 
-// scan goes over the tokens of a source as the parser's lexer will, and refuses what would keep it busy.
+// scan goes over the tokens of a source as the parser's lexer does, and refuses sources that would keep the parser busy.
 func scan(source string) *IssueError {
 	tokens, signs := 0, 0
 	for i := 0; i < len(source); {
@@ -43,7 +43,7 @@ func scan(source string) *IssueError {
 	return nil
 }
 
-// token is the length of the token that begins at i, or why none does. Numbers may come in pieces.
+// token returns the length of the token that begins at i, or a message if no token does. Numbers may come in pieces.
 func token(source string, i int) (length int, message string) {
 	rest := source[i:]
 	switch c := source[i]; {
@@ -87,7 +87,7 @@ var prefixes = map[string]bool{"r": true, "b": true, "br": true}
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' }
 
-// quoted is the length of the string literal at the beginning of a source. Three quotes open a long one when three close it.
+// quoted returns the length of the string literal at the beginning of a source. Three quotes open a long literal if three quotes close it.
 func quoted(source string, raw bool) (length int, message string) {
 	quote := source[:1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(source, triple) {
@@ -105,7 +105,8 @@ func quoted(source string, raw bool) (length int, message string) {
 	return 0, "this text has no closing " + quote
 }
 
-// closed is the length of a string literal with its quotes; 0 when it does not end, or has an escape that there is not.
+// closed returns the length of a string literal including its quotes. It is 0 if the literal does not end, or has an unknown escape (escape
+// is true).
 func closed(source, quote string, raw bool) (length int, escape bool) {
 	for i := len(quote); i < len(source); {
 		switch {
@@ -126,7 +127,7 @@ func closed(source, quote string, raw bool) (length int, escape bool) {
 	return 0, false
 }
 
-// escapeLength is the length of what may follow a backslash; 0 when it may not.
+// escapeLength returns the length of a valid escape after a backslash, or 0 if it is not valid.
 func escapeLength(rest string) int {
 	if rest == "" {
 		return 0

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Shapes says what is known of values before anything runs: a JSON Schema for each path from a variable, such as "input",
-// "steps.page", "steps.page.data", "vars.total" or "item". A longer path counts for more than what a shorter one says of the
-// same place. Of steps.<id> without a schema it is known that it is a tool result or, of a loop, a list.
+// Shapes says what is known about values before anything runs. It maps paths that start with a variable, such as "input", "steps.page",
+// "steps.page.data", "vars.total" or "item", to JSON Schemas. A longer path takes precedence over what a shorter one says about the same
+// place. A steps.<id> without a schema is known to be a tool result or, for a loop, a list.
 type Shapes map[string]json.RawMessage
 
-// ResultShape is the JSON Schema of a tool result whose data has a schema; of any data when it is empty. It is what
-// steps.<id> holds, and each item of what a loop's steps.<id> holds (see ListShape).
+// ResultShape returns the JSON Schema of a tool result whose data has the given schema, or any data if it is empty. It describes steps.<id>
+// and, for a loop, each item of the list in steps.<id> (see [ListShape]).
 func ResultShape(data json.RawMessage) json.RawMessage {
 	return object(map[string]json.RawMessage{
 		"success": typed("boolean"), "data": embedded(data), "summary": typed("string"), "markdown": typed("string"),
@@ -24,7 +24,7 @@ func ResultShape(data json.RawMessage) json.RawMessage {
 	})
 }
 
-// ErrorShape is the JSON Schema of the error in a tool result.
+// ErrorShape returns the JSON Schema of the error in a tool result.
 func ErrorShape() json.RawMessage {
 	text := typed("string")
 	return object(map[string]json.RawMessage{
@@ -32,7 +32,7 @@ func ErrorShape() json.RawMessage {
 	})
 }
 
-// ListShape is the JSON Schema of a list; of any items when items is empty.
+// ListShape returns the JSON Schema of a list with items of the given schema, or with any items if it is empty.
 func ListShape(items json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{"type":"array","items":` + string(embedded(items)) + `}`)
 }
@@ -52,7 +52,7 @@ func object(members map[string]json.RawMessage) json.RawMessage {
 	return json.RawMessage(b.String())
 }
 
-// embedded is a schema to stand in another: its references go on meaning itself.
+// embedded returns a schema that can be placed in another one: its references still refer to itself.
 func embedded(schema json.RawMessage) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	if len(schema) == 0 || json.Unmarshal(schema, &fields) != nil {
@@ -68,14 +68,14 @@ func embedded(schema json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// shape is what is known of a value. The zero value is what cannot be.
+// shape is what is known about a value. The zero value stands for something impossible.
 type shape struct {
 	kinds kinds
-	// schema is what the members and items are looked up in, root what its references mean.
+	// schema is where members and items are looked up, and root what its references refer to.
 	schema, root map[string]any
-	// path leads on in Shapes; empty when nothing more is known there.
+	// path is the value's path in Shapes; empty if Shapes has nothing more about it.
 	path string
-	// items is the shape of a list's items when no schema tells.
+	// items is the shape of a list's items, if no schema gives it.
 	items *shape
 }
 
@@ -85,7 +85,7 @@ func of(k kinds) shape { return shape{kinds: k} }
 
 func listOf(items shape) shape { return shape{kinds: kindList, items: &items} }
 
-// shapeOf reads a schema. What it does not understand it takes for anything.
+// shapeOf reads a schema. It treats what it does not understand as anything.
 func shapeOf(schema any, root map[string]any) shape {
 	for range maxRefs {
 		s, ok := schema.(map[string]any)
@@ -106,10 +106,10 @@ func shapeOf(schema any, root map[string]any) shape {
 	return anything()
 }
 
-// maxRefs bounds a chain of references.
+// maxRefs limits a chain of references.
 const maxRefs = 20
 
-// target follows a reference within the document, when nothing stands beside it that says more.
+// target follows a reference within the document. It returns nil if keywords beside the reference restrict it further.
 func target(s map[string]any, to any, root map[string]any) any {
 	for key := range s {
 		switch key {
@@ -142,7 +142,7 @@ func target(s map[string]any, to any, root map[string]any) any {
 	return at
 }
 
-// schemaKinds is what `type`, `enum` and `const` leave.
+// schemaKinds returns the kinds that `type`, `enum` and `const` allow.
 func schemaKinds(s map[string]any) kinds {
 	k := anyKind
 	switch t := s["type"].(type) {
@@ -161,10 +161,10 @@ func schemaKinds(s map[string]any) kinds {
 		k &= valueKinds(value)
 	}
 	if s["nullable"] == true {
-		k |= kindNull // OpenAPI's word, which JSON Schema does not have and people write
+		k |= kindNull // an OpenAPI keyword that JSON Schema lacks but that people use
 	}
 	if k == 0 {
-		return anyKind // nothing can be that; whoever checks schemas says so
+		return anyKind // no value can match; other checks of schemas report that
 	}
 	return k
 }
@@ -214,7 +214,7 @@ func valueKinds(values ...any) kinds {
 	return k
 }
 
-// member is the shape of a member, and whether the value may have it at all.
+// member returns the shape of a member, and whether the value may have it at all.
 func (s shape) member(name string) (shape, bool) {
 	properties := s.properties()
 	if schema, ok := properties[name]; ok {
@@ -245,7 +245,7 @@ func (s shape) properties() map[string]any {
 	return properties
 }
 
-// extended reports whether other parts of the schema may bring in members.
+// extended reports whether other parts of the schema may add members.
 func (s shape) extended() bool {
 	for _, key := range []string{
 		"allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "unevaluatedProperties", "$dynamicRef", "$recursiveRef",
@@ -258,12 +258,12 @@ func (s shape) extended() bool {
 	return false
 }
 
-// members lists the names of the members that are known.
+// members lists the names of the known members.
 func (s shape) members() []string {
 	return keysOf(s.properties())
 }
 
-// item is the shape of a list's items.
+// item returns the shape of a list's items.
 func (s shape) item() shape {
 	if s.empty() {
 		return anything()
@@ -281,10 +281,10 @@ func (s shape) item() shape {
 	return shapeOf(items, s.root)
 }
 
-// join is the shape of a value that is one or the other.
+// join returns the shape of a value that is one or the other.
 func join(a, b shape) shape { return joinTo(a, b, maxJoined) }
 
-// maxJoined bounds how deep lists of lists are joined; a schema may hold itself.
+// maxJoined limits how deep lists of lists are joined, because a schema may contain itself.
 const maxJoined = 4
 
 func joinTo(a, b shape, depth int) shape {
@@ -320,10 +320,10 @@ func joinItems(a, b shape, depth int) *shape {
 	return &items
 }
 
-// empty reports whether it is a list that is known to have no items.
+// empty reports whether the value is a list that is known to have no items.
 func (s shape) empty() bool { return s.items != nil && s.items.kinds == 0 }
 
-// same reports whether two schemas are one.
+// same reports whether two schemas are the same map.
 func same(a, b map[string]any) bool {
 	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }

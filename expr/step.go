@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// maxStepEnvs bounds how many environments of steps are kept; documents choose the extra names.
+// maxStepEnvs limits how many step environments are kept, because documents choose the extra names.
 const maxStepEnvs = 100
 
-// stepEnvs remembers environments, which never change and take a millisecond to make.
+// stepEnvs caches environments, which never change and take a millisecond to make.
 var stepEnvs envMemo
 
 type envMemo struct {
@@ -17,7 +17,7 @@ type envMemo struct {
 	made map[string]*Env
 }
 
-// StepEnv is the environment of StepUse with these extra variables. It is made once for each set of them.
+// StepEnv returns the environment of [StepUse] with these extra variables. Environments are cached for each set of variables.
 func StepEnv(extra ...Variable) (*Env, error) {
 	sorted := slices.SortedFunc(slices.Values(extra), func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
 	return stepEnvs.get(StepUse(sorted...))

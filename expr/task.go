@@ -5,17 +5,16 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// The variables of tasks whose members Reads tells apart.
+// The variables of tasks whose members [Reads] lists by name.
 const (
 	tasksName   = "tasks"
 	entityName  = "entity"
 	contentName = "content"
 )
 
-// TaskUse is for the expressions of an entity type's tasks. They read the `entity` ({id, type, title, content}: the content as
-// far as it is known), the values of finished `tasks` by id, the `input` that the extraction was started with, the `tenant` and
-// `now`; where a task's value and sources are worked out also `result`, which the call gave back. The limits are the defaults
-// of Limits.
+// TaskUse is for the expressions of an entity type's tasks. They read the `entity` ({id, type, title, content}, with the content as far as
+// it is known), the values of finished `tasks` by id, the `input` that the extraction was started with, the `tenant` and `now`. The
+// expressions for a task's value and sources also read `result`, which its call returned. The limits are the defaults of [Limits].
 func TaskUse() Use {
 	return Use{
 		Name: "task",
@@ -31,10 +30,10 @@ func TaskUse() Use {
 	}
 }
 
-// TaskEnv is the environment of TaskUse. It is made once.
+// TaskEnv returns the environment of [TaskUse], which is cached.
 func TaskEnv() (*Env, error) { return stepEnvs.get(TaskUse()) }
 
-// entityContent reports whether an expression is the content of the entity: entity.content, entity["content"], entity.?content.
+// entityContent reports whether an expression is the entity's content: entity.content, entity["content"], entity.?content.
 func (r *reader) entityContent(e ast.Expr) bool {
 	switch e.Kind() { //nolint:exhaustive // how a member is read
 	case ast.SelectKind:
@@ -52,7 +51,7 @@ func (r *reader) entityContent(e ast.Expr) bool {
 	return false
 }
 
-// entityMember notes that a member of the entity is read, which may be its content as a whole.
+// entityMember records that a member of the entity is read. If that is the content, any field of it may be read.
 func (r *reader) entityMember(key string) {
 	r.names[entityName] = true
 	r.content.all = r.content.all || key == contentName

@@ -9,23 +9,23 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Template is a text with expressions in `${ … }`; `$${` stands for a literal `${`. A template that is one expression and
-// nothing else gives that expression's value with its type; any other gives a text, in which values that are texts stand
-// as they are and others as their JSON.
+// Template is a text with expressions in `${ … }`; `$${` stands for a literal `${`. A template that is a single expression and nothing else
+// gives that expression's value with its type. Any other template gives a text, in which strings appear as they are and other values as
+// their JSON.
 type Template struct {
 	env    *Env
 	source string
 	parts  []part
 }
 
-// part is a piece of text or, when program is set, an expression.
+// part is a piece of text or, if program is set, an expression.
 type part struct {
 	text    string
 	program *Program
 	offset  int
 }
 
-// piece is a part before it is compiled: text as it will stand, or the source of an expression and where it begins.
+// piece is a part before it is compiled: literal text, or the source of an expression. offset is where an expression begins, in characters.
 type piece struct {
 	text       string
 	expression bool
@@ -57,7 +57,8 @@ func (e *Env) template(source string, pieces []piece) (*Template, error) {
 	return t, nil
 }
 
-// What one template and one document of templates may hold: so many expressions, and so many times the longest source.
+// Limits of one template and of one document of templates: the number of expressions, and their total length as a multiple of the longest
+// source.
 const (
 	maxExpressions = 500
 	maxSources     = 4
@@ -73,7 +74,7 @@ func (e *Env) tooMany(what string, expressions, sources int) error {
 	return nil
 }
 
-// split finds the expressions of a template.
+// split separates the expressions of a template from its text.
 func (e *Env) split(source string) ([]piece, error) {
 	if limit := 4 * e.use.Limits.Result; len(source) > limit {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the template has %d bytes, at most %d are allowed", len(source), limit)
@@ -124,7 +125,7 @@ func withText(pieces []piece, text string) []piece {
 	return append(pieces, piece{text: text})
 }
 
-// Constant reports whether the template holds no expression.
+// Constant reports whether the template has no expressions.
 func (t *Template) Constant() bool {
 	return len(t.parts) == 0 || len(t.parts) == 1 && t.parts[0].program == nil
 }
@@ -136,7 +137,7 @@ func (t *Template) constant() string {
 	return t.parts[0].text
 }
 
-// Eval renders the template; see Program.Eval for the types.
+// Eval renders the template. For the types of the result see [Program.Eval].
 func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	return t.evalIn(ctx, t.env.evaluation(vars))
 }
@@ -152,7 +153,7 @@ func (t *Template) evalIn(ctx context.Context, in *evaluation) (any, error) {
 	return t.text(ctx, in)
 }
 
-// EvalText renders the template as a text, also when it is one expression.
+// EvalText renders the template as a text, even if it is a single expression.
 func (t *Template) EvalText(ctx context.Context, vars map[string]any) (string, error) {
 	return t.text(ctx, t.env.evaluation(vars))
 }
@@ -190,7 +191,8 @@ func asText(v any) (string, error) {
 	return string(raw), err
 }
 
-// closing finds the brace that ends an expression: the first } that is not in a string, a comment or inner braces.
+// closing returns the index of the brace that ends an expression: the first } that is not in a string, a comment or inner braces. It
+// returns -1 if there is none.
 func closing(source string) int {
 	depth := 0
 	for i := 0; i < len(source); i++ {
@@ -217,8 +219,8 @@ func closing(source string) int {
 	return -1
 }
 
-// stringLength is the length of the CEL string literal whose opening quote is at i: single or triple quotes, raw when an r
-// stands before it. An unclosed one ends with the source.
+// stringLength returns the length of the CEL string literal whose opening quote is at i. The literal has single or triple quotes and is raw
+// if an r precedes it. An unclosed literal ends with the source.
 func stringLength(source string, i int) int {
 	quote := source[i : i+1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(source[i:], triple) {
@@ -236,7 +238,7 @@ func stringLength(source string, i int) int {
 	return len(source) - i
 }
 
-// raw reports whether the string literal that opens at i is one in which a backslash means itself: r"…", br"…", R'…'.
+// raw reports whether a backslash has no special meaning in the string literal that opens at i: r"…", br"…", R'…'.
 func raw(source string, i int) bool {
 	prefix := i
 	for prefix > 0 && i-prefix < 2 && strings.ContainsRune("rRbB", rune(source[prefix-1])) {
@@ -252,7 +254,7 @@ func wordByte(b byte) bool {
 	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 }
 
-// EvalJSON is Eval with the result as JSON.
+// EvalJSON is like [Template.Eval] but returns the result as JSON.
 func (t *Template) EvalJSON(ctx context.Context, vars map[string]any) (json.RawMessage, error) {
 	v, err := t.Eval(ctx, vars)
 	if err != nil {

@@ -1,12 +1,12 @@
 package expr
 
-// entitiesName is the variable of thin tools that holds what they work from.
+// entitiesName is the variable of thin tools with the entities that the tool starts from.
 const entitiesName = "entities"
 
-// ThinUse is for the expressions of a thin tool. They read the call's `input`, the `entities` that the tool works from by name
-// ({id, type, title, content, connected}; null for an optional one that was not given), the `tenant`, the `principal` ({id, groups,
-// permissions}) that calls, and `now`. Somebody waits for what a thin tool gives back, so an evaluation may cost 100,000, work on
-// 4 MiB and give 256 KiB; a source may have 4 KiB.
+// ThinUse is for the expressions of a thin tool. They read the call's `input`, the `entities` that the tool starts from by name ({id, type,
+// title, content, connected}; null for an optional one that was not given), the `tenant`, the calling `principal` ({id, groups,
+// permissions}), and `now`. Somebody waits for the result of a thin tool, so an evaluation may cost at most 100,000 steps, work on 4 MiB
+// and return 256 KiB. A source may have 4 KiB.
 func ThinUse() Use {
 	return Use{
 		Name: "thin",
@@ -21,8 +21,8 @@ func ThinUse() Use {
 	}
 }
 
-// ThinURLUse is for the link that a thin tool gives back. It reads, beside what ThinUse does, the `entity` that the tool has
-// created ({id}) and the `session` of its extraction ({id}, empty when none was started); a result may have 4 KiB.
+// ThinURLUse is for the link that a thin tool returns. In addition to what [ThinUse] offers, it reads the `entity` that the tool has
+// created ({id}) and the `session` of its extraction ({id}, empty if none was started). A result may have 4 KiB.
 func ThinURLUse() Use {
 	use := ThinUse()
 	use.Name = "thin url"
@@ -31,8 +31,8 @@ func ThinURLUse() Use {
 	return use
 }
 
-// ThinEnv is the environment of ThinUse. It is made once.
+// ThinEnv returns the environment of [ThinUse], which is cached.
 func ThinEnv() (*Env, error) { return stepEnvs.get(ThinUse()) }
 
-// ThinURLEnv is the environment of ThinURLUse. It is made once.
+// ThinURLEnv returns the environment of [ThinURLUse], which is cached.
 func ThinURLEnv() (*Env, error) { return stepEnvs.get(ThinURLUse()) }

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Type is what an expression may assume of a variable.
+// Type is the type that an expression may assume for a variable.
 type Type int
 
-// The types. Any is checked when the expression runs; the others already when it is compiled.
+// The types. Values of type Any are checked when the expression runs, others when it is compiled.
 const (
 	Any Type = iota
 	Bool
 	Int
 	String
-	// List holds values of any type.
+	// List has values of any type.
 	List
 	// Map has string keys and values of any type.
 	Map
-	// Timestamp is a point in time; a time.Time of the variables is one.
+	// Timestamp is a point in time, such as a [time.Time] among the variables.
 	Timestamp
 )
 
@@ -28,16 +28,16 @@ type Variable struct {
 	Type Type
 }
 
-// Limits bound the expressions of a use. Zero values mean the defaults.
+// Limits are the limits of the expressions of a use. Zero means the default.
 type Limits struct {
-	// Source is the longest source, in bytes; default 4 KiB.
+	// Source is the longest source, in bytes. The default is 4 KiB.
 	Source int
-	// Cost is the most steps that the loops of one evaluation may take: elements times the nodes of the body, charged before
-	// a loop begins; default 1,000,000.
+	// Cost is the most steps that the loops of one evaluation may take: elements times nodes of the body, charged before a loop begins. The
+	// default is 1,000,000.
 	Cost int64
-	// Work is the most that one evaluation may build, compare or scan, in bytes; default 12 MiB.
+	// Work is the most that one evaluation may build, compare or scan, in bytes. The default is 12 MiB.
 	Work int64
-	// Result is the largest result, as JSON, in bytes; default 1 MiB.
+	// Result is the largest result, in bytes of JSON. The default is 1 MiB.
 	Result int
 }
 
@@ -57,21 +57,21 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Use says what the expressions of one place in a document may read and how far they may go.
+// Use says what the expressions in one place of a document may read, and their limits.
 type Use struct {
-	// Name tells environments apart in a Cache; it is not shown to people.
+	// Name identifies the environment in a [Cache]. It is not shown to people.
 	Name      string
 	Variables []Variable
 	Limits    Limits
 }
 
-// ConcurrencyKeyUse is for a tool's concurrency key: it reads the call's `input`.
+// ConcurrencyKeyUse is for a tool's concurrency key, which reads the call's `input`.
 func ConcurrencyKeyUse() Use {
 	return Use{Name: "concurrency_key", Variables: []Variable{{Name: "input"}}}
 }
 
-// ScriptUse is for the rules of a script model; see package model for what the variables hold. Its sources may be 16 KiB,
-// its results 4 MiB, and an evaluation may cost 10,000,000.
+// ScriptUse is for the rules of a script model. For the contents of its variables see package model. A source may have 16 KiB, a result 4
+// MiB, and an evaluation may cost 10,000,000 steps and work on 20 MiB.
 func ScriptUse() Use {
 	return Use{
 		Name: "script",
@@ -91,10 +91,10 @@ func ScriptUse() Use {
 	}
 }
 
-// StepUse is for the expressions of a composition's steps. They read the composition's `input`, the results of its `steps` by
-// id, its `vars`, in a loop `item` and `index`, where an error is handled `error`, where an event is awaited `event`, and
-// `session`, `tenant`, `principal` and `now`. The extra variables are further names, such as the one that a catch gives to
-// its error; an extra one replaces another of its name. The limits are the defaults of Limits.
+// StepUse is for the expressions of a composition's steps. They read the composition's `input`, the results of its `steps` by id, its
+// `vars`, `item` and `index` in a loop, `error` where an error is handled, `event` where an event is awaited, and `session`, `tenant`,
+// `principal` and `now`. The extra variables are further names, such as the one that a catch gives to its error; an extra variable replaces
+// another of the same name. The limits are the defaults of [Limits].
 func StepUse(extra ...Variable) Use {
 	use := Use{
 		Name: "step",
@@ -128,8 +128,8 @@ func StepUse(extra ...Variable) Use {
 	return use
 }
 
-// ConcurrencyKeyEnv is the environment of ConcurrencyKeyUse.
+// ConcurrencyKeyEnv makes the environment of [ConcurrencyKeyUse].
 func ConcurrencyKeyEnv() (*Env, error) { return NewEnv(ConcurrencyKeyUse()) }
 
-// ScriptEnv is the environment of ScriptUse.
+// ScriptEnv makes the environment of [ScriptUse].
 func ScriptEnv() (*Env, error) { return NewEnv(ScriptUse()) }

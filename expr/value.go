@@ -15,12 +15,12 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxSafe is the largest integer that every JSON reader takes exactly: 2^53-1.
+// maxSafe is the largest integer that every JSON reader represents exactly: 2^53-1.
 const maxSafe = 1<<53 - 1
 
-// Value is a value made ready for expressions, so that evaluating many of them over it converts it once.
+// Value is a value converted for expressions, so that many expressions can read it after one conversion.
 type Value struct {
-	// v is a map or a list as Go has them, which cel-go reads members of without wrapping each, or else a ref.Val.
+	// v is a Go map or list, whose members cel-go reads without wrapping each of them, or otherwise a ref.Val.
 	v any
 }
 
@@ -32,7 +32,7 @@ func ready(v any) Value {
 	return Value{v: types.DefaultTypeAdapter.NativeToValue(v)}
 }
 
-// FromJSON reads a JSON document; an empty one is null.
+// FromJSON reads a JSON document. An empty one is null.
 func FromJSON(raw json.RawMessage) (Value, error) {
 	v, err := decode(raw)
 	if err != nil {
@@ -41,8 +41,8 @@ func FromJSON(raw json.RawMessage) (Value, error) {
 	return ready(v), nil
 }
 
-// From makes a value of what Go holds: what encoding/json gives, integers, time.Time, time.Duration, []byte,
-// json.RawMessage, Value, and lists and maps of them. Anything else is taken as its JSON.
+// From converts a Go value: anything that encoding/json decodes to, integers, [time.Time], [time.Duration], []byte, [json.RawMessage],
+// Value, and lists and maps of these. Any other value is converted by way of its JSON.
 func From(v any) (Value, error) {
 	if done, ok := v.(Value); ok {
 		return done, nil
@@ -62,7 +62,7 @@ func decode(raw json.RawMessage) (any, error) {
 	return normal(v)
 }
 
-// decodeAsWritten keeps numbers as they are written.
+// decodeAsWritten decodes JSON and keeps numbers as they are written.
 func decodeAsWritten(raw json.RawMessage) (any, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -79,8 +79,7 @@ func decodeAsWritten(raw json.RawMessage) (any, error) {
 	return v, nil
 }
 
-// normal turns a Go value into the few types that cel-go reads without reflection. Lists and maps that encoding/json made
-// are changed in place only when it is we who decoded them; others are copied.
+// normal converts a Go value to the few types that cel-go reads without reflection. Lists and maps are copied.
 func normal(v any) (any, error) {
 	switch x := v.(type) {
 	case nil, bool, string, int64, uint64, time.Time, time.Duration, []byte, ref.Val:
@@ -137,7 +136,7 @@ func normalMap(m map[string]any) (any, error) {
 	return out, nil
 }
 
-// number reads a JSON number: an int when integral and within ±(2^53-1), however it is written, otherwise a double.
+// number reads a JSON number. It is an int if it is integral and within ±(2^53-1), however it is written, otherwise a double.
 func number(n json.Number) (any, error) {
 	if i, err := strconv.ParseInt(n.String(), 10, 64); err == nil && -maxSafe <= i && i <= maxSafe {
 		return i, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// nests are constructs that go within themselves: what opens them, @, and what closes them.
+// nests are constructs that can be nested: an opening part, @ and a closing part.
 var nests = strings.Split(strings.TrimSpace(`
 [1].map(x,@)                [x].map(x,@)                 [1].map(x,true,@)           [1].filter(x,@)            [1].all(x,@)
 [1].exists_one(x,@)         [1].transformList(i,v,@)     [1].transformMap(i,v,@)     [1].sortBy(x,@[0])         input.map(x,[x==@])
@@ -24,7 +24,7 @@ input[@]                    dyn(@)                       size([@])              
 a.b{c:@}                    math.greatest([@])           [@].flatten()               [@].distinct()             sets.contains([],[@])
 `), "\n")
 
-// rows are a beginning, what follows as often as it fits, and an end, between blanks.
+// rows are a beginning, a part repeated as often as it fits, and an end, separated by blanks.
 var rows = strings.Split(strings.TrimSpace(`
 1 +1;            [] +[];           true ||true;         true &&1==1;          true ||[]==[];        1 ==1;               1 -1;                1 <1
 1 .nope();       input .a;         nope .a;             input .?a;            input [?0];           input [0];           [1] [0];             input ['']
@@ -37,7 +37,7 @@ var rows = strings.Split(strings.TrimSpace(`
 '''''''''é 'é;   ' é;              a a;                 1 1;                  input .`+"`a`"+`
 `), "\n")
 
-// listed are items that a list holds as many of as fit.
+// listed are items for a list with as many of them as fit.
 var listed = strings.Split(strings.TrimSpace(`
 1 [] {} [[]] input input.a 1==1 input[0] input[0][0][0] input['a']['b'] x [].map(x,x) [].all(x,x) [].filter(x,x) {}.transformMap(x,y,x)
 [].transformList(x,y,x) [].sortBy(x,x) input.filter(x,x) input.exists(x,x==1) cel.bind(x,1,x) cel.bind(x,[],x) input.optMap(x,x) input().optMap(x,x)
@@ -47,7 +47,7 @@ math.least(1,2) ''.format([]) '%s'.format([1]) ''.matches('') ''.matches('a{999}
 input.map(a,input.map(a,input.map(a,input.map(a,input.map(a,input.map(a,input.map(a,a)))))))
 `), "\n")
 
-// worstSources are sources of at most a size, each of one construct as often as it fits, and less often.
+// worstSources returns sources of at most size bytes, each with one construct repeated as often as it fits, and less often.
 func worstSources(size int) []string {
 	var out []string
 	add := func(first, again, inner, closing, last string) {
@@ -85,13 +85,14 @@ func worstSources(size int) []string {
 	return out
 }
 
-// Whatever the source is, little work is done before it is compiled or refused. Not parallel: what other tests allocate would count.
+// Compiling does little work for any source before the source is compiled or refused. Not parallel, because the allocations of other tests
+// would count.
 func TestCompilingIsBounded(t *testing.T) { //nolint:paralleltest // as above
 	if raceEnabled {
 		t.Skip("the race detector changes what is measured")
 	}
 	for name, env := range map[string]*expr.Env{"step": stepEnv(t), "script": scriptEnv(t)} {
-		_, err := env.Compile("input == [1].map(x, x)") // what is made once
+		_, err := env.Compile("input == [1].map(x, x)") // what is made only once
 		require.NoError(t, err)
 		for _, source := range worstSources(env.Use().Limits.Source) {
 			var err error
@@ -120,7 +121,7 @@ func BenchmarkCompileWorst(b *testing.B) {
 	}
 }
 
-// What expressions that people write hold stays far from the limits of compiling.
+// Expressions as people write them stay far from the limits of compiling.
 func TestRealExpressionsAreFarFromTheLimits(t *testing.T) {
 	t.Parallel()
 	long := strings.TrimSuffix(strings.Repeat(`{"id": input.a["x"], "on": input.b == "y" && input.c in ["d", "e"] ? input.?f.orValue("") : "z"}, `, 35), ", ")
