@@ -45,7 +45,7 @@ func (a *Activities) showOutput(ctx context.Context, in StatusRequest, view *jig
 	return err
 }
 
-// fitView drops the oldest calls and then the largest previews until the view fits.
+// fitView drops the oldest calls and then shortens the previews until the view fits.
 func fitView(v jig.SessionView) jig.SessionView {
 	v.Answer = jig.Cut(v.Answer, jig.InlineBytes)
 	for len(v.Calls) > 0 && sizeOf(v) > pageBytes {

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// A grant is given for what a tool does: under a contract that means something else, calls ask again.
+// A grant is given for what a tool does. If the contract changes its meaning, calls need approval again.
 func TestAGrantEndsWithTheContractThatItWasGivenFor(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
@@ -33,7 +33,7 @@ func TestAGrantEndsWithTheContractThatItWasGivenFor(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, page.Grants, 1)
 
-			// One call was let through under the old contract, another one is asked for under the new one.
+			// One call was approved by the grant under the old contract, and another one is requested under the new contract.
 			_, err = v.attempt(t, ledgerPay, v.ref())
 			require.NoError(t, err)
 			before := v.session
@@ -57,7 +57,7 @@ func TestAGrantEndsWithTheContractThatItWasGivenFor(t *testing.T) {
 	}
 }
 
-// Whoever approves a call looks at its contract: a grant that comes along must not be for another one.
+// An approver decides about the contract that was shown. A grant that comes with the approval must not apply to another contract.
 func TestAGrantDoesNotComeWithACallWhoseContractHasChanged(t *testing.T) {
 	t.Parallel()
 	v := waitingStart(t, storetest.New(t))

@@ -15,14 +15,14 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// The mutation suite: between the decision on a call and its execution somebody changes one thing or two, as the owner of the
-// database, in what the workflow asks for, in the catalogue, or in the policies. What a person approved is then not what would
-// run, and it must not run.
+// The mutation suite. Between the decision on a call and its execution, one or two things are changed: by the database's owner, in
+// the input of the activity, in the catalog, or in the policies. What would run is then no longer what a person approved, so it
+// must not run.
 
-// start brings call 1.1 to where the mutation finds it.
+// start brings call 1.1 into the state in which the mutation finds it.
 type start func(t *testing.T, db *store.DB) *vault
 
-// approvedStart: one person approved the payment.
+// approvedStart returns a vault in which one person has approved the payment.
 func approvedStart(t *testing.T, db *store.DB) *vault {
 	t.Helper()
 	v := newVault(t, db)
@@ -31,7 +31,7 @@ func approvedStart(t *testing.T, db *store.DB) *vault {
 	return v
 }
 
-// quorumStart: two people of finance approved it, as a rule demands.
+// quorumStart returns a vault in which two people of finance have approved the payment, as a rule demands.
 func quorumStart(t *testing.T, db *store.DB) *vault {
 	t.Helper()
 	v := newVault(t, db, quorumRule)
@@ -40,13 +40,13 @@ func quorumStart(t *testing.T, db *store.DB) *vault {
 	return v
 }
 
-// waitingStart: nobody has decided.
+// waitingStart returns a vault in which nobody has decided.
 func waitingStart(t *testing.T, db *store.DB) *vault {
 	t.Helper()
 	return newVault(t, db)
 }
 
-// deniedStart: somebody denied it.
+// deniedStart returns a vault in which somebody has denied the payment.
 func deniedStart(t *testing.T, db *store.DB) *vault {
 	t.Helper()
 	v := newVault(t, db)
@@ -54,7 +54,7 @@ func deniedStart(t *testing.T, db *store.DB) *vault {
 	return v
 }
 
-// grantStart: a standing approval let it through.
+// grantStart returns a vault in which a grant has approved the payment.
 func grantStart(t *testing.T, db *store.DB) *vault {
 	t.Helper()
 	v := newVault(t, db)
@@ -101,7 +101,7 @@ func TestWhatIsChangedAfterTheDecisionDoesNotRun(t *testing.T) {
 	require.Greater(t, total, 100)
 }
 
-// requireEnd tries the call three times and checks how it ends.
+// requireEnd attempts the call three times and checks the outcome.
 func (v *vault) requireEnd(t *testing.T, m mutation, in activities.RunInput) {
 	t.Helper()
 	name := m.activity
@@ -136,12 +136,12 @@ func (v *vault) requireEnd(t *testing.T, m mutation, in activities.RunInput) {
 	}
 }
 
-// requireAskedAnew checks that after new decisions exactly what was shown runs, once.
+// requireAskedAnew checks that, after new decisions, exactly what was shown runs, once.
 func (v *vault) requireAskedAnew(t *testing.T, name string, in activities.RunInput) {
 	t.Helper()
 	v.tenant, v.session = in.Tenant, in.SessionID
 	var shown jig.Pending
-	for round := range 3 { // what was changed before anybody decided is noticed after the decision: then it is shown as it is
+	for round := range 3 { // a change from before the first decision is noticed only after it, and is then shown
 		require.Less(t, round, 2, "it is asked about again and again")
 		var err error
 		shown, err = v.db.Pending(t.Context(), in.Tenant, in.SessionID, in.Call)
@@ -169,8 +169,8 @@ func (v *vault) requireAskedAnew(t *testing.T, name string, in activities.RunInp
 	require.Equal(t, []string{fmt.Sprintf("%s %s %s to %s %d", shown.Tool, in.SessionID, in.Call, input.To, input.Amount)}, v.effects())
 }
 
-// What a workflow holds of a call (its reference) decides nothing: a call that waits does not run because somebody says that
-// it may, and RunLocal does not run what is not local.
+// The reference that a workflow keeps of a call decides nothing. A waiting call does not run because RunLocal is asked to run it,
+// and RunLocal does not run calls that do not exist.
 func TestACallsReferenceDecidesNothing(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, storetest.New(t))

@@ -16,39 +16,39 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// ending is how an attempt after a mutation ends.
+// ending is the outcome of an attempt after a mutation.
 type ending string
 
 const (
-	// asked: a person is shown what would run now, and only after a new decision exactly that runs.
+	// asked: a person is shown what would run now, and exactly that runs after a new decision.
 	asked ending = "asked anew"
-	// doubt: a person is asked what became of it.
+	// doubt: a person is asked whether the effect happened.
 	doubt ending = "asked what happened"
-	// denied, failed: the call has ended without effect.
+	// denied, failed: the call has ended without an effect.
 	denied ending = "denied"
 	failed ending = "failed"
-	// missing, away: the attempt fails, NOT_FOUND or UNAVAILABLE.
+	// missing, away: the attempt fails with NOT_FOUND or UNAVAILABLE.
 	missing ending = "NOT_FOUND"
 	away    ending = "UNAVAILABLE"
-	// same: what was changed is not what was approved: exactly the approved payment is made, once.
+	// same: the change does not concern what was approved, so exactly the approved payment is made, once.
 	same ending = "runs as approved"
-	// unasked: the contract or the row is now one that nobody has to approve; another tool than the payment runs, or policy lets it.
+	// unasked: with the change nobody has to approve the call. Another tool than the payment runs, or policy allows it.
 	unasked ending = "runs as policy says"
-	// unseen: a documented limit. Who owns the database and rewrites everything that is compared is not noticed.
+	// unseen: a documented limit. If the database's owner rewrites everything that is compared, it goes unnoticed.
 	unseen ending = "limit: not noticed"
 )
 
-// mutation is a change and its expected end.
+// mutation is a change and its expected outcome.
 type mutation struct {
-	change func(t *testing.T, v *vault) // nil when it is columns alone
+	change func(t *testing.T, v *vault) // nil if only columns change
 	sql    []string
-	// in changes what the attempt is asked for; activity is another name under which it runs.
+	// in changes the input of the attempt. activity is another name under which it runs.
 	in       func(t *testing.T, v *vault, in *activities.RunInput)
 	activity string
 	end      ending
 }
 
-// columns are mutations by SQL alone.
+// columns returns mutations that consist of SQL only.
 func columns(end ending, list ...[]string) map[string]mutation {
 	m := map[string]mutation{}
 	for _, sql := range list {
@@ -59,13 +59,13 @@ func columns(end ending, list ...[]string) map[string]mutation {
 
 const otherInput = `input = '{"amount":9000,"memo":"x","to":"eve"}'`
 
-// noResult makes a call open again, as the table's constraint wants.
+// noResult makes a call open again, as the table's constraint requires.
 const noResult = `result = null, summary = '', error = null, finished_at = null`
 
 func approvedMutations() map[string]mutation {
 	all := columns(asked,
 		[]string{"calls: " + otherInput}, []string{`calls: input = '{"amount":10,"to":"eve"}'`}, []string{`calls: input = '{"amount":10.5e1,"to":"bob"}'`},
-		[]string{`calls: input = '{"amount":10,"to":"bob"}'`}, // without what was filled in
+		[]string{`calls: input = '{"amount":10,"to":"bob"}'`}, // without the default that was filled in
 		[]string{"calls: version = 'f00d'"}, []string{"calls: version = ''"},
 		[]string{"calls: digest = 'f00d'"}, []string{"calls: digest = ''"},
 		[]string{"calls: policy_version = 'other@1'"}, []string{"calls: policy_version = ''"},
@@ -113,7 +113,7 @@ func approvedMutations() map[string]mutation {
 	return all
 }
 
-// everywhere are the mutations outside of the two rows.
+// everywhere returns the mutations of anything but the call's row and the approval's row.
 func everywhere() map[string]mutation {
 	sell := func(change func(*jig.Tool)) func(*testing.T, *vault) {
 		return func(t *testing.T, v *vault) { t.Helper(); v.sell(v.catalogue(t, change)) }
@@ -208,15 +208,15 @@ func everywhere() map[string]mutation {
 			})
 		}, end: missing},
 
-		// Limits: who owns the database and rewrites all that is compared with each other is not noticed here. The chain of the audit,
-		// once it is exported, still says what was approved.
+		// Limits: if the database's owner rewrites everything that is compared, it goes unnoticed here. The exported audit chain
+		// still says what was approved.
 		"limit: input, digest and approval together": {change: func(t *testing.T, v *vault) { t.Helper(); v.forge(t) }, end: unseen},
 		"limit: who it is done for":                  {sql: []string{`sessions: principal = '{"id":"eve"}'`}, end: same},
 		"limit: whether it may be tried again":       {sql: []string{"calls: idempotent = true"}, end: same},
 	}
 }
 
-// digestAs binds the call and its approval to a digest whose members differ from those of the call as it stands.
+// digestAs binds the call and its approval to a digest in which the given members differ from those of the call.
 func (v *vault) digestAs(t *testing.T, other map[string]any) {
 	t.Helper()
 	call, err := v.db.Call(t.Context(), v.tenant, v.session, "1.1")
@@ -231,14 +231,14 @@ func (v *vault) digestAs(t *testing.T, other map[string]any) {
 	v.update(t, "calls: digest = '"+digest+"'", "approvals: approved_digest = '"+digest+"', digest = '"+digest+"'")
 }
 
-// forge rewrites a call's input with everything that binds it: its digest, and the digest that was approved.
+// forge rewrites a call's input and everything that binds it: its digest and the approved digest.
 func (v *vault) forge(t *testing.T) {
 	t.Helper()
 	forged := newForgery(t, v)
 	v.update(t, "calls: "+otherInput+", digest = '"+forged+"'", "approvals: approved_digest = '"+forged+"', digest = '"+forged+"'")
 }
 
-// newForgery is the digest that the engine itself works out for the changed input: it is asked to admit it anew.
+// newForgery returns the digest that the engine computes for the changed input, by having the call admitted again.
 func newForgery(t *testing.T, v *vault) string {
 	t.Helper()
 	v.update(t, "calls: "+otherInput)

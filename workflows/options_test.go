@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// The documentation's table of time-outs says what the code does.
+// The table of time-outs in the documentation matches the code.
 func TestTimeoutsTableIsCurrent(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/timeouts.md")

@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// record is what the store holds of a session once it is over, read past the store's own code.
+// record is what the store holds of a finished session. Most of it is read with plain SQL, not with the store's own code.
 type record struct {
 	calls     map[string]storedCall
 	approvals map[string][]storedApproval
@@ -36,7 +36,7 @@ type storedApproval struct {
 	Votes, Delegations                                                 []byte
 }
 
-// fact is what the checks read of an event's data.
+// fact is the part of an event's data that the checks use.
 type fact struct {
 	By         author          `json:"by"`
 	Edited     json.RawMessage `json:"edited"`
@@ -47,10 +47,10 @@ type fact struct {
 	OnExpiry   string          `json:"on_expiry"`
 }
 
-// author is who an event names; nobody, when it names several.
+// author is the person whom an event names. It is empty if the event names several.
 type author string
 
-// UnmarshalJSON reads a name.
+// UnmarshalJSON reads a name and ignores anything that is not a string.
 func (a *author) UnmarshalJSON(raw []byte) error {
 	var name string
 	if json.Unmarshal(raw, &name) == nil {
@@ -59,7 +59,7 @@ func (a *author) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// check holds the store's record of the session, and what the tools did, against everything that must be true of them.
+// check verifies everything that must be true of the store's record of the session and of what the tools did.
 func (p *play) check() {
 	r := p.record()
 	p.checkAnswers(r)
@@ -110,7 +110,8 @@ func (p *play) record() record {
 	return r
 }
 
-// audits goes on with the tenant's chain, which must be whole, and returns the session's rows of what is new.
+// audits reads the new rows of the tenant's audit chain, checks that the chain is intact, and returns the rows that concern the
+// session.
 func (p *play) audits() []jig.AuditEntry {
 	var own []jig.AuditEntry
 	for {
@@ -131,12 +132,12 @@ func (p *play) audits() []jig.AuditEntry {
 	}
 }
 
-// decisions are the kinds of audit rows that answer one decision of a person.
+// decisions are the kinds of audit rows that record one decision of a person.
 var decisions = []jig.AuditKind{
 	jig.AuditApproved, jig.AuditVoted, jig.AuditDenied, jig.AuditEdited, jig.AuditDelegated, jig.AuditRefused, jig.AuditAnswered, jig.AuditReconciled,
 }
 
-// checkAnswers: every decision that arrived was answered, once.
+// checkAnswers checks that every decision that arrived was answered exactly once.
 func (p *play) checkAnswers(r record) {
 	sent, updates := 0, map[string]*letter{}
 	for _, l := range p.letters {
@@ -148,7 +149,7 @@ func (p *play) checkAnswers(r record) {
 			continue
 		}
 		if temporal.IsCanceledError(l.err) && p.unopened(r) {
-			continue // it waited for a session that never was, and the sender is told
+			continue // it waited for a session that was never opened, and its sender got an error
 		}
 		require.NoError(p.t, l.err, "update %s (%s)", l.update, l.says)
 		require.NotNil(p.t, l.answer, "update %s (%s) was accepted and never answered", l.update, l.says)
@@ -166,7 +167,7 @@ func (p *play) checkAnswers(r record) {
 		}
 	}
 	if p.unopened(r) {
-		require.LessOrEqual(p.t, answered, sent) // signals to a session that never was
+		require.LessOrEqual(p.t, answered, sent) // signals to a session that was never opened
 		return
 	}
 	require.Equal(p.t, sent, answered, "decisions that arrived, and audit rows of them")
@@ -174,13 +175,13 @@ func (p *play) checkAnswers(r record) {
 
 // unopened reports whether the session was canceled before it began.
 func (p *play) unopened(r record) bool {
-	if p.resumed && temporal.IsCanceledError(p.ended) { // or before what was to take it further began
+	if p.resumed && temporal.IsCanceledError(p.ended) { // or before the pass that would have continued it began
 		return true
 	}
 	return p.ended != nil && !slices.ContainsFunc(r.events, func(e jig.Event) bool { return e.Type == jig.EventPassStarted })
 }
 
-// checkAgreement: the event log and the audit tell the same of each call, in the same order.
+// checkAgreement checks that the event log and the audit agree about each call, in the same order.
 func (p *play) checkAgreement(r record) {
 	told, kept := map[string][]string{}, map[string][]string{}
 	open := map[string]bool{}
@@ -194,7 +195,7 @@ func (p *play) checkAgreement(r record) {
 	}
 	for _, entry := range r.audits {
 		line := string(entry.Kind)
-		if entry.Kind == jig.AuditRevoked || entry.Kind == jig.AuditDocument { // no event of a session tells of these
+		if entry.Kind == jig.AuditRevoked || entry.Kind == jig.AuditDocument { // these have no event in a session
 			continue
 		}
 		if entry.Kind != jig.AuditGrantUsed && entry.Kind != jig.AuditGranted { // several people may have given a grant
@@ -205,10 +206,11 @@ func (p *play) checkAgreement(r record) {
 	require.Equal(p.t, told, kept, "the event log (expected) and the audit (actual)")
 }
 
-// telling is the audit row that an event must have; "" when it has none. open notes the calls whose approval can be withdrawn.
+// telling returns the audit row that an event must have, or "" if it has none. open records the calls whose approval can be
+// withdrawn.
 func telling(e jig.Event, f fact, open map[string]bool) string {
 	waited := open[e.CallID]
-	switch e.Type { //nolint:exhaustive // the others tell of no decision
+	switch e.Type { //nolint:exhaustive // the other events record no decision
 	case jig.EventToolNeedsApproval, jig.EventToolAsked:
 		open[e.CallID] = true
 		return ""
@@ -268,13 +270,13 @@ func telling(e jig.Event, f fact, open map[string]bool) string {
 	return ""
 }
 
-// checkExpiry: a session that an expiry ends does not go on.
+// checkExpiry checks that a session that an expiry ends does not continue.
 func (p *play) checkExpiry(r record) {
 	ending := false
 	for _, e := range r.events {
 		var f fact
 		require.NoError(p.t, json.Unmarshal(e.Data, &f))
-		switch e.Type { //nolint:exhaustive // the others neither end a session nor take it further
+		switch e.Type { //nolint:exhaustive // the other events neither end nor continue a session
 		case jig.EventToolExpired:
 			ending = ending || f.OnExpiry != "" && !f.Readmitted
 		case jig.EventSessionCanceled, jig.EventSessionFailed:
@@ -286,13 +288,13 @@ func (p *play) checkExpiry(r record) {
 	require.False(p.t, ending, "the session did not end")
 }
 
-// finals are the events that end a call, by the status that it ends with.
+// finals are the events that end a call, with the status of the call.
 var finals = map[jig.EventType]string{
 	jig.EventToolCompleted: "succeeded", jig.EventToolFailed: "failed", jig.EventToolCancelled: "canceled", jig.EventToolDenied: "denied",
 	jig.EventToolSkipped: "duplicate", jig.EventToolExpired: "expired", jig.EventToolOutcomeUnknown: "failed",
 }
 
-// checkCall: one call has one end, ran as often as it may, and only as it was allowed.
+// checkCall checks that a call has one end, ran at most as often as allowed, and only as it was approved.
 func (p *play) checkCall(r record, id string, call storedCall) {
 	ended, again := []string(nil), 0
 	for _, e := range r.events {
@@ -327,7 +329,7 @@ func (p *play) checkCall(r record, id string, call storedCall) {
 	allowed := 1 + again
 	switch jig.CallStatus(call.Status) {
 	case jig.CallDenied, jig.CallExpired, jig.CallCanceled, jig.CallDuplicate:
-		allowed = again // of each of these somebody said that it did not happen
+		allowed = again // for each of these a person said that the effect did not happen
 	case jig.CallSucceeded:
 		require.NotEmpty(p.t, effects, "call %s succeeded and never ran", id)
 	case jig.CallWaiting, jig.CallReserved, jig.CallExecuting, jig.CallUnknown, jig.CallFailed:
@@ -338,7 +340,7 @@ func (p *play) checkCall(r record, id string, call storedCall) {
 	}
 }
 
-// checkAllowed: what ran is, to the byte, what those approved whom its terms name.
+// checkAllowed checks that the people whom the terms name approved exactly what ran, byte for byte.
 func (p *play) checkAllowed(r record, id string, call storedCall, ran effect) {
 	input, err := json.Marshal(ran.input)
 	require.NoError(p.t, err)
@@ -387,13 +389,13 @@ func (p *play) digest(id string, call storedCall, input []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// need is what a call takes, as the schedule's policy says: written down once more, apart from the code that is tested.
+// need is one requirement of the schedule's policy. It is written down again here, independently of the code under test.
 type need struct {
 	group        string // "" for anybody
 	quorum       int
 	notRequester bool
 	after        time.Duration
-	later        string // the group that may decide after a while
+	later        string // the group that may also decide once after has passed
 }
 
 func (n need) allows(who string, at, asked time.Time, delegations []jig.Delegation) bool {

@@ -22,7 +22,7 @@ import (
 	"github.com/jig-run/jig/tools/person"
 )
 
-// The tools of the arena, and the composition that writes.
+// The tools of the arena, the composition that writes, and the principal of all sessions.
 const (
 	raceWrite     = "race.write"
 	raceRead      = "race.read"
@@ -30,7 +30,7 @@ const (
 	raceRequester = "rita"
 )
 
-// raceFlowDocument is the composition: it reads, then writes.
+// raceFlowDocument is the composition. It reads, then writes.
 const raceFlowDocument = `kind: composition
 name: race.flow
 description: Reads, then writes.
@@ -48,7 +48,7 @@ steps:
 output: {paid: "${steps.pay.data}"}
 `
 
-// racePeople are those whom the tenants of the arenas know.
+// racePeople are the people of the arenas' tenants.
 var racePeople = []jig.Principal{
 	{ID: raceRequester, Groups: []string{"finance"}},
 	{ID: "fay", Groups: []string{"finance"}},
@@ -60,7 +60,7 @@ var racePeople = []jig.Principal{
 	{ID: "nobody"},
 }
 
-// arena is what schedules that follow one another share: a tenant, and tools that remember what they did.
+// arena is what the consecutive schedules of one goroutine share: a tenant, and tools that record what they did.
 type arena struct {
 	db          *store.DB
 	conn        *pgx.Conn
@@ -69,9 +69,9 @@ type arena struct {
 	expressions *expr.Engine
 	composer    *compose.Engine
 	chain       *audit.Chain
-	// audited is the number of the last audit row that was looked at.
+	// audited is the number of the last audit row that was read.
 	audited int64
-	// tally counts the events of the sessions by type.
+	// tally counts the events of all sessions by type.
 	tally map[jig.EventType]int
 
 	mu    sync.Mutex
@@ -100,7 +100,7 @@ func newArena(t *testing.T, db *store.DB) *arena {
 
 func newChain(tenant string) *audit.Chain { return audit.NewChain(tenant, 1) }
 
-// item is the input of race.read and the output of both tools, write the input of race.write.
+// piece is the input of race.read and the output of both tools, and paying the input of race.write.
 type (
 	piece struct {
 		Item string `json:"item"`
@@ -133,10 +133,10 @@ func (a *arena) of(session string) *play {
 	return a.plays[session]
 }
 
-// Check takes any model.
+// Check accepts any model.
 func (a *arena) Check(string) error { return nil }
 
-// Answer plays the session's turns, then ends it.
+// Answer returns the session's turns, and then ends it.
 func (a *arena) Answer(_ context.Context, r jig.ModelRequest, _ func(string)) (jig.Turn, error) {
 	p := a.of(r.SessionID)
 	p.mu.Lock()
@@ -153,19 +153,19 @@ func (a *arena) Answer(_ context.Context, r jig.ModelRequest, _ func(string)) (j
 	return turn, nil
 }
 
-// ParseAgent reads an agent that is JSON.
+// ParseAgent reads an agent from JSON.
 func (a *arena) ParseAgent(_ string, body []byte) (jig.Agent, error) {
 	var agent jig.Agent
 	err := json.Unmarshal(body, &agent)
 	return agent, err
 }
 
-// New and Covers are what grants need of policy.
+// New creates a grant. Together with Covers it implements activities.GrantRules.
 func (a *arena) New(r jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
 	return policy.NewGrant(r, ceiling, tool, now)
 }
 
-// Covers reports whether a grant is for a call.
+// Covers reports whether a grant covers a call.
 func (a *arena) Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error) {
 	rule, err := policy.CompileGrant(g)
 	if err != nil {

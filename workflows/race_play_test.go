@@ -38,17 +38,17 @@ type effect struct {
 	cut   bool
 }
 
-// letter is something that happens to a session at a moment: a signal, an update, or anything else.
+// letter is something that happens to a session at a given time: a signal, an update, or anything else.
 type letter struct {
-	// at is counted from the session's start.
+	// at is the time since the session's start.
 	at   time.Duration
 	name string
-	// update is the id of an update; a signal has none.
+	// update is the id of an update. It is empty for a signal.
 	update string
-	// payload is made when the letter is posted, once.
+	// payload returns the content. It is called once, when the letter is posted.
 	payload func() any
 	do      func()
-	// says is for racePeople.
+	// says describes the letter in failure messages.
 	says string
 
 	made     any
@@ -58,7 +58,7 @@ type letter struct {
 	err      error
 }
 
-// play is one session in virtual time: every run of its workflow, over the real activities and the real store.
+// play runs one session in virtual time: every run of its workflow, with the real activities and the real store.
 type play struct {
 	*arena
 	t        *testing.T
@@ -71,13 +71,13 @@ type play struct {
 	turns    [][]jig.ToolCall
 	limits   jig.Limits
 	letters  []*letter
-	// cuts is how many of 100 executions are cut off, seed what decides which.
+	// cuts is the percentage of executions whose connection is cut afterwards. seed decides which ones.
 	cuts int
 	seed uint64
-	// history is the length that the first run's history has to begin with; estimated says that lengths are estimated at all.
+	// history is the initial history length of the first run. estimated turns on the estimation of history lengths.
 	history   int
 	estimated bool
-	// needs says what a write takes by the policies of the schedule; nil: it is not checked.
+	// needs returns what a write requires under the schedule's policies. If it is nil, this is not checked.
 	needs func(paying) []need
 
 	mu      sync.Mutex
@@ -85,11 +85,12 @@ type play struct {
 	asked   []jig.ModelRequest
 	posted  []*letter
 	flying  atomic.Int64
-	// runs counts those of the session's workflow, longest is the estimate of the longest history of them.
+	// runs counts the runs of the session's workflow. length is the estimated history length of the current run, and longest the
+	// longest so far.
 	runs, length, longest int
 	ended                 error
 	kind                  string
-	// resumed says that a message began a pass of a session that had ended.
+	// resumed reports that a message began a pass of a session that had ended.
 	resumed bool
 }
 
@@ -97,7 +98,7 @@ func (a *arena) play(t *testing.T, rules policy.Set) *play {
 	t.Helper()
 	p := &play{
 		arena: a, t: t, id: jig.NewSessionID(), effects: map[string][]effect{},
-		began: time.Now().UTC().Truncate(time.Second), //nolint:forbidigo // the database holds some moments against its own clock
+		began: time.Now().UTC().Truncate(time.Second), //nolint:forbidigo // the database compares some times with its own clock
 	}
 	p.agent = "agent-" + strings.ToLower(strings.TrimPrefix(p.id, "ses_"))
 	p.policies.Store(&rules)
@@ -114,22 +115,22 @@ func (a *arena) play(t *testing.T, rules policy.Set) *play {
 
 func (p *play) now() time.Time { return p.env.Load().Now().UTC() }
 
-// Rule rules by the policies that hold at the moment.
+// Rule rules by the current policies.
 func (p *play) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
 	return p.policies.Load().Rule(ctx, tool, call, session, now)
 }
 
-// Settings are those of a tenant that trusts what signals claim.
+// Settings returns the settings of a tenant that trusts what signals claim.
 func (p *play) Settings(context.Context, string) (jig.TenantSettings, error) {
 	return jig.TenantSettings{Signals: jig.SignalsTrusted, People: racePeople}, nil
 }
 
-// key is the idempotency key of a call of the play's session.
+// key returns the idempotency key of a call of the session.
 func (p *play) key(call string) string {
 	return jig.IdempotencyKey(p.db.Installation(), p.tenant, p.id, call)
 }
 
-// effect notes that race.write ran; it says whether the connection is cut off afterwards.
+// effect records that race.write ran, and reports whether its connection is cut afterwards.
 func (p *play) effect(inv jig.Invocation, in paying) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,12 +142,12 @@ func (p *play) effect(inv jig.Invocation, in paying) bool {
 	return cut
 }
 
-// at adds what is done at a moment.
+// at schedules an action.
 func (p *play) at(at time.Duration, do func()) {
 	p.letters = append(p.letters, &letter{at: at, do: do})
 }
 
-// passInput starts the session of an agent.
+// passInput returns the input that starts an agent session.
 func (p *play) passInput() workflows.PassInput {
 	body, err := json.Marshal(jig.Agent{Name: p.agent, Version: "1", Model: "race/planner", Instructions: "Play.", Tools: []string{"*"}, Limits: p.limits})
 	require.NoError(p.t, err)
@@ -161,7 +162,7 @@ func (p *play) callInput(tool string, input any) workflows.CallInput {
 	return workflows.CallInput{Tenant: p.tenant, Tool: tool, Input: raw, Principal: jig.Principal{ID: raceRequester}}
 }
 
-// run plays every run of the session's workflow, until it ends and nobody speaks to it any more.
+// run executes every run of the session's workflow, until the session has ended and no message is left.
 func (p *play) run(name string, in any) {
 	p.kind = name
 	for now := p.began; ; {
@@ -203,7 +204,8 @@ func (p *play) decoded(name string, next *workflow.ContinueAsNewError) any {
 	return in
 }
 
-// nextMessage drops what was sent to a session that has ended, up to the first message.
+// nextMessage returns the next message that was not delivered. Signals and updates before it are dropped, because the session has
+// ended.
 func (p *play) nextMessage() *letter {
 	for _, l := range p.letters {
 		if l.heard {
@@ -212,14 +214,14 @@ func (p *play) nextMessage() *letter {
 		if l.name == workflows.SignalMessage {
 			return l
 		}
-		l.heard = true // nobody was there: the sender is told so
+		l.heard = true // there is no workflow, and the sender gets an error
 	}
 	return nil
 }
 
 var errGone = errors.New("there is no such workflow")
 
-// environment is a run of the workflow, from a moment on.
+// environment creates a test environment for one run of the workflow, starting at the given time.
 func (p *play) environment(now time.Time) *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -231,7 +233,7 @@ func (p *play) environment(now time.Time) *testsuite.TestWorkflowEnvironment {
 	p.posted = nil
 	p.runs++
 	env.SetWorkerOptions(worker.Options{
-		DeadlockDetectionTimeout: time.Minute, // on a loaded machine a goroutine may wait for a processor
+		DeadlockDetectionTimeout: time.Minute, // on a busy machine a goroutine may wait for a processor
 		Interceptors:             []interceptor.WorkerInterceptor{&watcher{play: p, env: env, run: fmt.Sprintf("run-%d", p.runs)}},
 	})
 	names := make([]string, 0, 4)
@@ -239,13 +241,13 @@ func (p *play) environment(now time.Time) *testsuite.TestWorkflowEnvironment {
 		names = append(names, tool.Name)
 	}
 	workflows.Register(env, p.acts, names)
-	// A composition of an earlier run, which is over.
+	// The signals go to compositions of earlier runs, which have ended.
 	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(errGone)
 	p.estimate(env)
 	return env
 }
 
-// estimate counts the events that a server would have recorded: the test environment keeps none.
+// estimate counts the events that a server would have recorded, because the test environment records none.
 func (p *play) estimate(env *testsuite.TestWorkflowEnvironment) {
 	if p.history == 0 && !p.estimated {
 		return
@@ -265,7 +267,7 @@ func (p *play) estimate(env *testsuite.TestWorkflowEnvironment) {
 	env.SetOnActivityCompletedListener(func(*activityInfo, converter.EncodedValue, error) { grow(3 + task) })
 }
 
-// moments are the times at which letters are due that nobody has heard.
+// moments returns the times at which undelivered letters are due.
 func (p *play) moments() []time.Duration {
 	var list []time.Duration
 	for _, l := range p.letters {
@@ -276,7 +278,7 @@ func (p *play) moments() []time.Duration {
 	return list
 }
 
-// postAll delivers the letters of one moment, in their order.
+// postAll delivers the letters of a given time, in order.
 func (p *play) postAll(env *testsuite.TestWorkflowEnvironment, at time.Duration) {
 	for _, l := range slices.Clone(p.letters) {
 		if l.at == at && !l.heard {
@@ -285,7 +287,7 @@ func (p *play) postAll(env *testsuite.TestWorkflowEnvironment, at time.Duration)
 	}
 }
 
-// post delivers a letter; one that finds the run over is for the next.
+// post delivers a letter. If the run has ended, the letter is kept for the next run.
 func (p *play) post(env *testsuite.TestWorkflowEnvironment, l *letter) {
 	if env.IsWorkflowCompleted() {
 		return

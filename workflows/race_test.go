@@ -26,11 +26,11 @@ var (
 	raceCount = flag.Int("race.count", 300, "how many schedules of the race suite are played")
 )
 
-// arenas is how many schedules are played at once.
+// arenas is how many schedules are played at the same time.
 const arenas = 4
 
-// Whatever people do at the same moments, each call has one end and one decision, runs once at most and only as it was allowed, and
-// the event log, the audit and the ledger agree. A schedule is played again by `go test ./workflows -run Races -race.seed N -race.count 1`.
+// Whatever people do at the same time, each call has one end and one decision, runs at most once and only as it was approved, and the event log, the
+// audit and the ledger agree. To play a schedule again, run `go test ./workflows -run Races -race.seed N -race.count 1`.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
@@ -48,14 +48,14 @@ func TestRaces(t *testing.T) {
 			for i := n; i < *raceCount; i += arenas {
 				seed := *raceSeed + uint64(i)
 				if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { a.race(t, seed) }) {
-					return // what a broken schedule left behind would confuse the next
+					return // what a failed schedule left behind would affect the next one
 				}
 			}
 		})
 	}
 }
 
-// requireAll: the schedules together have brought about everything that they are there for.
+// requireAll checks that the schedules together have covered every kind of event that they are meant to produce.
 func requireAll(t *testing.T, all []*arena) {
 	t.Helper()
 	tally := map[jig.EventType]int{}
@@ -75,10 +75,10 @@ func requireAll(t *testing.T, all []*arena) {
 	}
 }
 
-// continued stands for a run that went on as a new one within a pass or a call.
+// continued counts runs that continued as new within a pass or a call.
 const continued jig.EventType = "continued"
 
-// race plays one schedule and checks what came of it.
+// race plays one schedule and checks the outcome.
 func (a *arena) race(t *testing.T, seed uint64) {
 	t.Helper()
 	s := newSchedule(t, a, seed)
@@ -100,7 +100,7 @@ func (a *arena) race(t *testing.T, seed uint64) {
 	}
 }
 
-// tidy leaves nothing behind that would concern the next schedule.
+// tidy removes grants and pauses that would affect the next schedule.
 func (s *schedule) tidy() {
 	list, _, err := s.db.Grants(s.t.Context(), s.tenant, "", 100, false, s.now())
 	require.NoError(s.t, err)
@@ -116,21 +116,21 @@ func (s *schedule) tidy() {
 	}
 }
 
-// schedule is a session, and what people do to it, made from a seed.
+// schedule is a session, and what people do to it, generated from a seed.
 type schedule struct {
 	*play
 	r        *rand.Rand
 	workflow string
 	input    any
 	rule     string
-	// targets are the calls that people speak of, the likely ones several times.
+	// targets are the calls that people act on. Likely ones are in the list several times.
 	targets []string
 	clock   time.Duration
 	// shown are the digests that people saw, by call.
 	shown map[string][]string
 }
 
-// raceRules are the policies of schedules, and what they take; %s is what becomes of a call that expires.
+// raceRules are the policies of schedules, and what they require. %s is the outcome of an expiry.
 var raceRules = map[string]struct {
 	rules string
 	needs func(paying) []need
@@ -197,7 +197,7 @@ func newSchedule(t *testing.T, a *arena, seed uint64) *schedule {
 
 func oneOf[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// begin makes up the workflow: an agent's session of one or two passes with calls, a single call, or a composition.
+// begin chooses the workflow: an agent session of one or two passes with calls, a single call, or a composition.
 func (s *schedule) begin() {
 	pay := func() paying { return paying{Item: oneOf(s.r, "a", "b", "c", "d"), Amount: oneOf(s.r, 50, 60, 150)} }
 	s.workflow = workflows.CallWorkflow
@@ -209,7 +209,7 @@ func (s *schedule) begin() {
 		s.input, s.targets = s.callInput(raceFlow, pay()), []string{"1.1/pay", "1.1/pay", "1.1/pay", "1.1"}
 		return
 	}
-	s.limits.MaxParallelCalls = s.r.IntN(4) // 0 is the default
+	s.limits.MaxParallelCalls = s.r.IntN(4) // 0 means the default
 	s.workflow, s.input = workflows.PassWorkflow, s.passInput()
 	for pass := 1; pass <= 1+s.r.IntN(2); pass++ {
 		var calls []jig.ToolCall
@@ -225,7 +225,7 @@ func (s *schedule) begin() {
 			require.NoError(s.t, err)
 			calls = append(calls, jig.ToolCall{Name: tool, Input: raw})
 			s.targets = append(s.targets, target)
-			if pass == 1 { // the second pass comes when the first is over
+			if pass == 1 { // the second pass begins only after the first
 				s.targets = append(s.targets, target, target)
 			}
 		}
@@ -233,7 +233,7 @@ func (s *schedule) begin() {
 	}
 }
 
-// act adds one thing that somebody does, at the moment of the one before it or some time later.
+// act adds one action of somebody, at the same time as the previous one or some time later.
 func (s *schedule) act(denying policy.Set) {
 	s.clock += oneOf(s.r, 0, 0, 0, 0, 0, time.Second, time.Second, time.Second, 10*time.Second, 10*time.Second, time.Minute, time.Minute,
 		11*time.Minute, 11*time.Minute, 31*time.Minute, 61*time.Minute)
@@ -281,7 +281,7 @@ func (s *schedule) act(denying policy.Set) {
 	}
 }
 
-// somebody is mostly somebody who may decide something.
+// somebody returns a name, most often of a person who may decide something.
 func (s *schedule) somebody() string {
 	return oneOf(s.r, "fay", "fay", "fin", "fin", "fred", "fred", "lea", "lea", "lou", raceRequester, "nobody", "")
 }
@@ -292,7 +292,8 @@ func (s *schedule) send(update, name string, payload func() any, says string) {
 	s.letters = append(s.letters, &letter{at: s.clock, name: name, update: update, payload: payload, says: says})
 }
 
-// decide sends a decision, as a signal or an update, with a digest: that of now, one that was shown before, or one that never was.
+// decide sends a decision, as a signal or an update. digest chooses the digest that comes with it: the latest one (now), the first
+// one that was shown (before), or one that never existed (never).
 func (s *schedule) decide(d jig.Decision, digest string) {
 	name, update := string(d.Answer), ""
 	if s.r.IntN(2) == 0 {
@@ -318,7 +319,7 @@ func (s *schedule) decide(d jig.Decision, digest string) {
 	}, says)
 }
 
-// repeat sends a letter once more, to the byte; an update under its old id.
+// repeat sends an earlier signal or update again, byte for byte. An update keeps its id.
 func (s *schedule) repeat() {
 	first := oneOf(s.r, s.letters...)
 	if first.do != nil || first.name == workflows.SignalMessage {
@@ -343,7 +344,7 @@ func (s *schedule) revoke() {
 	}
 }
 
-// foreign decides in the name of another tenant.
+// foreign sends a decision in the name of another tenant.
 func (s *schedule) foreign(call string) {
 	payload, err := json.Marshal(activities.Decisions{Decision: jig.Decision{Call: call, By: "fay"}})
 	require.NoError(s.t, err)
@@ -362,7 +363,7 @@ func (s *schedule) pause() {
 	s.at(s.clock, func() {
 		if _, err := s.acts.Pause(s.t.Context(), request); request.Scope == jig.PauseTool {
 			require.NoError(s.t, err)
-		} // a session may not be there yet
+		} // the session may not exist yet
 	})
 	s.letters[len(s.letters)-1].says = "pause of the " + string(request.Scope)
 	resume := s.clock + oneOf(s.r, 0, 10*time.Second, 40*time.Second)
@@ -375,7 +376,7 @@ func (s *schedule) resume(request activities.PauseRequest) {
 	require.True(s.t, err == nil || activities.ErrorFrom(err).Code == jig.CodeNotFound, "%v", err)
 }
 
-// closing ends what is still open long after the last of it: outcomes that are in doubt are given up, then the session is canceled.
+// closing ends what is still open long after the last action: it gives up the unknown outcomes and then cancels the session.
 func (s *schedule) closing() {
 	last := s.clock
 	for _, l := range s.letters {
@@ -386,7 +387,7 @@ func (s *schedule) closing() {
 		err := s.conn.QueryRow(s.t.Context(), `select coalesce(array_agg(c.call_id), '{}') from calls c where c.session_id = $1 and c.status = 'reserved'
 			and not exists (select from pauses p where p.scope = 'session' and p.target = $1 and p.lifted_at is null)`, s.id).Scan(&idle)
 		require.NoError(s.t, err)
-		// A run that has grown begins nothing more, and goes on as a new one when no composition is under way any more.
+		// A run that has grown starts no more calls, and continues as new once no composition is running.
 		require.True(s.t, len(idle) == 0 || s.estimated && s.composing(), "calls that may run, and nobody runs them: %v", idle)
 		list, err := s.db.SessionView(s.t.Context(), s.tenant, s.id)
 		require.NoError(s.t, err)
@@ -403,7 +404,7 @@ func (s *schedule) closing() {
 	}
 }
 
-// composing reports whether a composition is under way.
+// composing reports whether a composition is running.
 func (s *schedule) composing() bool {
 	var n int
 	err := s.conn.QueryRow(s.t.Context(), "select count(*) from calls where session_id = $1 and tool = $2 and status = 'executing'", s.id, raceFlow).Scan(&n)
@@ -411,7 +412,7 @@ func (s *schedule) composing() bool {
 	return n > 0
 }
 
-// checkGrants: none was used after it had been revoked, or more often than it allows.
+// checkGrants checks that no grant was used after it was revoked, or more often than it allows.
 func (s *schedule) checkGrants() {
 	rows, err := s.db.FindAudit(s.t.Context(), s.tenant, "", time.Time{}, time.Time{}, max(0, s.audited-500), 1000)
 	require.NoError(s.t, err)
@@ -437,10 +438,10 @@ func (s *schedule) checkGrants() {
 	}
 }
 
-// checkEnd: the workflow and the store end alike.
+// checkEnd checks that the workflow and the store agree about the end.
 func (s *schedule) checkEnd() {
 	session, err := s.db.Session(s.t.Context(), s.tenant, s.id)
-	if jig.CodeOf(err) == jig.CodeNotFound { // it was canceled before it began, and nobody can speak to it
+	if jig.CodeOf(err) == jig.CodeNotFound { // it was canceled before it began, and nobody can reach it
 		require.Error(s.t, s.ended)
 		return
 	}
@@ -453,15 +454,15 @@ func (s *schedule) checkEnd() {
 		want = jig.StatusFailed
 	}
 	if want == jig.StatusCanceled && s.resumed && session.Status.Final() {
-		return // it had ended, and what was to take it further was canceled before it began
+		return // it had ended, and the run that would have continued it was canceled before it began
 	}
 	if s.workflow == workflows.CallWorkflow && s.ended == nil && session.Status == jig.StatusFailed {
-		return // the workflow of a call gives its result, whatever that is
+		return // the workflow of a call returns its result, whatever that is
 	}
 	require.Equal(s.t, want, session.Status, "the workflow ended with %v", s.ended)
 }
 
-// String is the schedule as it is shown when it fails.
+// String describes the schedule, for failures.
 func (s *schedule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "schedule %d: %s, rules %s, %d%% cut off, session %s\n", s.seed, s.workflow, s.rule, s.cuts, s.id)

@@ -12,8 +12,8 @@ import (
 
 type activityInfo = activity.Info
 
-// watcher sits between the workflow and the test environment: it gives each run an id of its own, notes which signals arrived and
-// what is in flight, and lets activities be tried as often as on a server.
+// watcher intercepts the calls between the workflow and the test environment. It gives each run its own id, records which signals
+// arrived and how many activities are running, and retries activities as often as a server does.
 type watcher struct {
 	interceptor.WorkerInterceptorBase
 
@@ -59,7 +59,7 @@ func (i *watchedWorkflow) Init(next interceptor.WorkflowOutboundInterceptor) err
 }
 
 func (i *watchedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
-	workflow.GetInfo(ctx).OriginalRunID = i.watcher.run // the environment leaves it empty
+	workflow.GetInfo(ctx).OriginalRunID = i.watcher.run // the test environment leaves it empty
 	return i.Next.ExecuteWorkflow(ctx, in)
 }
 
@@ -73,7 +73,7 @@ func (i *watchedWorkflow) HandleSignal(ctx workflow.Context, in *interceptor.Han
 	return i.Next.HandleSignal(ctx, in)
 }
 
-// patient tries activities without end, as a server does; the test environment gives up after ten attempts.
+// patient retries activities without limit, as a server does. The test environment would give up after ten attempts.
 type patient struct {
 	interceptor.WorkflowOutboundInterceptorBase
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// paths are the ways through a session that must keep replaying. `make histories` records them from a real server, one
-// file a run: testdata/<path>.<run>.json.gz.
+// paths are the courses of a session whose histories must keep replaying. `make histories` records them from a real server, one
+// file per run: testdata/<path>.<run>.json.gz.
 var paths = []string{
 	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200",
 	"call", "call-answered", "call-cancel", "call-cancel-unshown", "many-calls", "unknown", "parallel",
@@ -26,8 +26,8 @@ var paths = []string{
 	"twenty", "question", "grant", "votes", "paused", "ending-fail", "ending-cancel", "ending-composed", "composition-vote",
 }
 
-// Twenty calls that were decided in random order, with mixed answers, replay the same a hundred times: nothing in a run depends on
-// the order of a map, on chance or on the clock.
+// The history of twenty calls that were decided in random order, with mixed answers, replays identically a hundred times. So
+// nothing in a run depends on map order, randomness or the clock.
 func TestTwentyApprovalsReplayAHundredTimes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "twenty.*.json.gz"))
@@ -40,7 +40,7 @@ func TestTwentyApprovalsReplayAHundredTimes(t *testing.T) {
 	}
 }
 
-// Every recorded run of every path replays on today's code: whoever changes the order of commands learns it here.
+// Every recorded run of every path replays with the current code. This fails if a change alters the order of commands.
 func TestRecordedHistoriesReplay(t *testing.T) {
 	t.Parallel()
 	for _, path := range paths {
@@ -74,7 +74,7 @@ func replay(t *testing.T, file string) {
 	replayer.RegisterWorkflowWithOptions(workflows.Extraction, workflow.RegisterOptions{Name: workflows.ExtractionWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Call, workflow.RegisterOptions{Name: workflows.CallWorkflow})
 	started := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
-	// The ids of children are made of the session's own.
+	// The ids of child workflows are derived from the session's id.
 	require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
 		OriginalExecution: workflow.Execution{ID: started.GetWorkflowId(), RunID: started.GetOriginalExecutionRunId()},
 	}))

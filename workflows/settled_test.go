@@ -20,10 +20,10 @@ import (
 
 const soloTool = "solo.pay"
 
-// solo is a workflow over activities that answer as a test says.
+// solo runs a workflow with activities that answer as a test specifies.
 type solo struct {
 	*testsuite.TestWorkflowEnvironment
-	// attempts counts the attempts at the call, timers the timers.
+	// attempts counts the attempts of the call, and timers the timers.
 	attempts, timers int
 }
 
@@ -32,7 +32,7 @@ func newSolo(t *testing.T, call activities.CallRef) *solo {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &solo{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
-	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // on a loaded machine a goroutine may wait for a processor
+	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // on a busy machine a goroutine may wait for a processor
 	s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "ses_solo", TaskQueue: workflows.TaskQueue})
 	workflows.Register(s, activities.New(activities.Deps{}), []string{soloTool})
 	s.SetOnTimerScheduledListener(func(string, time.Duration) { s.timers++ })
@@ -46,12 +46,12 @@ func newSolo(t *testing.T, call activities.CallRef) *solo {
 	return s
 }
 
-// call is a call of the tool that may run.
+// soloCall returns a call of the tool that may run.
 func soloCall() activities.CallRef {
 	return activities.CallRef{ID: "1.1", Tool: soloTool, State: jig.CallReserved, Timeout: 60}
 }
 
-// settles sends word that the call was settled; the store says how.
+// settles signals, at the given time, that the call was settled. status is the state that the store returns.
 func (s *solo) settles(at time.Duration, call string, status jig.CallStatus) {
 	s.OnActivity("Standing", mock.Anything, mock.Anything).Return(activities.Ran{State: status}, nil)
 	s.RegisterDelayedCallback(func() { s.SignalWorkflow(workflows.SignalSettled, activities.Settlement{Call: call}) }, at)
@@ -61,7 +61,7 @@ func unknownRan() activities.Ran {
 	return activities.Ran{State: jig.CallUnknown, Ask: &jig.Pending{Kind: jig.PendingReconcile, Call: "1.1", Tool: soloTool}}
 }
 
-// maxAttempts is how often a call may come back without having run: that is what bounds the history of such a session.
+// maxAttempts is how often a call may come back without having run. It limits the history of such a session.
 const maxAttempts = 21
 
 func TestIdleCall_RestsBetweenAttemptsAndEndsInAnError(t *testing.T) {
@@ -129,7 +129,7 @@ func TestSettledCall_LetsItsSessionGoOn(t *testing.T) {
 	}
 }
 
-// Anybody can send a signal: the session believes the store.
+// Anybody can send the signal, so the session relies on the store.
 func TestSettledCall_IsAsTheStoreSays(t *testing.T) {
 	t.Parallel()
 	s := newSolo(t, soloCall())

@@ -33,7 +33,7 @@ type transfer struct {
 	Memo   string `json:"memo"   default:"rent"`
 }
 
-// vault is an engine over a real store, whose catalogue and policies a test can change at any time.
+// vault is an engine with a real store. A test can change its catalog and policies at any time.
 type vault struct {
 	*activities.Activities
 
@@ -43,7 +43,7 @@ type vault struct {
 	mu       sync.Mutex
 	registry *tools.Registry
 	rules    policy.Set
-	lost     error // what finding the policies fails with
+	lost     error // the error of reading the policies
 	ran      []string
 }
 
@@ -53,7 +53,7 @@ const (
 	ledgerWipe = "bank.wipe"
 )
 
-// catalogue makes the three tools, the one under test as a change leaves it.
+// catalogue returns the three tools. change is applied to the tool under test.
 func (v *vault) catalogue(t *testing.T, change func(*jig.Tool)) *tools.Registry {
 	t.Helper()
 	pay := jig.Tool{Name: ledgerPay, Description: "Pays somebody.", Permission: jig.PermissionWrite}
@@ -67,7 +67,7 @@ func (v *vault) catalogue(t *testing.T, change func(*jig.Tool)) *tools.Registry 
 		{Name: ledgerWipe, Description: "Wipes an account.", Permission: jig.PermissionDestructive},
 	} {
 		if contract.Name == "" {
-			continue // it was taken out
+			continue // the change removed it
 		}
 		list = append(list, tools.New(contract, func(_ context.Context, inv jig.Invocation, in transfer) (transfer, error) {
 			v.mu.Lock()
@@ -108,7 +108,7 @@ func (v *vault) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session 
 	return rules.Rule(ctx, tool, call, session, now)
 }
 
-// Settings of a tenant that trusts what signals claim.
+// Settings returns the settings of a tenant that trusts what signals claim.
 func (v *vault) Settings(context.Context, string) (jig.TenantSettings, error) {
 	s := jig.TenantSettings{Signals: jig.SignalsTrusted}
 	for _, id := range []string{"fay", "flo", "fred"} {
@@ -117,12 +117,12 @@ func (v *vault) Settings(context.Context, string) (jig.TenantSettings, error) {
 	return s, nil
 }
 
-// New makes a grant.
+// New creates a grant.
 func (v *vault) New(request jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
 	return policy.NewGrant(request, ceiling, tool, now)
 }
 
-// Covers matches a grant.
+// Covers reports whether a grant covers a call.
 func (v *vault) Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error) {
 	rule, err := policy.CompileGrant(g)
 	if err != nil {
@@ -131,7 +131,7 @@ func (v *vault) Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig
 	return rule.Covers(ctx, tool, call, session, now)
 }
 
-// govern sets the policies: each a list of rules in YAML.
+// govern sets the policies. Each document is a list of rules in YAML.
 func (v *vault) govern(t *testing.T, documents ...string) {
 	t.Helper()
 	var list []*policy.Rules
@@ -155,7 +155,7 @@ func (v *vault) sell(registry *tools.Registry) {
 
 const quorumRule = "  - {name: two, when: 'tool.name == \"bank.pay\"', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n"
 
-// newVault is a session whose first pass asks for two payments, 1.1 and 1.2, and a wipe, 1.3.
+// newVault returns a vault with a session whose first pass asks for two payments, 1.1 and 1.2, and a wipe, 1.3.
 func newVault(t *testing.T, db *store.DB, rules ...string) *vault {
 	t.Helper()
 	v := &vault{db: db, tenant: storetest.Tenant(t)}
@@ -166,7 +166,7 @@ func newVault(t *testing.T, db *store.DB, rules ...string) *vault {
 	return v
 }
 
-// serve makes the engine over a store.
+// serve creates the engine with a store.
 func (v *vault) serve(t *testing.T, over activities.Store) {
 	t.Helper()
 	expressions, err := expr.NewEngine()
@@ -176,12 +176,12 @@ func (v *vault) serve(t *testing.T, over activities.Store) {
 	})
 }
 
-// elsewhere is the store of another installation, with the same rows: a copy of the database, say.
+// elsewhere is the store of another installation with the same rows, for example a copy of the database.
 type elsewhere struct{ *store.DB }
 
 func (elsewhere) Installation() string { return "elsewhere" }
 
-// open starts a session with the calls of its first pass.
+// open starts a session and admits the calls of its first pass.
 func (v *vault) open(t *testing.T, tenant string) string {
 	t.Helper()
 	pinned := map[string]string{}
@@ -230,7 +230,7 @@ func (v *vault) ref() activities.RunInput {
 	return activities.RunInput{SessionRef: activities.SessionRef{Tenant: v.tenant, SessionID: v.session}, Call: "1.1"}
 }
 
-// attempt runs the activity as a worker does, within a time that an endless loop would not keep.
+// attempt runs the activity as a worker does. A time limit catches an endless loop.
 func (v *vault) attempt(t *testing.T, name string, in activities.RunInput) (activities.Ran, error) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
@@ -267,7 +267,7 @@ func (v *vault) effects() []string {
 	return slices.Clone(v.ran)
 }
 
-// owner changes a tenant's rows as the owner of the tables does.
+// owner changes a tenant's rows as the owner of the tables.
 func (v *vault) owner(t *testing.T, tenant string, work func(*pgx.Conn)) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), storetest.OwnerURL(t))
@@ -278,7 +278,7 @@ func (v *vault) owner(t *testing.T, tenant string, work func(*pgx.Conn)) {
 	work(conn)
 }
 
-// update changes the row of call 1.1 or of its approval: one statement, or several that take effect together.
+// update changes the rows of call 1.1, its approval and others in one transaction. A statement has the form "table: assignments".
 func (v *vault) update(t *testing.T, statements ...string) {
 	t.Helper()
 	v.owner(t, v.tenant, func(conn *pgx.Conn) {
@@ -302,7 +302,7 @@ func (v *vault) update(t *testing.T, statements ...string) {
 	})
 }
 
-// copied writes call 1.1 and its approval once more, under other keys, as if they had always been there.
+// copied inserts copies of call 1.1 and its approval with other keys, as if they had always been there.
 func (v *vault) copied(t *testing.T, tenant string, changes map[string]string) {
 	t.Helper()
 	for _, table := range []string{"calls", "approvals"} {
@@ -335,7 +335,7 @@ func (v *vault) copied(t *testing.T, tenant string, changes map[string]string) {
 	}
 }
 
-// status is where a call stands.
+// status returns the status of a call.
 func (v *vault) status(t *testing.T, call string) jig.CallStatus {
 	t.Helper()
 	c, err := v.db.Call(t.Context(), v.tenant, v.session, call)

@@ -32,7 +32,7 @@ func ruled(t *testing.T, document string) policy.Set {
 	return policy.NewSet(rules)
 }
 
-// asking is a rule that asks for race.write, with terms.
+// asking returns policies with one rule that asks for race.write with the given terms.
 func asking(t *testing.T, terms string) policy.Set {
 	t.Helper()
 	return ruled(t, raceDocument("  - {name: own, when: tool.name == 'race.write', verdict: ask"+terms+"}\n"))
@@ -42,7 +42,7 @@ func asks(tool, input string) jig.ToolCall {
 	return jig.ToolCall{Name: tool, Input: json.RawMessage(input)}
 }
 
-// decided sends a decision as an update, whose answer is there afterwards.
+// decided sends a decision as an update. The returned letter has the answer afterwards.
 func (p *play) decided(at time.Duration, d jig.Decision) *letter {
 	l := &letter{
 		at: at, name: workflows.UpdateDecide, update: fmt.Sprintf("update-%d", len(p.letters)),
@@ -60,7 +60,7 @@ func (l *letter) ruling(t *testing.T) jig.Ruled {
 	return l.answer.Decisions[0]
 }
 
-// notices counts the session's notices by kind, and returns when its reminders were due, counted from the start.
+// notices counts the session's notices by kind.
 func (p *play) notices() map[jig.NoticeKind]int {
 	rows, err := p.conn.Query(p.t.Context(), "select kind from notices where session_id = $1", p.id)
 	require.NoError(p.t, err)
@@ -73,7 +73,7 @@ func (p *play) notices() map[jig.NoticeKind]int {
 	return counts
 }
 
-// due returns when events of a type were due, counted from the start.
+// due returns when the events of a type were due, relative to the start.
 func (p *play) due(kind jig.EventType) []time.Duration {
 	var list []time.Duration
 	for _, e := range p.record().events {
@@ -89,7 +89,7 @@ func (p *play) due(kind jig.EventType) []time.Duration {
 	return list
 }
 
-// told is what the model was told of a call in a later pass.
+// told returns the result of a call as the model got it in the latest pass.
 func (p *play) told(call string) *jig.ToolResult {
 	pass, ordinal, _, err := jig.ParseCallID(call)
 	require.NoError(p.t, err)
@@ -99,7 +99,7 @@ func (p *play) told(call string) *jig.ToolResult {
 	return last.Exchanges[pass-1].Calls[ordinal-1].Result
 }
 
-// every lists the multiples of a step up to an end.
+// every returns the multiples of step up to until.
 func every(step, until time.Duration) []time.Duration {
 	var list []time.Duration
 	for at := step; at <= until; at += step {
@@ -108,10 +108,12 @@ func every(step, until time.Duration) []time.Duration {
 	return list
 }
 
-// maxHistory bounds the history of a run that only waits: where it begins no more, and what it may have under way.
+// maxHistory is the maximum history length of a run that only waits: the length at which it starts no more calls, plus what may
+// still be running.
 const maxHistory = 650
 
-// An approval waits for a month: people are reminded, others come to be entitled, and one of those approves it in the end.
+// An approval waits for a month. People are reminded, escalations entitle other people to decide, and one of them approves it in
+// the end.
 func TestAnApprovalWaitsForAMonth(t *testing.T) {
 	t.Parallel()
 	for name, remind := range map[string]time.Duration{"reminded daily": day, "reminded hourly": time.Hour} {
@@ -151,13 +153,14 @@ func TestAnApprovalWaitsForAMonth(t *testing.T) {
 	}
 }
 
-// chainAnew lets the audit be read from its beginning again.
+// chainAnew makes the audit checks start again at the beginning of the chain.
 func (p *play) chainAnew() {
 	fresh := newChain(p.tenant)
 	p.chain, p.audited = fresh, 0
 }
 
-// What nobody decides for a week expires: the agent is told, or the session is canceled or fails, also from within a composition.
+// An approval that nobody decides for a week expires. Then the agent is told, or the session is canceled or fails. The same holds
+// inside a composition.
 func TestAnApprovalExpires(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{raceWrite, raceFlow} {
@@ -165,7 +168,7 @@ func TestAnApprovalExpires(t *testing.T) {
 			t.Run(tool+" "+string(outcome), func(t *testing.T) {
 				t.Parallel()
 				a := newArena(t, storetest.New(t))
-				p := a.play(t, asking(t, ", on_expiry: "+string(outcome))) // it waits as long as the agent's setting says: a week
+				p := a.play(t, asking(t, ", on_expiry: "+string(outcome))) // it waits as long as the agent's default says: a week
 				p.turns = [][]jig.ToolCall{{asks(tool, `{"item":"a","amount":1}`)}}
 				var before jig.SessionView
 				p.at(7*day-time.Second, func() {
@@ -204,7 +207,8 @@ func TestAnApprovalExpires(t *testing.T) {
 	}
 }
 
-// A question waits for days, and an answer that does not fit leaves it as it is. One that nobody answers expires, and the agent is told.
+// A question waits for days, and an answer that does not fit does not change it. A question that nobody answers expires, and the
+// agent is told.
 func TestAQuestionWaits(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, storetest.New(t))
@@ -229,7 +233,7 @@ func TestAQuestionWaits(t *testing.T) {
 	require.Equal(t, jig.DecisionRefused, approval.ruling(t).Outcome)
 	require.ElementsMatch(t, []string{jig.DecisionAccepted, jig.DecisionRefused}, []string{right.ruling(t).Outcome, again.ruling(t).Outcome})
 	value := "7"
-	if again.ruling(t).Outcome == jig.DecisionAccepted { // they came at the same moment
+	if again.ruling(t).Outcome == jig.DecisionAccepted { // both came at the same time
 		value = "8"
 	}
 	require.JSONEq(t, `{"answer":`+value+`,"by":"lea"}`, string(p.told("1.1").Data))
@@ -239,8 +243,8 @@ func TestAQuestionWaits(t *testing.T) {
 	p.check()
 }
 
-// Twenty approvals in one pass are decided in any order: what is approved runs at once, what is denied is an error to the model, and
-// the rest waits.
+// Twenty approvals in one pass are decided in any order. Approved calls run at once, denied ones are an error for the model, and
+// the others wait.
 func TestTwentyApprovalsInOnePass(t *testing.T) {
 	t.Parallel()
 	const calls, last = 20, 17
