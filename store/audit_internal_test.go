@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Audit appends rows in one transaction, as others do beside their own work.
+// Audit appends rows in a transaction that does nothing else.
 func (db *DB) Audit(ctx context.Context, tenant string, entries ...jig.AuditEntry) error {
 	return db.transact(ctx, tenant, func(t *tx) error {
 		for _, e := range entries {
@@ -18,7 +18,7 @@ func (db *DB) Audit(ctx context.Context, tenant string, entries ...jig.AuditEntr
 	})
 }
 
-// AuditAndFail appends a row in a transaction that comes to nothing.
+// AuditAndFail appends a row in a transaction that is rolled back.
 func (db *DB) AuditAndFail(ctx context.Context, tenant string, e jig.AuditEntry, why error) error {
 	return db.transact(ctx, tenant, func(t *tx) error {
 		if err := t.audit(e); err != nil {

@@ -20,12 +20,12 @@ import (
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
-// entry is what somebody approved.
+// entry is the audit row of an approval.
 func entry(call int) jig.AuditEntry {
 	return jig.AuditEntry{Kind: jig.AuditApproved, By: "ana", SessionID: "ses_1", Call: jig.CallID(1, call), Reason: "ünïcode <b>"}
 }
 
-// audited is a tenant with a chain of n rows.
+// audited returns a tenant whose chain has n rows.
 func audited(t *testing.T, n int) (*store.DB, string) {
 	t.Helper()
 	db, tenant := storetest.New(t), storetest.Tenant(t)
@@ -56,7 +56,7 @@ func chainOf(t *testing.T, db *store.DB, tenant string) []jig.AuditRow {
 	return rows
 }
 
-// asked is what the tool audit.verify finds.
+// asked returns the answer of the tool audit.verify.
 func asked(t *testing.T, db *store.DB, tenant string) audittool.Result {
 	t.Helper()
 	kit := tooltest.New(t, audittool.Tools(audittool.Options{Rows: db.AuditRows, Head: db.AuditHead})...)
@@ -86,7 +86,7 @@ func TestAuditBeginsWithTheTenantsGenesis(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// However many append at once, and whatever comes to nothing: the numbers have no gap and each row follows the one before.
+// With many concurrent writers, some of which roll back, the numbers have no gap and each row follows the one before.
 func TestAuditFromManyAtOnce(t *testing.T) {
 	t.Parallel()
 	db, tenant := audited(t, 0)
@@ -127,7 +127,7 @@ func TestAuditFromManyAtOnce(t *testing.T) {
 	require.True(t, asked(t, db, tenant).OK)
 }
 
-// The owner of the tables can change everything, and audit.verify finds it.
+// The owner of the tables can change everything, and audit.verify detects it.
 func TestWhatTheOwnerChangesIsFound(t *testing.T) {
 	t.Parallel()
 	db, _ := audited(t, 0)
@@ -162,7 +162,7 @@ func TestWhatTheOwnerChangesIsFound(t *testing.T) {
 	}
 }
 
-// tamper changes a tenant's rows as the owner of the tables, for good.
+// tamper changes a tenant's rows permanently, as the owner of the tables.
 func tamper(t *testing.T, tenant, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), storetest.OwnerURL(t))
@@ -259,7 +259,7 @@ func TestFindAudit(t *testing.T) {
 	require.Empty(t, numbers("ses_\x00", none, none, 0, 10))
 }
 
-// A decision is recorded however long its words are and whatever is in them.
+// A decision is recorded even if its texts are very long or contain invalid characters.
 func TestAuditTakesWhatPeopleWrite(t *testing.T) {
 	t.Parallel()
 	db, tenant := audited(t, 0)

@@ -48,8 +48,8 @@ func BenchmarkEventAppend(b *testing.B) {
 	})
 }
 
-// BenchmarkDelivery measures from before an append to its arrival at a subscriber of another store, as if in another
-// process, while 1,000 subscribers watch: a session each, and all of them one session.
+// BenchmarkDelivery measures the time from an append to its arrival at a subscriber of another store, which stands for another
+// process. 1,000 subscribers watch: once a session each, and once all of them the same session.
 func BenchmarkDelivery(b *testing.B) {
 	const subscribers = 1000
 	for _, sessions := range []int{subscribers, 1} {
@@ -66,7 +66,7 @@ func BenchmarkDelivery(b *testing.B) {
 				go func() {
 					begun := false
 					for list := range reader.Subscribe(b.Context(), tenant, ids[i%sessions], 0) {
-						if !begun { // what every session begins with
+						if !begun { // the events that every session starts with
 							begun = true
 							ready.Done()
 							continue

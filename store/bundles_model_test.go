@@ -14,14 +14,14 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// bundleModel is what a tenant has of documents and bundles, in memory.
+// bundleModel holds a tenant's documents and bundles in memory.
 type bundleModel struct {
-	// current are the documents in use, by kind/name.
+	// current holds the documents in use, by kind/name.
 	current map[string]ownedBy
 	bundles map[string]jig.BundleInstall
 }
 
-// ownedBy is a version and the bundle that made it current.
+// ownedBy is a version and the bundle that made it current, "" for none.
 type ownedBy struct{ version, owner string }
 
 func versionsIn(b jig.BundleInstall) map[string]string {
@@ -32,7 +32,7 @@ func versionsIn(b jig.BundleInstall) map[string]string {
 	return versions
 }
 
-// refusal is the reason for which a bundle is refused; "" for none.
+// refusal returns the reason for refusing a bundle, or "".
 func (m *bundleModel) refusal(b jig.BundleInstall) string {
 	had := versionsIn(m.bundles[b.Name])
 	if m.bundles[b.Name].Hash != b.Over {
@@ -65,7 +65,7 @@ func (m *bundleModel) refusal(b jig.BundleInstall) string {
 	return reason
 }
 
-// unchanged reports whether there is nothing to do.
+// unchanged reports whether installing the bundle changes nothing.
 func (m *bundleModel) unchanged(b jig.BundleInstall) bool {
 	before, there := m.bundles[b.Name]
 	if !there || before.Hash != b.Hash {
@@ -91,7 +91,7 @@ func (m *bundleModel) install(b jig.BundleInstall) {
 	m.bundles[b.Name] = b
 }
 
-// drop takes from a bundle the documents that it does not keep.
+// drop removes the documents of a bundle that are not in keeps.
 func (m *bundleModel) drop(bundle string, keeps map[string]string) {
 	heirs := make([]string, 0, len(m.bundles))
 	for name := range m.bundles {
@@ -156,7 +156,7 @@ func randomBundle(r *rand.Rand, m *bundleModel) jig.BundleInstall {
 	return b
 }
 
-// Whatever a tenant installs, puts and removes, in whatever order: what is in use, and whose it is, is what a model in memory says.
+// After any sequence of installing, putting and removing, the documents in use and their owners match a model in memory.
 func TestBundlesAreThoseOfAModel(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(12, 13))
@@ -199,7 +199,7 @@ func TestBundlesAreThoseOfAModel(t *testing.T) {
 	}
 }
 
-// anything does one thing to the store and the model, and says what became of it.
+// anything applies one random operation to the store and the model, and describes it and its outcome.
 func (w world) anything(t *testing.T, r *rand.Rand, m *bundleModel) (what, outcome string) {
 	t.Helper()
 	switch r.IntN(8) {

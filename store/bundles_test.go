@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// bundleOf is a bundle of documents written as kind/name@version; its hash is made of what it holds.
+// bundleOf returns a bundle of documents written as kind/name@version. Its hash depends on its version and documents.
 func bundleOf(name, version string, change func(*jig.BundleInstall), documents ...string) jig.BundleInstall {
 	b := jig.BundleInstall{
 		BundleManifest: jig.BundleManifest{Name: name, Version: version, Title: "The bundle " + name},
@@ -40,7 +40,7 @@ func requiring(names ...string) func(*jig.BundleInstall) {
 	return func(b *jig.BundleInstall) { b.Requires = names }
 }
 
-// document reads kind/name@version.
+// document parses kind/name@version.
 func document(s string) jig.DocumentVersion {
 	kind, rest, _ := strings.Cut(s, "/")
 	name, version, _ := strings.Cut(rest, "@")
@@ -58,7 +58,7 @@ func (w world) install(t *testing.T, b jig.BundleInstall) jig.BundleInstalled {
 	return done
 }
 
-// put registers a document by hand.
+// put registers a document outside any bundle.
 func (w world) put(t *testing.T, s string) {
 	t.Helper()
 	d := document(s)
@@ -68,13 +68,13 @@ func (w world) put(t *testing.T, s string) {
 const currentDocuments = `select kind || '/' || name || '@' || version || case bundle when '' then '' else '<' || bundle || '>' end
 	from documents where current order by kind collate "C", name collate "C"`
 
-// current are the documents in use as kind/name@version, with <bundle> after those that a bundle made current, sorted.
+// current lists the documents in use as kind/name@version, sorted, with <bundle> appended when a bundle made them current.
 func (w world) current(t *testing.T) []string {
 	t.Helper()
 	return w.column(t, currentDocuments)
 }
 
-// audits are the subjects and reasons of the tenant's rows about bundles and documents.
+// audits lists kind, subject and reason of the tenant's audit rows about bundles and documents.
 func (w world) audits(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -302,14 +302,14 @@ func TestBundlesInstalledAtOnce(t *testing.T) {
 	require.Contains(t, w.current(t), "agent/x@"+installed[0].Documents[0].Version+"<a>")
 }
 
-// What fails on the way leaves nothing.
+// A failed installation changes nothing.
 func TestBundleIsInstalledWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	one := bundleOf("a", "1.0.0", nil, "agent/x@v1", "agent/y@v1")
 	w.install(t, one)
 	before := w.dump(t)
-	var long strings.Builder // longer than an index takes
+	var long strings.Builder // longer than an index accepts
 	for range 500 {
 		long.WriteString(jig.NewEntityID())
 	}
@@ -319,7 +319,8 @@ func TestBundleIsInstalledWholeOrNotAtAll(t *testing.T) {
 	w.install(t, bundleOf("a", "2.0.0", over(one), "agent/x@v2"))
 }
 
-// Whoever puts a document while a bundle brings it finds either that the bundle was first, or is heard by it.
+// A document is put while a bundle that brings it is installed. The put version always ends up current: either it follows the
+// installation, or the installation sees it and fails.
 func TestBundleAndHandAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
@@ -346,7 +347,7 @@ func TestBundleAndHandAtOnce(t *testing.T) {
 	}
 }
 
-// The tenant's change of a document is not over when the bundle comes: the bundle waits for it, and hears of it.
+// An installation waits for an uncommitted change of one of its documents, and then sees the change.
 func TestBundleWaitsForTheTenantsHand(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)

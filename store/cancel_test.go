@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// What retries a canceled call must know whether it had an effect.
+// Whatever retries a canceled call must know whether the call had an effect.
 func TestCanceledCall_SaysThatItHadNoEffect(t *testing.T) {
 	t.Parallel()
 	idempotentDraft := func(c *jig.Call) { c.Write, c.Idempotent = false, true }

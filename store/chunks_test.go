@@ -1,4 +1,4 @@
-package store //nolint:testpackage // how a text is cut is nobody else's
+package store //nolint:testpackage // how a text is cut is internal
 
 import (
 	"math/rand/v2"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Chunks are the text, in order, none too long and none empty.
+// Joined in order, the chunks are the text; none is too long or empty.
 func TestChunksAreTheText(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -99,7 +99,7 @@ func TestEveryTableIsUnderRowLevelSecurity(t *testing.T) {
 
 func TestOpenRefusesRolesThatAreNotBound(t *testing.T) {
 	t.Parallel()
-	storetest.New(t) // migrated
+	storetest.New(t) // so that it is migrated
 	_, err := store.Open(t.Context(), storetest.OwnerURL(t), store.Options{})
 	requireCode(t, jig.CodeNotPermitted, err)
 	require.ErrorContains(t, err, "JIG_DATABASE_URL")
@@ -144,7 +144,7 @@ func TestMigrateNamesAMissingRole(t *testing.T) {
 	require.ErrorContains(t, err, "no_such_role_here")
 }
 
-// Every query is prepared by the server as the application role, and every name that the code uses is there.
+// The server prepares every query as the application role, and every query name used in the code exists.
 func TestQueriesPrepare(t *testing.T) {
 	t.Parallel()
 	storetest.New(t)

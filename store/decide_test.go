@@ -138,7 +138,7 @@ func TestRefuseWritesOneEvent(t *testing.T) {
 	require.Equal(t, map[string]any{"reason": "no JSON object", "payload": "[1"}, w.last(t, jig.EventDecisionRefused))
 }
 
-// Whoever reaches Temporal can send signals without end: each is refused, and the log and the audit stay small.
+// Anybody who reaches Temporal can send signals without end. Each is refused, and the log and the audit stay small.
 func TestRefusedSignals_AreCountedAfterTheFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -88,8 +88,8 @@ func TestDocumentVersions(t *testing.T) {
 	requireCode(t, jig.CodeInvalidInput, db.KeepDocument(t.Context(), "", "composition", "page", "v1", nil))
 }
 
-// A version is the hash of a body. Under a collision, or a caller's mistake, the body that is there must not become the current one in
-// place of the one that people looked at.
+// A version is the hash of a body. After a collision, or a caller's mistake, the stored body must not become current instead of the
+// one that people looked at.
 func TestRegisteringOneDocumentNeverMakesAnotherOneCurrent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -19,7 +19,7 @@ func newTenant(t *testing.T) world {
 	return world{DB: storetest.New(t), tenant: storetest.Tenant(t)}
 }
 
-// record creates an entity of the type everything.
+// record creates an entity of the type "everything".
 func (w world) record(t *testing.T, content string, change func(*jig.NewEntity)) jig.Entity {
 	t.Helper()
 	n := jig.NewEntity{Entity: jig.Entity{Tenant: w.tenant, Type: "everything", TypeVersion: "v1", Title: "one", Content: []byte(content)}}
@@ -76,7 +76,7 @@ func TestEntityContentIsChecked(t *testing.T) {
 		_, _, err := w.CreateEntity(t.Context(), jig.NewEntity{Entity: jig.Entity{Tenant: w.tenant, Type: "x", Content: []byte(content)}})
 		requireCode(t, jig.CodeInvalidInput, err)
 	}
-	// What PostgreSQL is picky about, and what costs it most to index.
+	// Texts and numbers that PostgreSQL handles specially, and a text that is expensive to index.
 	for _, content := range []string{
 		`{"a":"\ud800","b":"\\u0000"}`, `{"a":1e400,"b":-1e-400}`, `{"a":"` + strings.Repeat("a-b.c/d@e ", 25_000) + `"}`,
 	} {
@@ -95,7 +95,7 @@ func TestEntityUpdate(t *testing.T) {
 		Fields: map[string]json.RawMessage{"name": []byte(`"b"`), "open": []byte("null"), "due": []byte(`"2026-01-31"`)},
 		Title:  &title, TypeVersion: "v2", Provenance: map[string]jig.Provenance{"due": {Task: "d"}}, Key: "k1",
 	}
-	for range 2 { // the second is the same change
+	for range 2 { // the second is the same change again
 		u, err := w.UpdateEntity(t.Context(), w.tenant, e.ID, 1, patch)
 		require.NoError(t, err)
 		require.JSONEq(t, `{"name":"b","amount":1,"due":"2026-01-31"}`, string(u.Content))
@@ -127,7 +127,7 @@ func TestEntityUpdate(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, w.DeleteEntity(t.Context(), w.tenant, "ent_none", 0))
 }
 
-// Tasks that fill different fields at once lose nothing.
+// Concurrent updates of different fields lose nothing.
 func TestEntityUpdatesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
@@ -277,7 +277,7 @@ func TestTextsAreFound(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-// Nothing of a tenant is seen, or changed, by another, whatever it names; nor by the role's own SQL.
+// No tenant can see or change anything of another tenant, through the API with any id or through SQL as the application role.
 func TestEntitiesOfTenantsAreApart(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
@@ -359,7 +359,7 @@ func TestEntityCounts(t *testing.T) {
 	requireSince(t, began, 0, last.CreatedAt)
 }
 
-// A name with what PostgreSQL refuses is stored as text is, and so are the relations under it.
+// A relation name with characters that PostgreSQL refuses is cleaned like any text, and its relations are kept.
 func TestRelationsOfOddNamesAreKept(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)

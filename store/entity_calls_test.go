@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// filling begins the extraction of an entity as a call of pass 1.
+// filling starts the extraction of an entity as a call of pass 1.
 func (w world) filling(t *testing.T, ordinal int, entity string) jig.Frame {
 	t.Helper()
 	root := w.call(ordinal)

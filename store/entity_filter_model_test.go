@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// model is an entity as the filter in Go sees it.
+// model is an entity as the filter implemented in Go sees it.
 type model struct {
 	e       jig.Entity
 	content map[string]any
@@ -38,7 +38,7 @@ func parsed(text string) any {
 	return v
 }
 
-// value is what a field holds, in a form that compare takes; nil when it has no value.
+// value returns what a field holds, in a form that compare accepts; nil when it has no value.
 func (m model) value(field string) any {
 	switch field {
 	case "$id":
@@ -57,9 +57,9 @@ func (m model) value(field string) any {
 	return asField(field, v)
 }
 
-// as is a value of a type, or the type's zero value.
+// as returns v as a T, or T's zero value.
 func as[T any](v any) T {
-	t, _ := v.(T) //nolint:errcheck // zero is what is wanted then
+	t, _ := v.(T) //nolint:errcheck // the zero value is wanted then
 	return t
 }
 

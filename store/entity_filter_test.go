@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// everything is an entity type with fields of all storage types.
+// everything returns an entity type with fields of all storage types.
 func everything() jig.EntityType {
 	return jig.EntityType{Name: "everything", Fields: []jig.Field{
 		{Name: "name", Type: jig.FieldText},
@@ -34,7 +34,7 @@ func everything() jig.EntityType {
 	}}
 }
 
-// domain are values of each field, few, so that conditions hold now and then; written as JSON.
+// domain holds a few JSON values for each field, so that random conditions match now and then.
 var domain = map[string][]string{
 	"name":   {`""`, `"a"`, `"B"`, `"ab"`, `"Ab"`, `"ä"`, `"a b"`, `"%"`, `"10"`, `"9"`, `"\ud83d\ude00"`, `"\uffff"`},
 	"amount": {"0", "-0", "1", "1.0", "1e0", "10", "9", "-3.5", "0.1", "0.10000000000000000001", "9007199254740993", "9007199254740992", "1e300"},
@@ -60,7 +60,7 @@ var domain = map[string][]string{
 	"$title":         {`"T1"`, `"t2"`},
 }
 
-// odd are values that fit fields of some types alone.
+// odd holds values that fit only some field types.
 var odd = []string{
 	"null", `"2026-02-30"`, `"2025-02-29"`, `"1900-02-29"`, `"0000-01-01"`, `"2026-01-01T24:00:00Z"`, `"2026-01-01t00:00:00z"`, "1", `"x"`, "[1]", `{"city":[]}`, "true",
 }
@@ -146,7 +146,7 @@ func randomFilter(r *rand.Rand, fields, sortable []string) jig.EntityFilter {
 	return f
 }
 
-// The filter in SQL finds what a filter in Go finds, in the same order, over all pages.
+// The filter in SQL finds the same entities as a filter in Go, in the same order, over all pages.
 func TestFilterIsThatOfGo(t *testing.T) {
 	t.Parallel()
 	w := world{DB: storetest.New(t), tenant: storetest.Tenant(t)}
@@ -261,7 +261,7 @@ func TestFilterRefuses(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-// Whatever stands in a filter, it is refused or answered, and nothing else happens.
+// Any filter is either refused or answered, and has no other effect.
 func FuzzFilter(f *testing.F) {
 	for _, s := range []string{"name", "' or 1=1 --", `"; drop table entities; --`, "name') or true --", "$1", "address.city", "a\x00b", "\xff", "{a}", "%s"} {
 		for _, v := range []string{`"x' or '1'='1"`, `"); drop table entities; --"`, "1", "null", `[null,1,"x"]`, `{"a":{"b":[]}}`, `"\u0000"`, "{", "1e99999", `"\ud800"`, ""} {

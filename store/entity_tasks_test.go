@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// What a move tells of an entity and what the entity shows are one: both are there, or neither.
+// A move and its change of the entity are stored together or not at all.
 func TestMoveFrameChangesItsEntity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// patient bounds what must not take long, so that a test that would hang fails.
+// patient returns a context with a generous time limit, so that a test that hangs fails.
 func patient(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -43,7 +43,7 @@ func TestEventsAreGapless(t *testing.T) {
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
-	list := w.log(t) // checks the numbers
+	list := w.log(t) // checks the sequence numbers
 	require.Len(t, list, 3+50*4*2)
 	last := map[int]int{}
 	for i := 3; i < len(list); i += 2 {
@@ -71,7 +71,7 @@ func TestEventsPage(t *testing.T) {
 	require.Empty(t, page)
 }
 
-// waited is what WaitEvents answered.
+// waited is the result of WaitEvents.
 type waited struct {
 	events []jig.Event
 	err    error
@@ -91,7 +91,7 @@ func requireWatching(t *testing.T, db *store.DB, w world, n int) {
 	require.Eventually(t, func() bool { return db.Watching(w.tenant, w.session) == n }, 2*time.Minute, time.Millisecond)
 }
 
-// Those who wait are woken by this process and by another, wherever they begin.
+// Waiters are woken by events of this process and of another, wherever they start.
 func TestWaitEventsWakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -128,10 +128,10 @@ func TestWaitEventsEnds(t *testing.T) {
 	waiting = waitFor(patient(t), db, w, 3)
 	requireWatching(t, db, w, 1)
 	db.Close()
-	<-waiting // it ends
+	<-waiting // it returns
 }
 
-// Somebody who waits for a number far ahead does not keep the others from hearing.
+// A watcher that waits for a number far ahead does not keep others from receiving events.
 func TestAWatcherAheadOfTheLogHarmsNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

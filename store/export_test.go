@@ -1,9 +1,9 @@
 package store
 
-// Queries gives the tests every query by name.
+// Queries returns every query by name.
 func Queries() (map[string]string, error) { return loadQueries() }
 
-// Watching gives the tests how many watch a session through this store.
+// Watching returns how many watchers a session has in this store.
 func (db *DB) Watching(tenant, session string) int {
 	db.hub.mu.Lock()
 	defer db.hub.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ended is an approval as figures tests seed it: asked for so long before a moment, and decided after so many minutes.
+// ended is a seeded approval, requested a duration before a reference time and decided a number of minutes later.
 type ended struct {
 	tool, status, answer, by, grant string
 	asked                           time.Duration
@@ -41,7 +41,7 @@ func (w world) seedEnded(t testing.TB, at time.Time, list ...ended) {
 	}
 }
 
-// manners are approvals that ended in every way.
+// manners seeds approvals that ended in every possible way.
 func (w world) manners(t testing.TB, at time.Time) {
 	t.Helper()
 	vote := func(by string) string {
@@ -117,7 +117,7 @@ func TestFiguresOfNothing(t *testing.T) {
 		"decided":{"count":0,"outcomes":{},"time_to_decision":`+zero+`,"expiry_rate":0},"reviewers":[],"tools":[]}`, string(b))
 }
 
-// What goes over all tenants counts those of every tenant, and tells no more than counts.
+// The statistics over all tenants count every tenant's approvals and reveal nothing but counts.
 func TestFiguresOverAllTenants(t *testing.T) {
 	t.Parallel()
 	w, other := newWorld(t), newWorld(t)

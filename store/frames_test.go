@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// frame begins a composition for an executing call of pass 1 (its ordinal), and returns it with the call.
+// frame starts a composition for an executing call of pass 1 with the given ordinal, and returns it with the call.
 func (w world) frame(t *testing.T, ordinal int) (jig.Frame, jig.Call) {
 	t.Helper()
 	root := w.call(ordinal)
@@ -31,7 +31,7 @@ func (w world) composition(root jig.Call, fence int) jig.Frame {
 	}
 }
 
-// step is a call of a composition that may run.
+// step returns a call of a composition that may run.
 func (w world) step(f jig.Frame, path string) jig.Call {
 	c := w.call(1)
 	c.ID, c.Frame = f.CallID+"/"+path, f.CallID
@@ -43,7 +43,7 @@ func asks(c jig.Call) jig.Call {
 	return c
 }
 
-// moving is a move of a composition that admits calls.
+// moving returns a move of a composition that admits calls.
 func (w world) moving(f jig.Frame, calls ...jig.Call) jig.FrameMove {
 	m := jig.FrameMove{
 		Tenant: w.tenant, SessionID: w.session, CallID: f.CallID, Revision: f.Revision, State: json.RawMessage(`{"at":1}`), Calls: calls,
@@ -56,7 +56,7 @@ func (w world) moving(f jig.Frame, calls ...jig.Call) jig.FrameMove {
 	return m
 }
 
-// move stores a move and returns the composition as it stands then.
+// move stores a move and returns the composition afterwards.
 func (w world) move(t *testing.T, m jig.FrameMove) jig.Frame {
 	t.Helper()
 	require.NoError(t, w.MoveFrame(t.Context(), m))
@@ -70,7 +70,7 @@ func (w world) frameOf(t *testing.T, callID string) jig.Frame {
 	return f
 }
 
-// open are the ids of a composition's open calls.
+// open lists the ids of a composition's open calls.
 func (w world) open(t *testing.T, f jig.Frame) []string {
 	t.Helper()
 	win, err := w.FrameWindow(t.Context(), w.tenant, w.session, f.CallID)
@@ -214,7 +214,7 @@ func TestFrameValues(t *testing.T) {
 	requireCode(t, jig.CodeInvalidInput, w.MoveFrame(t.Context(), m))
 }
 
-// A pass knows nothing of the calls that its compositions make.
+// Calls made by compositions do not appear in their pass.
 func TestPassesIgnoreCallsOfCompositions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -252,7 +252,7 @@ func TestPassesIgnoreCallsOfCompositions(t *testing.T) {
 	require.Equal(t, []string{root.ID, run.ID, ask.ID}, []string{some[0].ID, some[1].ID, some[2].ID})
 }
 
-// What covers a whole session covers the calls of its compositions.
+// Operations on a whole session include the calls of its compositions.
 func TestSessionsKnowCallsOfCompositions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -360,7 +360,7 @@ func TestCancelSessionEndsCompositions(t *testing.T) {
 	}
 }
 
-// Moves and the end of the session at the same time: no call is left open.
+// When moves race with the end of the session, no call stays open.
 func TestCancelSessionRacesWithMoves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -390,7 +390,7 @@ func TestCancelSessionRacesWithMoves(t *testing.T) {
 	require.Equal(t, "session.canceled", types[len(types)-1])
 }
 
-// The step to compositions and back leaves the calls of passes alone.
+// Migrating down to before compositions and up again keeps the calls of passes.
 func TestMigrationToCompositions(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)

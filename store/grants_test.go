@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// grant is a standing approval of n calls that ben gave.
+// grant returns a grant for n calls, given by ben.
 func (w world) grant(id string, n int) jig.Grant {
 	return jig.Grant{
 		Tenant: w.tenant, ID: id, Tool: "file.write", When: "true", MaxUses: n, ExpiresAt: time.Now().Add(time.Hour).UTC(), By: []string{"ben"},
@@ -34,7 +34,7 @@ func (w world) granted(t *testing.T, g jig.Grant, n int) []jig.Call {
 	return a.Calls
 }
 
-// under is an approval that a grant gives.
+// under returns an approval that a grant gives.
 func under(p jig.Pending, g jig.Grant) jig.Pending {
 	p.Grant = g.ID
 	for _, by := range g.By {
@@ -79,7 +79,7 @@ func TestAGrantIsUsedWhenItsCallBegins(t *testing.T) {
 	require.Equal(t, []string{"ben"}, by)
 }
 
-// A grant that does not hold any more when the call would begin lets nothing run: the call is asked about.
+// If the grant no longer holds when the call is to begin, the call does not run and is asked about again.
 func TestAGrantHoldsWhenTheCallBegins(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, w world){
@@ -110,7 +110,7 @@ func TestAGrantHoldsWhenTheCallBegins(t *testing.T) {
 	}
 }
 
-// Twenty calls at once under a grant of five: five run, the others are taken back and asked about.
+// Of twenty concurrent calls under a grant for five, five run; the others lose their approval and are asked about.
 func TestAGrantIsNeverOverdrawn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// world is a store, a tenant of the test's own and a session in its first pass.
+// world is a store with a tenant that only this test uses and a session in its first pass.
 type world struct {
 	*store.DB
 	tenant  string
@@ -36,7 +36,7 @@ func (w world) begin(t *testing.T, pass int) {
 	require.NoError(t, err)
 }
 
-// call is a well-formed call of pass 1 that may run.
+// call returns a valid call of pass 1 that may run.
 func (w world) call(ordinal int) jig.Call {
 	return jig.Call{
 		Tenant: w.tenant, SessionID: w.session, ID: jig.CallID(1, ordinal), Pass: 1, Ordinal: ordinal, Tool: "file.write",
@@ -117,7 +117,7 @@ func (w world) row(t *testing.T, c jig.Call) jig.Call {
 	return row
 }
 
-// log returns the session's events and checks that they count 1, 2, 3 …
+// log returns the session's events and checks that their numbers are 1, 2, 3 …
 func (w world) log(t *testing.T) []jig.Event {
 	t.Helper()
 	list, err := w.Events(t.Context(), w.tenant, w.session, 0, 0)
@@ -128,7 +128,7 @@ func (w world) log(t *testing.T) []jig.Event {
 	return list
 }
 
-// types are the types of the session's events after those that every session of a test begins with.
+// types lists the types of the session's events, without those that every test session starts with.
 func (w world) types(t *testing.T) []string {
 	t.Helper()
 	var types []string
@@ -140,7 +140,7 @@ func (w world) types(t *testing.T) []string {
 	return types[3:]
 }
 
-// last is the data of the latest event of a type.
+// last returns the data of the latest event of a type.
 func (w world) last(t *testing.T, kind jig.EventType) map[string]any {
 	t.Helper()
 	list := w.log(t)
@@ -163,7 +163,7 @@ func requireCode(t *testing.T, code jig.Code, err error) {
 
 func big(n int) string { return strings.Repeat("0123456789", n/10+1)[:n] }
 
-// requireSame compares texts that are too large to be shown.
+// requireSame compares texts that are too large to print.
 func requireSame(t *testing.T, want, got string) {
 	t.Helper()
 	if want != got {
@@ -171,7 +171,7 @@ func requireSame(t *testing.T, want, got string) {
 	}
 }
 
-// clock tells the database's time.
+// clock returns the database's time.
 func clock(t *testing.T) time.Time {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), storetest.OwnerURL(t))
@@ -182,7 +182,7 @@ func clock(t *testing.T) time.Time {
 	return now
 }
 
-// requireSince checks that the database took a moment from its clock after began; offset is what it added.
+// requireSince checks that at was taken from the database's clock after began, plus offset.
 func requireSince(t *testing.T, began time.Time, offset time.Duration, at time.Time) {
 	t.Helper()
 	require.False(t, at.Before(began.Add(offset)), "%s is before %s", at, began.Add(offset))

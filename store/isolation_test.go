@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// owned is a tenant with something of everything.
+// owned returns a tenant that has at least one row of every kind.
 func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	t.Helper()
 	w = newWorld(t)
@@ -58,7 +58,7 @@ func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	return w, asking, artifact
 }
 
-// dump is all that a tenant has.
+// dump returns everything that a tenant has.
 func (w world) dump(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -66,7 +66,7 @@ func (w world) dump(t *testing.T) string {
 	return b.String()
 }
 
-// A tenant that knows every id of another gets nowhere with them.
+// A tenant that knows every id of another tenant cannot use them.
 func TestTenantsAreKeptApart(t *testing.T) {
 	t.Parallel()
 	w, c, artifact := owned(t)
@@ -199,7 +199,7 @@ func TestTenantsAreKeptApart(t *testing.T) {
 	require.Equal(t, before, w.dump(t), "nothing has changed")
 }
 
-// The application role's own SQL is bound by the tenant that it names, and by its rights.
+// SQL of the application role is limited by the tenant that is set and by the role's privileges.
 func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 	t.Parallel()
 	w, _, _ := owned(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// reminded admits a call whose approval is reminded of every hour, escalated after 90 minutes, and expires after a day.
+// reminded admits a call whose approval sends hourly reminders, escalates after 90 minutes and expires after a day.
 func (w world) reminded(t *testing.T, outcome jig.ExpiryOutcome) (asked time.Time) {
 	t.Helper()
 	asked = time.Now().UTC().Truncate(time.Microsecond)
@@ -58,7 +58,7 @@ func TestRemindersAndEscalationsComeOnce(t *testing.T) {
 		began = append(began, row.events...)
 		require.Equal(t, began, w.types(t), row.after)
 	}
-	w.lapse(t, asked.Add(time.Hour)) // somebody's clock is behind: nothing comes again
+	w.lapse(t, asked.Add(time.Hour)) // with a clock that is behind, nothing is repeated
 	require.Equal(t, began, w.types(t))
 	require.Equal(t, asked.Add(6*time.Hour), w.lapse(t, asked.Add(5*time.Hour+time.Minute)).Ask.NextAt)
 	require.Equal(t, []string{"approval.requested", "approval.reminder", "approval.escalated", "approval.reminder"}, w.told(t))

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// starts admits a call that is answered by a session of its own, begins it, and starts that session.
+// starts admits a call that a child session answers, begins it and creates the child session.
 func (w world) starts(t *testing.T, ordinal int) (jig.Call, world) {
 	t.Helper()
 	c := w.call(ordinal)
@@ -35,7 +35,7 @@ func (w world) view(t *testing.T) jig.SessionView {
 	return v
 }
 
-// A call that a session of its own answers names it from the moment that it begins, in the row and in the log.
+// A call that a child session answers names that session in its row and in the log as soon as it begins.
 func TestCallNamesTheSessionThatAnswersIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -54,7 +54,7 @@ func TestCallNamesTheSessionThatAnswersIt(t *testing.T) {
 	require.Equal(t, "ses_other", w.row(t, other).Child)
 }
 
-// A session waits for people while all that it does is wait for sessions that do, however deep the chain is.
+// A session waits for people when all its work waits for child sessions that wait for people, at any depth.
 func TestWhatWaitsInAChildShowsInItsParents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -82,7 +82,7 @@ func TestWhatWaitsInAChildShowsInItsParents(t *testing.T) {
 		require.Equal(t, []string{grandchild.session, level.via}, []string{listed[0].SessionID, listed[0].Via})
 	}
 
-	busy := child.call(2) // what runs beside it keeps the chain working
+	busy := child.call(2) // other running work keeps the chain working
 	child.admit(t, busy)
 	require.Equal(t, jig.StatusWorking, w.view(t).Status)
 	require.Equal(t, jig.StatusWorking, child.view(t).Status)
@@ -96,7 +96,7 @@ func TestWhatWaitsInAChildShowsInItsParents(t *testing.T) {
 	require.Empty(t, w.view(t).Pending)
 }
 
-// What waits in a session whose call is over is not its parent's affair any more.
+// When a call has ended, what waits in its child session no longer shows in the parent.
 func TestPendingOfAnEndedCallDoesNotShow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -108,7 +108,7 @@ func TestPendingOfAnEndedCallDoesNotShow(t *testing.T) {
 	require.Len(t, child.view(t).Pending, 1)
 }
 
-// Pages over a session and those below it are in one order, without gaps.
+// Pages over a session and its child sessions are in one order, without gaps.
 func TestPagesOverASessionAndItsChildren(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -138,7 +138,7 @@ func TestPagesOverASessionAndItsChildren(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// A call whose outcome nobody knows is doubtful once it has ended, by a person who gave up or by the end of its session.
+// A call with an unknown outcome is doubtful once it has ended, because a person gave up or the session ended.
 func TestDoubtfulCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

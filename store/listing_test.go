@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// change runs a test's own SQL as the application role of the world's tenant, and keeps what it did.
+// change runs SQL as the application role of the world's tenant, and commits it.
 func (w world) change(t testing.TB, statement string, args ...any) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), storetest.URL(t))
@@ -30,13 +30,13 @@ func (w world) change(t testing.TB, statement string, args ...any) {
 	require.NoError(t, tx.Commit(t.Context()))
 }
 
-// waiting is an approval as listing tests seed it.
+// waiting is an approval that listing tests seed.
 type waiting struct {
 	tool, kind, agent, by string
 	age                   time.Duration
 }
 
-// seed stores what waits, call 1.1 for the first and so on, asked for that long before a moment.
+// seed stores open approvals, call 1.1 for the first and so on, each requested its age before the given time.
 func (w world) seed(t testing.TB, at time.Time, list ...waiting) {
 	t.Helper()
 	for i, one := range list {
@@ -129,7 +129,7 @@ func TestListsAreOfOneTenant(t *testing.T) {
 	require.Empty(t, list)
 }
 
-// A list under any filter is read along the one index that was made for it.
+// Listing with any filter reads only the index made for it.
 func TestListsUseTheirIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -157,8 +157,8 @@ func TestListsUseTheirIndex(t *testing.T) {
 	})
 }
 
-// BenchmarkListPending lists 100,000 approvals that wait, of 50 sessions and 20 tools: the first page and one from the middle
-// on, under each filter.
+// BenchmarkListPending lists from 100,000 open approvals of 50 sessions and 20 tools: the first page and one from the middle, with
+// each filter.
 func BenchmarkListPending(b *testing.B) {
 	w := world{DB: storetest.New(b), tenant: storetest.Tenant(b)}
 	w.session = storetest.Session(b, w.DB, w.tenant).ID

@@ -39,7 +39,7 @@ func TestMessagesByKey(t *testing.T) {
 	fresh := make([]bool, 8)
 	for i := range fresh {
 		wg.Go(func() {
-			fresh[i], _ = w.AddMessage(t.Context(), w.tenant, w.session, fmt.Sprint("k", i/4), jig.Message{Text: "x"}) //nolint:errcheck // the count says
+			fresh[i], _ = w.AddMessage(t.Context(), w.tenant, w.session, fmt.Sprint("k", i/4), jig.Message{Text: "x"}) //nolint:errcheck // the count shows
 		})
 	}
 	wg.Wait()
@@ -105,7 +105,7 @@ func TestPassStateCounts(t *testing.T) {
 	require.Empty(t, w.state(t, 2).Counts)
 }
 
-// A message is read by the pass after the one that was under way when it arrived.
+// A message is read by the pass after the one that was running when it arrived.
 func TestTranscript(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -42,7 +42,7 @@ func TestMoveFrame(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "writes a", p.Summary)
 
-	// The same move again, as one whose answer was lost.
+	// The same move again, as after a lost answer.
 	requireCode(t, jig.CodeConflict, w.MoveFrame(t.Context(), m))
 	require.Equal(t, f, w.frameOf(t, f.CallID))
 	require.Len(t, w.log(t), len(list))
@@ -81,7 +81,7 @@ func TestMoveFrameKeepsTheWholeResultAside(t *testing.T) {
 	requireSame(t, string(whole), string(kept))
 }
 
-// Of moves that were worked out from the same revision, one is stored, whole, and the others leave nothing behind.
+// Of several moves computed from the same revision, exactly one is stored, completely, and the others have no effect.
 func TestMoveFrameRace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -160,7 +160,7 @@ func TestMoveFrameCancels(t *testing.T) {
 	require.Equal(t, jig.CallSucceeded, w.complete(t, executing, 1, jig.CallSucceeded).Status)
 }
 
-// A call that is cancelled while an attempt at it begins is either cancelled or runs.
+// A call that is canceled while an attempt begins is either canceled or runs.
 func TestMoveFrameRacesWithReserve(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -213,7 +213,7 @@ func TestMoveFrameRefusesOddMoves(t *testing.T) {
 	require.Equal(t, f, w.frameOf(t, f.CallID))
 }
 
-// After the session has ended a composition may still come to its end, and admits nothing.
+// After the session has ended, a composition may still end, but admits nothing.
 func TestMoveFrameOfAnEndedSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -6,8 +6,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Notice stores notices in a transaction of their own, and takes them back when undo is set; the tests have no other way to
-// store just any.
+// Notice stores arbitrary notices in a transaction of their own, and rolls it back when undo is set. Tests have no other way to do
+// that.
 func (db *DB) Notice(ctx context.Context, tenant string, undo bool, notices ...jig.Notice) error {
 	return db.transact(ctx, tenant, func(t *tx) error {
 		for _, n := range notices {

@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// box is a database of the test's own: what takes notices takes those of all tenants.
+// box is a separate database, because taking notices takes those of all tenants.
 type box struct {
 	*store.DB
 	owner, app string
@@ -35,7 +35,7 @@ func newBox(t *testing.T, tenants ...string) box {
 	return b
 }
 
-// notice is word of an approval of a tenant's session.
+// notice returns a notice about an approval in a tenant's session.
 func (b box) notice(tenant, id string) jig.Notice {
 	return jig.Notice{
 		ID: id, Kind: jig.NoticeRequested, At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
@@ -50,7 +50,7 @@ func (b box) add(t *testing.T, tenant string, ids ...string) {
 	}
 }
 
-// open stores notices of a tenant with deliveries to targets.
+// open stores notices of a tenant and opens their deliveries to targets.
 func (b box) open(t *testing.T, tenant string, targets []string, ids ...string) {
 	t.Helper()
 	b.add(t, tenant, ids...)
@@ -59,7 +59,7 @@ func (b box) open(t *testing.T, tenant string, targets []string, ids ...string) 
 	}
 }
 
-// take names the deliveries that are due as "tenant id target".
+// take takes due deliveries and also returns their names as "tenant id target".
 func (b box) take(t *testing.T, limit, perTenant int, underWay ...store.Delivery) ([]string, []store.Delivery) {
 	t.Helper()
 	list, err := b.TakeDeliveries(t.Context(), limit, perTenant, underWay, time.Minute)
@@ -82,7 +82,7 @@ func (b box) notices(t *testing.T, limit int) []string {
 	return ids
 }
 
-// owns runs a statement as the owner of the tables, for one tenant.
+// owns runs a statement for one tenant as the owner of the tables.
 func (b box) owns(t *testing.T, tenant, sql string, args ...any) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), b.owner)
@@ -176,7 +176,7 @@ func TestDeliveriesOpenOnce(t *testing.T) {
 	require.NoError(t, b.OpenDeliveries(t.Context(), "one", "ntc_none", "v1", []string{"a"}), "a notice that was erased meanwhile")
 }
 
-// Of each target one delivery is under way, of a tenant a few, of all the oldest first.
+// One delivery runs per target and a few per tenant, and the oldest are taken first.
 func TestTakeDeliveriesIsFair(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one", "two")
@@ -277,7 +277,7 @@ func TestGoneTarget(t *testing.T) {
 	require.Equal(t, string(store.DeliveryPending), b.state(t, "one", "ntc_5", "a").Status, "the settings have changed")
 }
 
-// However many take at once, each delivery is taken once.
+// With concurrent takers, each delivery is taken once.
 func TestTakeDeliveriesRace(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one")
@@ -335,7 +335,7 @@ func TestForgetNotices(t *testing.T) {
 	require.ElementsMatch(t, []string{"ntc_young"}, b.ids(t, "two"))
 }
 
-// ids are the notices that the application role sees with a tenant set.
+// ids lists the notices that the application role sees with a tenant set.
 func (b box) ids(t *testing.T, tenant string) (ids []string) {
 	t.Helper()
 	direct(t, b.app, tenant, func(tx pgx.Tx) {
@@ -347,7 +347,7 @@ func (b box) ids(t *testing.T, tenant string) (ids []string) {
 	return ids
 }
 
-// A tenant that knows every id of another gets nowhere with them.
+// A tenant that knows every id of another tenant cannot use them.
 func TestNoticesAreKeptApart(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one", "thief")
@@ -400,7 +400,7 @@ func TestNoticesGoWithTheirSession(t *testing.T) {
 	}
 }
 
-// What waits for a person, and what became of it, leaves word.
+// Opening and deciding an approval leave notices.
 func TestApprovalsLeaveNotices(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one")

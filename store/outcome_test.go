@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ends completes an attempt as a tool's result says.
+// ends completes an attempt of a call. The result is a success unless change changes it.
 func (w world) ends(t *testing.T, c jig.Call, fence int, change func(*jig.Completion)) jig.Completed {
 	t.Helper()
 	completion := jig.Completion{
@@ -26,7 +26,7 @@ func (w world) ends(t *testing.T, c jig.Call, fence int, change func(*jig.Comple
 	return done
 }
 
-// failing makes a completion one of a failure.
+// failing turns a completion into a failure.
 func failing(status jig.CallStatus, doubt bool) func(*jig.Completion) {
 	return func(c *jig.Completion) {
 		c.Status, c.InDoubt, c.Result = status, doubt, jig.Failure(jig.Errorf(jig.CodeUnavailable, "the line is dead"))
@@ -165,7 +165,7 @@ func TestDoubt_StaysUntilAPersonSaysOtherwise(t *testing.T) {
 	require.False(t, w.reserve(t, c).InDoubt)
 }
 
-// orphan is an idempotent call that a dead worker left executing, with the approval that it began under.
+// orphan returns an idempotent call that a dead worker left executing, with the approval that it used.
 func (w world) orphan(t *testing.T) jig.Call {
 	t.Helper()
 	c := w.running(t, func(c *jig.Call) { c.Idempotent, c.Verdict, c.Status = true, jig.VerdictAsk, jig.CallWaiting })
@@ -174,7 +174,7 @@ func (w world) orphan(t *testing.T) jig.Call {
 	return c
 }
 
-// changed is the call as it is admitted once its tool has changed.
+// changed returns the call as it is admitted after its tool has changed.
 func changed(c jig.Call) jig.Call {
 	c.Version, c.Digest, c.PolicyVersion = "v2", "d2", "p2"
 	return c

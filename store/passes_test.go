@@ -90,7 +90,7 @@ func TestEndPassOfACanceledSession(t *testing.T) {
 	require.Equal(t, before, w.types(t))
 }
 
-// What is known of a session may be old when it is ended from outside: one that goes on meanwhile is not ended.
+// A caller that ends a session from outside may act on old knowledge: a session that has changed since is not ended.
 func TestCancelSession_LeavesASessionThatChangedSince(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// held says what holds the session's calls back, as CallsOf reads it.
+// held returns what holds back each of the session's calls, as CallsOf reports it.
 func (w world) held(t *testing.T, ids ...string) []jig.PauseScope {
 	t.Helper()
 	_, list, err := w.CallsOf(t.Context(), w.tenant, w.session, ids)
@@ -85,7 +85,7 @@ func TestAPauseHoldsAgainAfterItWasLifted(t *testing.T) {
 	require.Equal(t, []jig.PauseScope{""}, elsewhere.held(t, "1.1"), "another tenant goes on")
 }
 
-// A pause of a session holds back the sessions that it started, and theirs; not the one that started it.
+// A pause of a session also holds back its child sessions at any depth, but not its parent.
 func TestAPauseReachesChildren(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -19,7 +19,7 @@ func quick(c jig.Call) jig.QuickCompletion {
 	}
 }
 
-// reads admits calls that read.
+// reads admits n calls that only read.
 func (w world) reads(t *testing.T, n int) []jig.Call {
 	t.Helper()
 	list := make([]jig.Call, n)
@@ -62,7 +62,7 @@ func TestFinishQuick(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-// What is not a first attempt at exactly what was admitted, of a read that nobody has to approve, is left alone.
+// FinishQuick ignores everything but first attempts of reads that run without approval and match what was admitted.
 func TestFinishQuickLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*jig.Call){
@@ -109,7 +109,7 @@ func (w world) requireNotQuick(t *testing.T, q jig.QuickCompletion) {
 	require.Empty(t, names)
 }
 
-// However many record the same calls, and whoever reserves them meanwhile, each is finished once and the log has no gap.
+// With concurrent recorders and reservations of the same calls, each call is finished once and the log has no gap.
 func TestFinishQuickRace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -122,11 +122,11 @@ func TestFinishQuickRace(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range errs {
 		mine := done
-		if i%2 == 0 { // the same in another order
+		if i%2 == 0 { // the same calls in another order
 			mine = append(append([]jig.QuickCompletion{}, done[10:]...), done[:10]...)
 		}
 		wg.Go(func() { names[i], errs[i] = w.FinishQuick(t.Context(), w.tenant, w.session, mine) })
-		wg.Go(func() { _, _ = w.Reserve(t.Context(), w.request(calls[i])) }) //nolint:errcheck // the log says what came of it
+		wg.Go(func() { _, _ = w.Reserve(t.Context(), w.request(calls[i])) }) //nolint:errcheck // the log shows the result
 	}
 	wg.Wait()
 	finished := map[string]bool{}

@@ -66,7 +66,7 @@ func TestReceive(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-// Events are numbered without gaps, and each key counts once, whoever comes at the same time.
+// With concurrent senders, events are numbered without gaps and each key counts once.
 func TestReceiveRace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -92,7 +92,7 @@ func TestReceiveRace(t *testing.T) {
 	for i, e := range received {
 		require.Equal(t, int64(i+1), e.ID)
 	}
-	w.log(t) // counts 1, 2, 3 …
+	w.log(t) // checks the sequence numbers
 }
 
 func TestFrameReceivesAThousandAtATime(t *testing.T) {

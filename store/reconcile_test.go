@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// doubtful is a call whose outcome nobody knows.
+// doubtful returns a call whose outcome is unknown.
 func (w world) doubtful(t *testing.T) jig.Call {
 	t.Helper()
 	c := w.asking(t)

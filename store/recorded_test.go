@@ -83,7 +83,7 @@ func TestRecordedCalls(t *testing.T) {
 	requireCode(t, jig.CodeInvalidInput, err)
 }
 
-// Large inputs make smaller pages, and a call that is larger than a page still has one.
+// Large inputs make pages smaller, and a call larger than a page still gets a page of its own.
 func TestRecordedCallsOfLargeInputs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// question admits a call that a person answers.
+// question admits a call that a person must answer.
 func (w world) question(t *testing.T, terms *jig.Terms) jig.Call {
 	t.Helper()
 	c := w.call(1)
@@ -96,7 +96,7 @@ func TestAnApprovalIsNotAnswered(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, w.row(t, c).Status)
 }
 
-// Those may say what became of an effect who could have approved it, or those whom the tenant names.
+// An unknown outcome may be reconciled by the people whom the tenant names, else by those who could have approved the call.
 func TestWhoMayReconcile(t *testing.T) {
 	t.Parallel()
 	terms := finance(1)

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// backup is a database of the test's own, because the command marks the calls of all tenants.
+// backup is a separate database, because MarkRestored marks the calls of all tenants.
 type backup struct {
 	*store.DB
 	app string
@@ -27,7 +27,7 @@ func newBackup(t *testing.T) backup {
 	return backup{storetest.Open(t, owner, app, store.Options{}), app}
 }
 
-// world is a session of a tenant in the backup.
+// world returns a tenant's session in the backup.
 func (b backup) world(t *testing.T, tenant string) world {
 	t.Helper()
 	w := world{DB: b.DB, tenant: tenant, session: storetest.Session(t, b.DB, tenant).ID}
@@ -42,7 +42,7 @@ func (b backup) mark(t *testing.T) []store.Restored {
 	return marked
 }
 
-// column reads strings of a tenant.
+// column reads strings as the application role, with a tenant set.
 func (b backup) column(t *testing.T, tenant, query string, args ...any) (found []string) {
 	t.Helper()
 	direct(t, b.app, tenant, func(tx pgx.Tx) {
@@ -54,7 +54,7 @@ func (b backup) column(t *testing.T, tenant, query string, args ...any) (found [
 	return found
 }
 
-// openStates bring a call into each of the states in which a backup can have it open.
+// openStates maps each state in which a backup can hold an open call to a function that brings a call into that state.
 var openStates = map[string]func(world, *testing.T, func(*jig.Call)) jig.Call{
 	"waiting": waitingCall,
 	"approved": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // rows of a table
@@ -97,7 +97,7 @@ func drafts(c *jig.Call)         { c.Write, c.Idempotent = false, false }
 func writesUnderKey(c *jig.Call) { c.Write, c.Idempotent = true, true }
 func reads(c *jig.Call)          { c.Write, c.Idempotent = false, true }
 
-// goesOn lets a person approve what waits and an attempt begin, as a worker does after the restore.
+// goesOn approves the call if it waits and then begins an attempt, as happens after the restore.
 func (w world) goesOn(t *testing.T, c jig.Call) jig.Reservation {
 	t.Helper()
 	if w.row(t, c).Status == jig.CallWaiting {
@@ -107,7 +107,7 @@ func (w world) goesOn(t *testing.T, c jig.Call) jig.Reservation {
 	return w.reserve(t, c)
 }
 
-// count is how often an event of a type is in the session's log.
+// count returns how many events of a type the session's log has.
 func (w world) count(t *testing.T, kind jig.EventType) (n int) {
 	t.Helper()
 	for _, e := range w.log(t) {
@@ -175,7 +175,7 @@ func TestRestoredCall_RunsOnlyAfterAPersonSaidThatItDidNotHappen(t *testing.T) {
 	}
 }
 
-// A worker that was cut off from the database while it was restored may still report.
+// A worker that was cut off from the database during the restore may still report.
 func TestRestoredCall_IsNotFinalisedByAnAttemptFromBefore(t *testing.T) {
 	t.Parallel()
 	b := newBackup(t)
@@ -215,7 +215,7 @@ func TestRestoredCall_ThatIsIdempotentRunsInDoubt(t *testing.T) {
 	b := newBackup(t)
 	for state, enter := range openStates {
 		if state == "unknown" {
-			continue // a person is asked about it in any case
+			continue // a person is asked about it anyway
 		}
 		w := b.world(t, "acme")
 		c := enter(w, t, writesUnderKey)
@@ -229,7 +229,7 @@ func TestRestoredCall_ThatIsIdempotentRunsInDoubt(t *testing.T) {
 	}
 }
 
-// The steps of a composition that ran since have the keys that they would have again, but the backup does not know them.
+// Steps that ran since the backup would get the same keys again, but the backup does not know them.
 func TestRestoredComposition_AsksBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	b := newBackup(t)
@@ -240,7 +240,7 @@ func TestRestoredComposition_AsksBeforeItBegins(t *testing.T) {
 	require.NoError(t, b.PutDocument(t.Context(), "acme", "spec", "page.make", "c1", []byte("steps")))
 	for state, enter := range openStates {
 		if state == "unknown" {
-			continue // a person is asked about it in any case
+			continue // a person is asked about it anyway
 		}
 		w := b.world(t, "acme")
 		c := enter(w, t, composition)

@@ -11,14 +11,14 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// named is a session that was started under an id of the client's own.
+// named returns a session that was started under a client's own id.
 func named(tenant, id, digest string) jig.Session {
 	return jig.Session{
 		Tenant: tenant, ID: jig.SessionID(tenant, id), Agent: jig.Agent{Name: "tester"}, Principal: jig.Principal{ID: "ana"}, RequestDigest: digest,
 	}
 }
 
-// creations are the two ways in which a session begins.
+// creations returns the two ways to start a session.
 func (w world) creations(t *testing.T) map[string]func(jig.Session) (jig.Session, error) {
 	t.Helper()
 	return map[string]func(jig.Session) (jig.Session, error){

@@ -51,7 +51,7 @@ func TestCreateSessionOnce(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-// The session of a single call is there whole, with its pass and its turn, whoever asks for it how often.
+// The session of a single call is stored completely, with its pass and its turn, and only once, however often it is requested.
 func TestCreateCallOnce(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.New(t), storetest.Tenant(t)

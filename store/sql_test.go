@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// direct runs a test's own SQL in a transaction that is rolled back, as the role of a URL, with a tenant set unless it is "".
+// direct runs SQL in a transaction that is rolled back, as the role of the URL, with a tenant set unless it is "".
 func direct(t *testing.T, url, tenant string, work func(pgx.Tx)) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -39,7 +39,7 @@ func (w world) column(t *testing.T, query string, args ...any) []string {
 	return found
 }
 
-// approvals are the states of a call's approvals, oldest first.
+// approvals lists the statuses of a call's approvals, oldest first.
 func (w world) approvals(t *testing.T, c jig.Call) []string {
 	t.Helper()
 	return w.column(t, "select status from approvals where session_id = $1 and call_id = $2 order by id", w.session, c.ID)

@@ -39,7 +39,7 @@ func TestExportAndErase(t *testing.T) {
 	require.Contains(t, left, `"kind":"used_token"`)
 	require.NotContains(t, left, w.session, "what stays are hashes")
 	require.NoError(t, w.EraseTenant(t.Context(), w.tenant))
-	storetest.Session(t, w.DB, w.tenant) // it may begin anew
+	storetest.Session(t, w.DB, w.tenant) // the erased tenant may be used again
 }
 
 func TestPruneTakesEndedSessions(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// proof is a token as it came with a request.
+// proof returns the evidence of a token that was sent with a request.
 func proof(token, request string) *jig.Evidence {
 	return &jig.Evidence{Key: "ana-1", Token: token, Until: time.Now().Add(time.Minute).UTC(), Request: request}
 }
@@ -122,7 +122,7 @@ func TestRevokingTakesATokenOnce(t *testing.T) {
 	require.NoError(t, err, "what was for nothing is not used up")
 }
 
-// The same call comes to be in doubt a second time: a word on the first doubt says nothing of the second.
+// When a call becomes unknown a second time, the token for the first answer proves nothing.
 func TestAWordOnADoubtCountsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,7 +147,7 @@ func TestAWordOnADoubtCountsOnce(t *testing.T) {
 	require.Equal(t, jig.CallUnknown, w.row(t, c).Status)
 }
 
-// Who passes a decision on cannot use its token up by sending it along with something else.
+// Somebody who relays a decision cannot use up its token by sending it with something else.
 func TestARefusedDecisionLeavesItsToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Only an answer says that the last statements of a transaction were rolled back: a connection that breaks says nothing.
+// Only an answer proves that a transaction's last statements were rolled back; a broken connection proves nothing.
 func TestRefused_IsWhatSomebodySaidNoTo(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// noteOf is a note whose content was checked against a version of its type.
+// noteOf returns a note whose content was checked against a version of its type.
 func (w world) noteOf(version, key string) jig.NewEntity {
 	return jig.NewEntity{Entity: jig.Entity{Tenant: w.tenant, Type: "note", TypeVersion: version, Content: json.RawMessage(`{}`)}, Key: key}
 }
@@ -76,7 +76,7 @@ func TestAnEntityIsOfTheCurrentVersion(t *testing.T) {
 	require.True(t, created)
 }
 
-// What a new version adds to every entity is there with it, or not at all.
+// What a new version adds to existing entities is stored with the version or not at all.
 func TestEntitiesGetWhatAVersionAdds(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
@@ -115,7 +115,7 @@ func TestEntitiesGetWhatAVersionAdds(t *testing.T) {
 	require.Equal(t, `revision 2: {"mood":"loud","size":3}`, content(other))
 }
 
-// Whoever is first, a type that changes because nobody uses it and an entity under its old version never come together.
+// A type can change only while it is unused: a changed type and an entity checked against the old version never coexist.
 func TestTypesChangeWhileEntitiesCome(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)

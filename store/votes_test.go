@@ -13,15 +13,15 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// finance needs n people of the group finance.
+// finance returns terms that need n people of the group finance.
 func finance(n int) jig.Terms {
 	return jig.Terms{Requirements: []jig.Requirement{{Rule: "p/two", Approvers: jig.Approvers{Groups: []string{"finance"}}, Quorum: n}}}
 }
 
-// member is a principal of the group finance.
+// member returns a principal in the group finance.
 func member(id string) jig.Principal { return jig.Principal{ID: id, Groups: []string{"finance"}} }
 
-// under admits one call that takes an approval of some terms; ana asks for it.
+// under admits one call whose approval has the given terms; ana requests it.
 func (w world) under(t *testing.T, terms jig.Terms, change func(*jig.Pending)) jig.Call {
 	t.Helper()
 	c := w.call(1)
@@ -35,7 +35,7 @@ func (w world) under(t *testing.T, terms jig.Terms, change func(*jig.Pending)) j
 	return c
 }
 
-// says lets a principal decide.
+// says applies a principal's decision.
 func (w world) says(t *testing.T, who jig.Principal, d jig.Decision) jig.Ruled {
 	t.Helper()
 	got, err := w.Decide(t.Context(), w.decision(who, d))
@@ -56,7 +56,7 @@ func (w world) decision(who jig.Principal, d jig.Decision) jig.DecisionRequest {
 	}
 }
 
-// audit is the tenant's audit, each row as "kind by", in its order; the chain is checked.
+// audit lists the tenant's audit rows in order as "kind by", and checks the chain.
 func (w world) audit(t *testing.T) []string {
 	t.Helper()
 	list := []string{}
@@ -118,7 +118,7 @@ func TestNobodyVotesTwice(t *testing.T) {
 	require.Equal(t, jig.CallDenied, w.says(t, member("fay"), jig.Decision{Answer: jig.AnswerDeny}).Status, "who approved may think better of it")
 }
 
-// Twelve people at once, where two are needed: two count, the call is approved once, everybody else is told why not.
+// Of twelve concurrent approvals where two are needed, two count, the call is approved once, and all others are told why not.
 func TestOneVoteDecides(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -184,7 +184,7 @@ func TestDelegate(t *testing.T) {
 	require.Equal(t, []string{"delegated fay", "delegated eve", "approved zoe"}, without(w.audit(t), "refused"))
 }
 
-// without are the rows of an audit that do not begin with a word.
+// without returns the rows that do not start with a word.
 func without(rows []string, word string) []string {
 	var list []string
 	for _, row := range rows {
@@ -207,7 +207,7 @@ func TestDelegateAfterTheVote(t *testing.T) {
 	require.Equal(t, []string{"approval.voted", "decision.refused", "decision.refused"}, w.types(t)[1:])
 }
 
-// edit is a decision with changed input: another digest, under the given terms.
+// edit decides with changed input, which has another digest and the given terms.
 func (w world) edit(t *testing.T, who jig.Principal, c jig.Call, digest string, terms *jig.Terms) jig.Ruled {
 	t.Helper()
 	edited := c
@@ -273,7 +273,7 @@ func TestAnEditThatKeepsTheTermsIsApprovedAtOnce(t *testing.T) {
 	}
 }
 
-// What a changed input needs less of is enough: the call runs on the editor's word alone.
+// If the changed input needs fewer approvals, the editor's approval alone can be enough.
 func TestAnEditThatLowersTheTerms(t *testing.T) {
 	t.Parallel()
 	for name, lower := range map[string]*jig.Terms{"to anybody": nil, "to one": new(finance(1))} {
@@ -315,8 +315,8 @@ func TestAnEditThatRaisesTheTerms(t *testing.T) {
 	}
 }
 
-// What a decision does is there whole or not at all: when its audit row cannot be written there is no event, no notice, no
-// answer under its key, and the call waits as before.
+// A decision is stored completely or not at all. If its audit row cannot be written there is no event, no notice and no stored
+// answer, and the call keeps waiting.
 func TestADecisionIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]jig.Decision{
@@ -331,7 +331,7 @@ func TestADecisionIsOneTransaction(t *testing.T) {
 		if d.Grant != nil {
 			r.Grant = new(w.grant("grt_1", 3))
 		}
-		tamper(t, w.tenant, "update audit_heads set n = 0") // the next row has a number that is taken
+		tamper(t, w.tenant, "update audit_heads set n = 0") // the next row gets a number that is taken
 		_, err := w.Decide(t.Context(), r)
 		require.Error(t, err, name)
 		require.Equal(t, events, w.types(t), name)
