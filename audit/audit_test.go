@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// rowsOf is a chain of n rows.
+// rowsOf returns a chain of n rows.
 func rowsOf(t *testing.T, tenant string, n int) []jig.AuditRow {
 	t.Helper()
 	prev := jig.AuditGenesis(tenant)
@@ -38,7 +38,7 @@ func rowsOf(t *testing.T, tenant string, n int) []jig.AuditRow {
 	return rows
 }
 
-// export writes rows with a header that is right for all of them.
+// export writes rows with a header that matches them.
 func export(t *testing.T, tenant string, rows []jig.AuditRow) string {
 	t.Helper()
 	last := rows[len(rows)-1]
@@ -93,7 +93,7 @@ func TestTheFormOfAnExport(t *testing.T) {
 	require.True(t, strings.HasPrefix(lines[1], `{"n":1,"prev":"`), lines[1])
 }
 
-// Whatever byte of whatever row is changed, to whatever other: the check names that row.
+// If any byte of any row is changed to any other, the check names that row.
 func TestEveryChangedByteIsFound(t *testing.T) {
 	t.Parallel()
 	text := export(t, "acme", rowsOf(t, "acme", 4))
@@ -130,7 +130,7 @@ func TestEveryTakenByteIsFound(t *testing.T) {
 	}
 }
 
-// A header is bound to its rows, but for the time of the export, which nothing proves.
+// The header is bound to the rows, except for the time of the export, which nothing proves.
 func TestEveryChangedByteOfAHeaderIsFound(t *testing.T) {
 	t.Parallel()
 	text := export(t, "acme", rowsOf(t, "acme", 3))
@@ -159,7 +159,7 @@ func TestWhatIsDoneToRowsIsFound(t *testing.T) {
 		renumbered[i].N = int64(i + 1)
 	}
 	others := rowsOf(t, "other", 20)
-	// anew is a chain that is whole and says something else, as somebody would write it who owns the database.
+	// anew is an intact chain with other contents, as the owner of the database could write it.
 	anew := rowsOf(t, "acme", 19)
 	for name, row := range map[string]struct {
 		rows    []jig.AuditRow
@@ -272,7 +272,7 @@ func TestALineHasABound(t *testing.T) {
 	require.Equal(t, "row 2: its line is longer than 1048576 bytes", report.Broken.String())
 }
 
-// failing gives what it has and then an error.
+// failing returns the data it has and then an error.
 type failing struct{ r io.Reader }
 
 func (f failing) Read(p []byte) (int, error) {
@@ -292,7 +292,7 @@ func TestAReaderThatFailsIsAnError(t *testing.T) {
 	}
 }
 
-// An export is checked while it arrives.
+// An export is checked while it is still arriving.
 func TestVerifyStreams(t *testing.T) {
 	t.Parallel()
 	const many = 20_000

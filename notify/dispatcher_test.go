@@ -75,7 +75,7 @@ func TestWithoutAWebhookItIsLogged(t *testing.T) {
 	require.Contains(t, d.log.String(), "approvers=ben status=denied by=eva")
 }
 
-// Every failure is tried again with the same id, later each time, and one too many is the last.
+// Every failure is retried with the same id after a longer wait, and after the last retry the delivery is given up.
 func TestRetriesUntilItGivesUp(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, answer(http.StatusInternalServerError))
@@ -181,7 +181,8 @@ func TestWebhookThatWasTakenOutGetsNothing(t *testing.T) {
 	require.Equal(t, 1, d.state(t, "ntc_1").Attempts)
 }
 
-// A dispatcher that dies between sending and writing it down leaves the message to another, which sends it again.
+// A dispatcher that dies after sending and before storing the outcome leaves the message to another dispatcher, which sends it
+// again.
 func TestCrashBeforeMarkSendsAgainWithTheSameID(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -236,7 +237,7 @@ func TestTwoDispatchersDoNotBothSend(t *testing.T) {
 	}
 }
 
-// A webhook that takes its time holds up neither another webhook of its tenant nor another tenant.
+// A slow webhook delays neither another webhook of its tenant nor another tenant.
 func TestSlowWebhookHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -262,7 +263,7 @@ func TestSlowWebhookHoldsUpNobody(t *testing.T) {
 	require.Equal(t, notify.StatusPending, d.state(t, "ntc_0").status)
 }
 
-// After a failure that took long, the other messages of the webhook wait a while.
+// After a failure that took long, the webhook's other messages wait.
 func TestWebhookThatFailsSlowlyRests(t *testing.T) {
 	t.Parallel()
 	d := newDesk()

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/notify"
 )
 
-// block is the first fenced block of a language in the documentation.
+// block returns the first fenced block of a language in the documentation.
 func block(t *testing.T, language string) string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/notifications.md")
@@ -24,7 +24,7 @@ func block(t *testing.T, language string) string {
 	return string(found[1])
 }
 
-// The body that the documentation shows is what is sent, and its program is the one that the example runs.
+// The body in the documentation is the one that is sent, and the program there is the one in the example.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

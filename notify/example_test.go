@@ -45,10 +45,10 @@ func noticeHandler(secret []byte, act func(kind string, n jig.Notice) error) (ht
 	}), nil
 }
 
-// A server that receives notices verifies them, and remembers the ids that it has seen.
+// A server that receives notices verifies them and remembers the ids it has seen.
 func Example_receiving() {
 	ctx, secret := context.Background(), []byte("what JIG_SECRET_HOOK holds")
-	seen := map[string]bool{} // of a real server: in its database
+	seen := map[string]bool{} // a real server keeps them in its database
 	handler, err := noticeHandler(secret, func(kind string, n jig.Notice) error {
 		if !seen[n.ID] {
 			seen[n.ID] = true
@@ -68,7 +68,7 @@ func Example_receiving() {
 		ID: "ntc_5f0c", Tenant: "acme", Kind: jig.NoticeRequested, At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
 		Approval: jig.Pending{SessionID: "ses_1", Call: "3.2", Tool: "payment.refund", Summary: "refunds 120 EUR"},
 	}
-	for range 2 { // what is delivered twice is acted on once
+	for range 2 { // a second delivery is ignored
 		err := sender.Send(ctx, notice, jig.Webhook{URL: server.URL, Secret: secret})
 		fmt.Println("delivered:", err == nil)
 	}

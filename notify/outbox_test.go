@@ -18,7 +18,7 @@ import (
 	"github.com/jig-run/jig/notify"
 )
 
-// clock is set by the test.
+// clock is a clock that the test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -44,7 +44,7 @@ type row struct {
 	err    string
 }
 
-// outbox is an outbox in memory, by a test's clock.
+// outbox is an outbox in memory that uses a test's clock.
 type outbox struct {
 	*clock
 	mu      sync.Mutex
@@ -52,7 +52,7 @@ type outbox struct {
 	notices []jig.Notice
 	rows    []*row
 	gone    map[string]string
-	// away makes everything fail, mute what settles a delivery alone.
+	// away makes every operation fail; mute makes only SettleDelivery fail.
 	away, mute error
 	forgets    int
 }
@@ -156,13 +156,13 @@ func (o *outbox) ForgetNotices(context.Context, time.Duration) (int64, error) {
 	return 1, o.away
 }
 
-// request is a message that a server got.
+// request is a message that a receiver got.
 type request struct {
 	header http.Header
 	body   []byte
 }
 
-// receiver is a server that answers as told: the first answer first, the last one for ever.
+// receiver is a server that gives prepared answers in order and repeats the last one.
 type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -201,21 +201,21 @@ func newReceiver(t *testing.T, answers ...func(w http.ResponseWriter)) *receiver
 	return r
 }
 
-// messages are those that the server got so far.
+// messages returns the messages that the server has received so far.
 func (r *receiver) messages() []request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.got)
 }
 
-// secret signs the messages of the tests.
+// secret signs the messages in tests.
 const secret = "a secret of more than twenty-four bytes"
 
 func (r *receiver) webhook(kinds ...jig.NoticeKind) jig.Webhook {
 	return jig.Webhook{URL: r.URL + "/hook", Secret: []byte(secret), Events: kinds}
 }
 
-// desk is an outbox with the settings of its tenants.
+// desk is an outbox with its tenants' settings.
 type desk struct {
 	*outbox
 	log *lockedBuffer
@@ -257,7 +257,7 @@ func (d *desk) set(tenant, version string, hooks ...jig.Webhook) {
 	d.settings[tenant] = jig.TenantSettings{Version: version, Webhooks: hooks}
 }
 
-// dispatcher makes a dispatcher over the desk; it gives up on an answer after timeout.
+// dispatcher returns a dispatcher for the desk. It waits at most timeout for an answer; 0 means the default.
 func (d *desk) dispatcher(timeout time.Duration) *notify.Dispatcher {
 	return &notify.Dispatcher{
 		Outbox: d.outbox,
@@ -272,7 +272,7 @@ func (d *desk) dispatcher(timeout time.Duration) *notify.Dispatcher {
 	}
 }
 
-// state is where the delivery of a notice stands.
+// state returns the delivery of a notice.
 func (d *desk) state(t *testing.T, id string) row {
 	t.Helper()
 	d.outbox.mu.Lock()
@@ -289,7 +289,7 @@ func step(t *testing.T, d *notify.Dispatcher) int {
 	return n
 }
 
-// word is word of an approval of the tenant acme.
+// word returns a notice about an approval of the tenant acme.
 func word(id string) jig.Notice {
 	return jig.Notice{
 		ID: id, Tenant: "acme", Kind: jig.NoticeRequested, At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),

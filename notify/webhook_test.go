@@ -63,7 +63,7 @@ func TestSlowServerTimesOut(t *testing.T) {
 	require.NotContains(t, err.Error(), "/hook")
 }
 
-// An answer without an end is read for a few bytes, not for ever.
+// Only a few bytes of an endless answer are read.
 func TestEndlessAnswerIsCutShort(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, func(w http.ResponseWriter) {
@@ -93,7 +93,7 @@ func TestUnreachable(t *testing.T) {
 	require.NotContains(t, failure.Error(), "token")
 }
 
-// A document that was stored before it was refused for this does not make a worker send in the clear.
+// Documents stored before plain HTTP was refused must not make a worker send messages unencrypted.
 func TestSend_PlainHTTPGoesToThisMachineAlone(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"http://hooks.example.com/x", "http://10.0.0.1/x", "http://127.0.0.1.example.com/x", "http://localhost.example.com/x"} {

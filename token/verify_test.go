@@ -17,10 +17,10 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// monday is when the tests sign.
+// monday is when tokens are signed in tests.
 var monday = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// signer makes a key of a principal.
+// signer returns a signer with a new key of a principal.
 func signer(tb testing.TB, principal string) token.Signer {
 	tb.Helper()
 	private, _, err := token.NewKey()
@@ -37,7 +37,7 @@ func hmacSigner(tb testing.TB, principal string) token.Signer {
 	return s
 }
 
-// claim is one with every field.
+// claim returns a claim with every field set.
 func claim() jig.Claim {
 	return jig.Claim{
 		Tenant: "acme", Principal: "ana", Action: "approve", SessionID: "ses_1", Call: "3.1", Subject: "tool:mail.send",
@@ -52,7 +52,7 @@ func sign(tb testing.TB, c jig.Claim, s token.Signer) string {
 	return text
 }
 
-// refused requires that a token is refused for a reason.
+// refused checks that a token is refused for a reason.
 func refused(t *testing.T, text string, keys []jig.Key, want jig.Claim, now time.Time, why string) {
 	t.Helper()
 	who, evidence, err := token.Verify(text, keys, want, now)
@@ -132,7 +132,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 			*tt.field(&want) += "x"
 			refused(t, text, keys, want, monday, tt.why)
 			if name == "principal" {
-				return // an empty one stands for any
+				return // an empty one matches any
 			}
 			want = claim()
 			*tt.field(&want) = ""
@@ -164,7 +164,7 @@ func TestTimes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// forge makes a token of any claims and any header.
+// forge makes a token with any claims and any header.
 func forge(t *testing.T, method jwt.SigningMethod, secret any, header, claims map[string]any) string {
 	t.Helper()
 	forged := jwt.NewWithClaims(method, jwt.MapClaims(claims))
@@ -176,7 +176,7 @@ func forge(t *testing.T, method jwt.SigningMethod, secret any, header, claims ma
 	return text
 }
 
-// payload is what Sign writes for claim(), with changes; nil removes a member.
+// payload returns what Sign writes for claim(), with changes. A nil value removes a member.
 func payload(changes map[string]any) map[string]any {
 	all := map[string]any{
 		"sub": "ana", "aud": []string{"jig"}, "jti": "t1",
@@ -276,7 +276,7 @@ func TestForgedHeaders(t *testing.T) {
 
 func segment(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
-// rename makes a fresh key under somebody's id.
+// rename returns a signer with a new key under somebody else's key id.
 func rename(t *testing.T, kid, principal string) token.Signer {
 	t.Helper()
 	private, _, err := token.NewKey()
@@ -290,7 +290,7 @@ func TestKeyOfAnotherPrincipal(t *testing.T) {
 	t.Parallel()
 	private, _, err := token.NewKey()
 	require.NoError(t, err)
-	// The key's owner leaves out whom the tenant bound it to, and signs as ana.
+	// The key's owner omits the principal that the tenant bound the key to, and signs as ana.
 	everybody, err := token.ParsePrivateKey(private, "ben-1", "")
 	require.NoError(t, err)
 	bens, err := token.ParsePrivateKey(private, "ben-1", "ben")
@@ -351,7 +351,8 @@ func TestEveryByteOfATokenCounts(t *testing.T) {
 	}
 }
 
-// FuzzVerify knows no whole token: every process that fuzzes has keys of its own.
+// FuzzVerify is never seeded with a complete valid token, because every fuzzing process has its own keys; all inputs must be
+// refused.
 func FuzzVerify(f *testing.F) {
 	ana, ben := signer(f, "ana"), signer(f, "ben")
 	keys := []jig.Key{ana.Key(), {ID: "odd", Algorithm: "rsa"}, {ID: "short", Algorithm: jig.AlgorithmEd25519}}
@@ -375,7 +376,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// FuzzSignedPayload signs whatever comes with a genuine key.
+// FuzzSignedPayload signs any header and payload with a genuine key.
 func FuzzSignedPayload(f *testing.F) {
 	s := hmacSigner(f, "")
 	keys := []jig.Key{s.Key()}
