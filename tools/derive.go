@@ -12,7 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// schemaOf derives a type's schema and the defaults of its own fields; no defaults give nil.
+// schemaOf derives the schema of a type and the defaults of its top-level fields; defaults is nil if there are none.
 func schemaOf(t reflect.Type, adjust func(*jsonschema.Schema)) (defaults, raw []byte, err error) {
 	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
@@ -52,7 +52,7 @@ func schemaOf(t reflect.Type, adjust func(*jsonschema.Schema)) (defaults, raw []
 	return defaults, raw, nil
 }
 
-// notNull takes null out of the unions that the derivation makes of slices and pointers.
+// notNull removes null from the type unions that the derivation produces for slices and pointers.
 func notNull(s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -71,7 +71,7 @@ func notNull(s *jsonschema.Schema) {
 	}
 }
 
-// tag applies the struct tags of New to the schema of t, at every depth. path names the place for errors.
+// tag applies the struct tags documented at [New] to the schema of t, at every depth. path names the position, for errors.
 func tag(s *jsonschema.Schema, t reflect.Type, path string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -113,7 +113,7 @@ func tag(s *jsonschema.Schema, t reflect.Type, path string) error {
 	return nil
 }
 
-// tagField applies one field's tags.
+// tagField applies the tags of one field.
 func tagField(s *jsonschema.Schema, tags reflect.StructTag) error {
 	var problems []error
 	integer := func(key string) *int {
@@ -178,7 +178,7 @@ func set[T any](p **T, v *T) {
 	}
 }
 
-// literal reads a tag's value: a string where the schema has strings, JSON elsewhere.
+// literal reads the value of a tag: as a string where the schema has strings, as JSON elsewhere.
 func literal(s *jsonschema.Schema, text string) (json.RawMessage, error) {
 	if s.Type == "string" || slices.Contains(s.Types, "string") {
 		b, err := json.Marshal(text)

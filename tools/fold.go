@@ -10,11 +10,11 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// encoding/json fills a field from a member whose name only folds to the field's, such as "Amount" for amount, or "tas\u212a" for
-// task. Policies and people would see one value and the tool another. Typed tools therefore refuse such members, and their schemas may
-// not allow them.
+// encoding/json also fills a field from a member whose name equals the field's only under case folding, such as "Amount" for amount, or
+// "tas\u212a" for task. Policies and people would then see one value and the tool another. So typed tools refuse such members, and their
+// schemas must not allow them.
 
-// checkFolding refuses an input with a member that matches a field of t by case folding alone.
+// checkFolding refuses an input with a member that matches a field of t only by case folding.
 func checkFolding(t reflect.Type, input []byte, at string) error {
 	t = pointee(t)
 	if decodesItself(t) {
@@ -63,8 +63,8 @@ func checkFolding(t reflect.Type, input []byte, at string) error {
 	return nil
 }
 
-// checkClosed refuses an input schema of a typed tool that lets an object have members beside the fields of its struct. It follows
-// properties and items; what a reference hides is refused when a call is decoded.
+// checkClosed refuses the input schema of a typed tool if it lets an object have members other than the fields of its struct. It follows
+// properties and items; what is behind a reference is checked only when a call is decoded.
 func checkClosed(t reflect.Type, schema json.RawMessage, at string) error {
 	t = pointee(t)
 	var s struct {
@@ -106,12 +106,12 @@ func pointee(t reflect.Type) reflect.Type {
 	return t
 }
 
-// decodesItself reports whether a type reads its JSON by a method of its own.
+// decodesItself reports whether a type decodes its own JSON.
 func decodesItself(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
-// fieldsOf are the fields that encoding/json fills in a struct, by their JSON names, those of embedded structs included.
+// fieldsOf returns the fields of a struct that encoding/json fills, by JSON name, including those of embedded structs.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {

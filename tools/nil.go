@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// opaque reports whether a type writes its own JSON, so that its fields are nobody's business.
+// opaque reports whether a type encodes its own JSON, so that its fields do not matter.
 func opaque(t reflect.Type) bool {
 	marshaler := reflect.TypeFor[json.Marshaler]()
 	return t == reflect.TypeFor[time.Time]() || t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler)
 }
 
-// omitted reports whether a field never shows a nil.
+// omitted reports whether a field is left out when it is nil.
 func omitted(field reflect.StructField) bool {
 	name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 	return name == "-" || strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
 }
 
-// nullable names the first pointer field in t that would be written as null; "" when there is none.
+// nullable returns the name of the first pointer field in t that would be written as null; "" if there is none.
 func nullable(t reflect.Type, seen []reflect.Type) string {
 	switch t.Kind() { //nolint:exhaustive // the others hold no other values
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
@@ -77,7 +77,7 @@ func contains(list []reflect.Type, t reflect.Type) bool {
 	return false
 }
 
-// fillNil makes nil slices and maps empty, in v and below.
+// fillNil replaces nil slices and maps in v, at any depth, with empty ones.
 func fillNil(v reflect.Value) {
 	t := v.Type()
 	switch t.Kind() { //nolint:exhaustive // the others hold no other values
@@ -117,7 +117,7 @@ func fillNil(v reflect.Value) {
 	}
 }
 
-// fillMap fills a map and its values, which cannot be changed in place.
+// fillMap does this for a map. Map values cannot be changed in place, so it sets them again.
 func fillMap(v reflect.Value) {
 	t := v.Type()
 	if opaque(t) || !v.CanSet() {

@@ -14,15 +14,15 @@ import (
 	"github.com/jig-run/jig/tools/schema"
 )
 
-// Caps on what goes into a tool and comes out of it.
+// Limits on the input and output of a tool.
 const (
-	// MaxInputBytes is the largest input a tool takes; it has room for 10 MiB of text in its worst escaping.
+	// MaxInputBytes is the largest input of a tool. It has room for 10 MiB of text in its worst escaping.
 	MaxInputBytes = 64 << 20
-	// MaxOutputBytes is the largest output a tool gives.
+	// MaxOutputBytes is the largest output of a tool.
 	MaxOutputBytes = 64 << 20
 )
 
-// Registry is a set of tools by name. Its zero value is not usable; NewRegistry makes one. It is safe for concurrent use.
+// Registry is a set of tools by name. Its zero value is not usable; use [NewRegistry]. It is safe for concurrent use.
 type Registry struct {
 	inputs, outputs *schema.Compiler
 
@@ -36,7 +36,7 @@ type registered struct {
 	input, output *schema.Schema
 }
 
-// NewRegistry returns a registry with the tools registered.
+// NewRegistry returns a registry that contains the given tools.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	r := &Registry{
 		inputs:  schema.NewCompiler(schema.Options{MaxInstanceBytes: MaxInputBytes, ExactNumbers: true}),
@@ -49,8 +49,8 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// Register adds tools, all of them or none. The error joins one *jig.Error for each tool that is not fit: CONFLICT for a
-// name that is taken, INVALID_INPUT for anything else, the field naming what is wrong.
+// Register adds all of the tools or none. The error joins one *jig.Error for each tool that cannot be registered: CONFLICT for a name that
+// is taken, INVALID_INPUT for anything else, with the field at fault.
 func (r *Registry) Register(tools ...Tool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +118,7 @@ func compile(compiler *schema.Compiler, c jig.Tool, field string, raw json.RawMe
 	return s, nil
 }
 
-// unfit says which tool and which part of it is wrong.
+// unfit returns an error that says which tool, and which part of it, is wrong.
 func unfit(c jig.Tool, field string, e *jig.Error) error {
 	out := *e
 	out.Code = jig.CodeInvalidInput
@@ -127,7 +127,7 @@ func unfit(c jig.Tool, field string, e *jig.Error) error {
 	return &out
 }
 
-// Tool returns a sealed contract; false when there is none of that name.
+// Tool returns the sealed contract of a tool; false if there is no tool with that name.
 func (r *Registry) Tool(name string) (jig.Tool, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -138,7 +138,7 @@ func (r *Registry) Tool(name string) (jig.Tool, bool) {
 	return t.contract, true
 }
 
-// Tools returns all contracts sorted by name.
+// Tools returns all contracts, sorted by name.
 func (r *Registry) Tools() []jig.Tool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -150,7 +150,7 @@ func (r *Registry) Tools() []jig.Tool {
 	return list
 }
 
-// notFound wants the lock held for reading.
+// notFound must be called with at least the read lock held.
 func (r *Registry) notFound(name string) *jig.Error {
 	known := slices.Sorted(maps.Keys(r.tools))
 	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", cut(name, 80)).
@@ -159,7 +159,7 @@ func (r *Registry) notFound(name string) *jig.Error {
 	return e
 }
 
-// find returns a tool or why there is none.
+// find returns a tool, or the error that says that it does not exist.
 func (r *Registry) find(name string) (*registered, *jig.Error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -18,12 +18,11 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// MaxSummaryBytes is the longest summary of a result; a longer one is cut.
+// MaxSummaryBytes is the maximum length of a result's summary; a longer one is cut.
 const MaxSummaryBytes = 200
 
-// Validate checks an input against the tool's schema. The error is one *jig.Error with every violation: TOOL_NOT_FOUND,
-// MISSING_PARAM when only required parameters are missing, else INVALID_INPUT; nil when the input fits. An empty input
-// stands for {}.
+// Validate checks an input against the tool's schema and returns nil if it fits. Otherwise the error is a single *jig.Error with all
+// violations: TOOL_NOT_FOUND; MISSING_PARAM if only required parameters are missing; else INVALID_INPUT. An empty input counts as {}.
 func (r *Registry) Validate(name string, input []byte) error {
 	t, missing := r.find(name)
 	if missing != nil {
@@ -43,7 +42,7 @@ func (t *registered) validate(input []byte) error {
 	return &e
 }
 
-// Fill completes an input that fits the tool's schema; most tools have nothing to complete, and get it back as it is.
+// Fill completes an input that fits the tool's schema. Most tools have nothing to complete; their input is returned unchanged.
 func (r *Registry) Fill(ctx context.Context, name string, input []byte, inv jig.Invocation) ([]byte, error) {
 	t, missing := r.find(name)
 	if missing != nil {
@@ -62,10 +61,10 @@ func orEmpty(input []byte) []byte {
 	return input
 }
 
-// Run runs the tool once: look-up, input check, the handler within the tool's time-out, output check. It never panics. The
-// result always has a summary of one line; when it is a failure, its error says why, with NotExecuted set if the handler was not called.
-// Output that does not fit the schema makes a read fail. A tool that changes something and reports success has done so: its result gets
-// a warning.
+// Run runs the tool once: it looks the tool up, checks the input, calls the handler within the tool's timeout, and checks the output. It
+// never panics. The result always has a one-line summary. A failed result has an error, with NotExecuted set if the handler was not called.
+// If the output does not fit the schema, a read fails; a tool that may have changed something keeps its success, and the result gets a
+// warning.
 func (r *Registry) Run(ctx context.Context, name string, input []byte, inv jig.Invocation) jig.ToolResult {
 	t, missing := r.find(name)
 	if missing != nil {
@@ -85,7 +84,7 @@ func (r *Registry) Run(ctx context.Context, name string, input []byte, inv jig.I
 	return finish(name, t.checkOutput(t.explain(ctx, result)))
 }
 
-// complete gives the handler a logger and a progress function, whoever calls.
+// complete makes sure that the handler gets a logger and a progress function.
 func complete(inv jig.Invocation) jig.Invocation {
 	if inv.Logger == nil {
 		inv.Logger = slog.New(slog.DiscardHandler)
@@ -96,7 +95,7 @@ func complete(inv jig.Invocation) jig.Invocation {
 	return inv
 }
 
-// call runs the handler and turns a panic into a result. The stack goes to the log alone.
+// call runs the handler and turns a panic into a result. The stack goes only to the log.
 func (t *registered) call(ctx context.Context, input json.RawMessage, inv jig.Invocation) (result jig.ToolResult) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -109,7 +108,7 @@ func (t *registered) call(ctx context.Context, input json.RawMessage, inv jig.In
 	return t.handler(ctx, inv, input)
 }
 
-// explain makes a failure with a code of its time: an error that only says that the context ended is TIMEOUT or CANCELED.
+// explain replaces an INTERNAL failure that only says that the context ended with TIMEOUT or CANCELED.
 func (t *registered) explain(ctx context.Context, result jig.ToolResult) jig.ToolResult {
 	e := result.Error
 	if e == nil || e.Code != jig.CodeInternal || e.Reason != "" {
@@ -130,7 +129,7 @@ func (t *registered) explain(ctx context.Context, result jig.ToolResult) jig.Too
 	return result
 }
 
-// stopped words the end of a context.
+// stopped returns the error for a context that ended.
 func stopped(err error, c jig.Tool) *jig.Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return jig.Errorf(jig.CodeTimeout, "%s did not finish in time (%s)", c.Name, cmp.Or(c.Timeout, jig.DefaultToolTimeout).Round(time.Millisecond))
@@ -138,7 +137,7 @@ func stopped(err error, c jig.Tool) *jig.Error {
 	return jig.Errorf(jig.CodeCanceled, "%s was cancelled", c.Name)
 }
 
-// checkOutput holds a handler to its own contract.
+// checkOutput makes sure that a handler keeps to its own contract.
 func (t *registered) checkOutput(result jig.ToolResult) jig.ToolResult {
 	name := t.contract.Name
 	if !result.Success {
@@ -170,8 +169,8 @@ func (t *registered) checkOutput(result jig.ToolResult) jig.ToolResult {
 	return result
 }
 
-// misfit is the result of a tool that reported success and gave back what cannot be used. A read fails. Any other tool may have changed
-// something, so that its success counts, with a warning.
+// misfit returns the result for a tool that reported success but returned an unusable output. A read fails. Any other tool may have changed
+// something, so its success counts, with a warning.
 func misfit(contract jig.Tool, result jig.ToolResult, problem *jig.Error) jig.ToolResult {
 	if contract.Permission == jig.PermissionRead {
 		return failure(problem)
@@ -188,7 +187,7 @@ func misfit(contract jig.Tool, result jig.ToolResult, problem *jig.Error) jig.To
 	return result
 }
 
-// finish gives every result a summary of one line and texts that are valid UTF-8.
+// finish makes sure that every result has a one-line summary and that its texts are valid UTF-8.
 func finish(name string, result jig.ToolResult) jig.ToolResult {
 	if result.Summary == "" {
 		result.Summary = name + " succeeded"
@@ -201,14 +200,14 @@ func finish(name string, result jig.ToolResult) jig.ToolResult {
 	return result
 }
 
-// oneLine replaces runs of white space and control characters by one space.
+// oneLine replaces each run of white space and control characters with one space.
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
 }
 
-// cut shortens s to at most limit bytes, between runes, and shows that it did.
+// cut shortens s to at most limit bytes, at a rune boundary, and marks the cut with "…".
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -15,34 +15,34 @@ import (
 	"github.com/jig-run/jig/tools/schema"
 )
 
-// Tool is a contract and the Go function behind it. New and Raw make one; what is wrong with it is reported when it is
-// registered, so that lists of tools need no error handling of their own.
+// Tool is a contract with the Go function behind it; [New] and [Raw] create one. Errors in its definition are reported when it is
+// registered, so lists of tools need no error handling of their own.
 type Tool struct {
 	contract jig.Tool
 	handler  Handler
-	// fill completes an input before anybody decides on it; nil when there is nothing to complete.
+	// fill completes an input before anybody decides on the call; nil when there is nothing to complete.
 	fill func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error)
-	// err says what New could not derive, sealing why the contract has no version. Both are reported when the tool is registered.
+	// err is what New could not derive; sealing is why the contract has no version. Both are reported when the tool is registered.
 	err, sealing error
 }
 
 // Contract returns the sealed contract. Its schemas must not be modified.
 func (t Tool) Contract() jig.Tool { return t.contract }
 
-// Handler runs a tool on an input that fits its input schema. It must honour ctx, which ends at the tool's time-out: an
-// attempt is over only when its handler has returned.
+// Handler runs a tool on an input that fits its input schema. It must honor ctx, which ends when the tool's timeout expires: an attempt is
+// over only when its handler has returned.
 type Handler func(ctx context.Context, inv jig.Invocation, input json.RawMessage) jig.ToolResult
 
-// Summarizer is an output that says in one line what was done. Its own word wins over the default summary.
+// Summarizer is an output that describes in one line what was done. Its summary replaces the default one.
 type Summarizer interface{ Summary() string }
 
-// Markdowner is an output that has a form of its own for the next prompt.
+// Markdowner is an output with its own Markdown form for the next prompt.
 type Markdowner interface{ Markdown() string }
 
-// Artifacter is an output that names values which the tool kept aside.
+// Artifacter is an output that names artifacts in which the tool stored large values.
 type Artifacter interface{ Artifacts() []string }
 
-// Option adjusts what New derives.
+// Option changes what [New] derives.
 type Option func(*derivation)
 
 type derivation struct {
@@ -50,9 +50,9 @@ type derivation struct {
 	fill                      func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error)
 }
 
-// Fill completes an input when the call is admitted, before policy and people see it: with what the arguments only refer to, and
-// who decides must know. Whatever the caller wrote there is replaced. The approval is bound to the completed input, so the handler
-// must check that what it finds is still the same. fill only reads, and takes well under a second.
+// Fill completes an input when the call is admitted, before policy and people see it. It adds what the arguments only refer to but whoever
+// decides must know; values that the caller gave there are replaced. The approval is bound to the completed input, so the handler must
+// check that the facts have not changed since. fill may only read, and should take well under a second.
 func Fill[In any](fill func(ctx context.Context, inv jig.Invocation, in *In) error) Option {
 	return func(d *derivation) {
 		d.fill = func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error) {
@@ -72,19 +72,19 @@ func Fill[In any](fill func(ctx context.Context, inv jig.Invocation, in *In) err
 	}
 }
 
-// AdjustInput changes the input schema after it was derived from the type, for what tags cannot say.
+// AdjustInput changes the derived input schema, for constraints that tags cannot express.
 func AdjustInput(adjust func(*jsonschema.Schema)) Option {
 	return func(d *derivation) { d.adjustInput = adjust }
 }
 
-// AdjustOutput changes the output schema after it was derived from the type.
+// AdjustOutput changes the derived output schema.
 func AdjustOutput(adjust func(*jsonschema.Schema)) Option {
 	return func(d *derivation) { d.adjustOutput = adjust }
 }
 
-// New makes a tool of a typed function. Input and output schema come from In and Out, which are structs (or maps with
-// string keys), unless spec gives them. A field is required unless its json tag says omitempty or omitzero; nothing beside
-// the fields is allowed. Tags say the rest:
+// New makes a tool from a typed function. The input and output schemas are derived from In and Out, which must be structs (or maps with
+// string keys), unless spec gives them. A field is required unless its json tag says omitempty or omitzero, and members other than the
+// fields are not allowed. Other tags add constraints:
 //
 //	jsonschema:"…"                description, for the model
 //	enum:"a,b,c"                  the allowed values
@@ -93,18 +93,18 @@ func AdjustOutput(adjust func(*jsonschema.Schema)) Option {
 //	minItems, maxItems            of a slice; the tags above then go to its items
 //	default:"…"                   decoded into the field when the input lacks it (fields of In itself alone)
 //
-// Slices and pointers are not nullable: a nil slice or map in Out is written as [] or {}, a pointer of Out needs omitempty.
+// Slices and pointers are not nullable: a nil slice or map in Out is written as [] or {}, and a pointer field of Out needs omitempty.
 //
-// An InputSchema in spec must close its objects (additionalProperties: false), nested ones too: encoding/json would otherwise fill a
-// field from a member that differs from it by case alone. A call with such a member is refused in any case.
+// An InputSchema in spec must close all of its objects (additionalProperties: false), because encoding/json would otherwise fill a field
+// from a member whose name differs from it only by case. A call with such a member is always refused.
 //
-// The function's error becomes the result's: a *jig.Error as it is, any other as INTERNAL. Out may be a Summarizer, a
-// Markdowner and an Artifacter.
+// The function's error becomes the error of the result: a *jig.Error unchanged, any other error as INTERNAL. Out may implement Summarizer,
+// Markdowner and Artifacter.
 //
-// The error of a tool that writes also says whether its effect may have happened. Return a *jig.Error with NotExecuted set, or with a
-// code that promises that nothing happened (INVALID_INPUT, NOT_FOUND, CONFLICT, NOT_PERMITTED, RATE_LIMITED), only when that is
-// certain: the call fails then. After any other error, a panic or a time-out the call is unknown and waits for a person, unless the
-// tool is idempotent and a further attempt succeeds. A tool that changed something before it failed returns [jig.Error.AfterEffect].
+// For a tool that writes, the error also says whether the effect may have happened. Return a *jig.Error with NotExecuted set, or with a
+// code that promises that nothing happened (INVALID_INPUT, NOT_FOUND, CONFLICT, NOT_PERMITTED, RATE_LIMITED), only when that is certain;
+// the call then fails. After any other error, a panic or a timeout, the call becomes unknown and waits for a person, unless the tool is
+// idempotent and another attempt succeeds. A tool that changed something before it failed returns [jig.Error.AfterEffect].
 func New[In, Out any](spec jig.Tool, fn func(ctx context.Context, inv jig.Invocation, in In) (Out, error), options ...Option) Tool {
 	var d derivation
 	for _, option := range options {
@@ -121,14 +121,14 @@ func New[In, Out any](spec jig.Tool, fn func(ctx context.Context, inv jig.Invoca
 	return t
 }
 
-// Raw makes a tool of a function on JSON. spec gives both schemas.
+// Raw makes a tool from a function that works on JSON. spec must contain both schemas.
 func Raw(spec jig.Tool, fn Handler) Tool {
 	t := Tool{handler: fn}
 	t.contract, t.sealing = seal.Tool(spec)
 	return t
 }
 
-// derive fills in the schemas that spec leaves out and returns the defaults of the input's fields as a JSON object.
+// derive fills in the schemas that spec lacks and returns the defaults of the input's fields as a JSON object.
 func (t *Tool) derive(in, out reflect.Type, d derivation) ([]byte, error) {
 	defaults, derived, err := schemaOf(in, d.adjustInput)
 	if err != nil {
@@ -160,7 +160,7 @@ func typed[In, Out any](fn func(context.Context, jig.Invocation, In) (Out, error
 			return failure(err)
 		}
 		out, err := fn(ctx, inv, in)
-		if e := jig.AsError(err); e != nil { // a nil *jig.Error in an error is no failure
+		if e := jig.AsError(err); e != nil { // an error may hold a nil *jig.Error, which is no failure
 			return jig.Failure(e)
 		}
 		return success(out, fill)
@@ -183,7 +183,7 @@ func decode[In any](input, defaults []byte) (In, error) {
 	if err == nil {
 		return in, nil
 	}
-	// The schema takes 1.0 and 1e3 for integers, encoding/json does not.
+	// The schema accepts 1.0 and 1e3 as integers; encoding/json does not.
 	if whole, again := schema.RewriteIntegers(input); again == nil {
 		err = json.Unmarshal(whole, &in)
 	}
@@ -209,11 +209,11 @@ func success[Out any](out Out, fill bool) jig.ToolResult {
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
-		// The function succeeded all the same; whoever checks the output says what that means.
+		// The function did succeed. What an unusable output means is decided where the output is checked.
 		return jig.ToolResult{Success: true, Warnings: []string{"the output cannot be written as JSON: " + err.Error()}}
 	}
 	r := jig.ToolResult{Success: true, Data: data}
-	for _, v := range []any{out, &out} { // methods may have either receiver
+	for _, v := range []any{out, &out} { // methods may have value or pointer receivers
 		if s, ok := v.(Summarizer); ok {
 			r.Summary = s.Summary()
 		}
@@ -227,7 +227,7 @@ func success[Out any](out Out, fill bool) jig.ToolResult {
 	return r
 }
 
-// failure is jig.Failure that keeps clear of typed nils.
+// failure is like [jig.Failure], but guards against typed nil errors.
 func failure(err error) jig.ToolResult {
 	e := jig.AsError(err)
 	if e == nil {

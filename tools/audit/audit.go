@@ -1,5 +1,5 @@
-// Package audittool holds the tool audit.verify, with which an operator has the tenant's audit chain checked where it is kept.
-// It must not know how rows are stored.
+// Package audittool contains the tool audit.verify, with which an operator checks a tenant's audit chain where it is stored. It must not
+// know how rows are stored.
 package audittool
 
 import (
@@ -14,33 +14,33 @@ import (
 
 // Options are the settings of the family.
 type Options struct {
-	// Rows returns at most limit rows of a tenant's chain after row n, in their order; required.
+	// Rows returns at most limit rows of a tenant's chain that follow row n, in order; required.
 	Rows func(ctx context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error)
-	// Head returns the number and the hash (in hex) of the chain's last row; 0 and the hash that the first row follows when there
-	// is none. Required.
+	// Head returns the number and the hash (in hex) of the last row of the chain; for an empty chain, 0 and the hash that precedes the
+	// first row. Required.
 	Head func(ctx context.Context, tenant string) (n int64, hash string, err error)
 }
 
 // VerifyTool is the name of the tool that checks the chain.
 const VerifyTool = "audit.verify"
 
-// readRows is how many rows are read at a time.
+// readRows is the number of rows read at a time.
 const readRows = 500
 
-// Input is what audit.verify takes.
+// Input is the input of audit.verify.
 type Input struct {
 	Head string `json:"head,omitempty" jsonschema:"a hash that was noted before, which has to occur in the chain: 64 hex digits" pattern:"^[0-9a-f]{64}$"`
 }
 
-// Result is what audit.verify gives back.
+// Result is the output of audit.verify.
 type Result struct {
-	// OK says that the chain is whole.
+	// OK reports that the chain is intact.
 	OK bool `json:"ok"`
-	// Rows is how many rows were in order.
+	// Rows is the number of valid rows.
 	Rows int64 `json:"rows"`
-	// Head is the last row that was in order.
+	// Head is the last valid row.
 	Head audit.Head `json:"head"`
-	// Broken is the first thing that is wrong.
+	// Broken is the first problem found; nil if there is none.
 	Broken *audit.Broken `json:"broken,omitempty"`
 }
 
@@ -71,7 +71,7 @@ func Tools(o Options) []tools.Tool {
 	})}
 }
 
-// checker is one check of a chain.
+// checker checks a chain once.
 type checker struct {
 	Options
 
@@ -81,7 +81,7 @@ type checker struct {
 	seen   bool
 }
 
-// check reads the chain up to its head as it is now; what is appended meanwhile is for the next check.
+// check verifies the chain up to its current head. Rows appended meanwhile are left to the next check.
 func (c *checker) check(ctx context.Context) (*audit.Broken, error) {
 	head, err := c.head(ctx)
 	if err != nil {
@@ -128,8 +128,8 @@ func (c *checker) head(ctx context.Context) (audit.Head, error) {
 	return audit.Head{N: n, Hash: hash}, nil
 }
 
-// beyond looks for rows after the head. Head and row change in one transaction: a row that is there is counted by the head
-// that is read next.
+// beyond looks for rows after the head. Head and row change in one transaction, so a row that exists must be covered by the head when it is
+// read again.
 func (c *checker) beyond(ctx context.Context, head audit.Head) (*audit.Broken, error) {
 	rows, err := c.Rows(ctx, c.tenant, head.N, 1)
 	if err != nil {

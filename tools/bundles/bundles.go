@@ -1,5 +1,5 @@
-// Package bundles holds the tools with which an operator installs bundles for a tenant, lists them and removes them. It must not
-// know how bundles are stored.
+// Package bundles contains the tools with which an operator installs, lists and removes the bundles of a tenant. It must not know how
+// bundles are stored.
 package bundles
 
 import (
@@ -20,63 +20,63 @@ const (
 	ListTool    = "bundle.list"
 )
 
-// Store keeps bundles.
+// Store stores bundles.
 type Store interface {
-	// InstallBundle makes a bundle the tenant's, in one transaction; the same hash changes nothing.
+	// InstallBundle installs a bundle for the tenant in one transaction. It changes nothing if a bundle with the same hash is installed.
 	InstallBundle(ctx context.Context, by jig.Invocation, b jig.BundleInstall) (jig.BundleInstalled, error)
-	// RemoveBundle takes a bundle's documents out of use; NOT_FOUND when the tenant does not have it.
+	// RemoveBundle takes a bundle's documents out of use. It returns NOT_FOUND if the bundle is not installed.
 	RemoveBundle(ctx context.Context, by jig.Invocation, name string) (jig.Bundle, error)
-	// Bundles are those that a tenant has, sorted by name.
+	// Bundles returns the bundles installed for a tenant, sorted by name.
 	Bundles(ctx context.Context, tenant string) ([]jig.Bundle, error)
-	// EntityCounts counts a tenant's entities by type.
+	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
 }
 
 // Options are the settings of the family; all are required.
 type Options struct {
 	Store Store
-	// Known gives what a tenant has, with the tools in code that come with a bundle, to check documents against.
+	// Known returns what the tenant has, including the Go tools that belong to the bundle, to check documents against.
 	Known func(ctx context.Context, tenant, bundle string) (spec.Catalogue, error)
-	// KindOf maps a document's kind to the one it is stored under.
+	// KindOf returns the kind under which documents of a kind are stored.
 	KindOf func(kind spec.Kind) string
-	// Check says what else is wrong with a document of a tenant, given the tenant's tools.
+	// Check runs further checks on a document, given the tenant's tools.
 	Check func(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error
-	// TypeOf gives the entity type that a tenant's entities of a name were last checked against; false when nobody knows of one.
+	// TypeOf returns the entity type against which a tenant's entities of that name were last checked; false if it is not known.
 	TypeOf func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error)
 }
 
-// File is a document as its author wrote it.
+// File is a document as the author wrote it.
 type File struct {
 	Path string `json:"path" jsonschema:"the file's name in the bundle's folder, e.g. bundle.yaml" minLength:"1" maxLength:"512"`
 	Body string `json:"body" jsonschema:"the whole text of the document"                           minLength:"1"`
 }
 
-// Install asks for a bundle to be installed.
+// Install is the input of bundle.install.
 type Install struct {
 	Files   []File `json:"files"             jsonschema:"the manifest bundle.yaml and every document of the bundle"                          minItems:"1" maxItems:"500"`
 	Replace bool   `json:"replace,omitempty" jsonschema:"also replace documents that were changed since, and go back to a lower version"`
 }
 
-// Document is a document of a bundle, under the kind by which it is stored.
+// Document identifies a document of a bundle, by the kind under which it is stored.
 type Document struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Installed is what bundle.install gives back.
+// Installed is the output of bundle.install.
 type Installed struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Hash    string `json:"hash"`
-	// Changed is false when the tenant had just this bundle already.
+	// Changed is false if exactly this bundle was already installed.
 	Changed bool `json:"changed"`
-	// Before is the version that was there; left out when none was.
+	// Before is the version that was installed before; omitted if there was none.
 	Before    string     `json:"before,omitempty"`
 	Documents []Document `json:"documents"`
-	// Removed are documents of the version before that the new one does not have.
+	// Removed are the documents of the previous version that the new one lacks.
 	Removed []Document `json:"removed,omitempty"`
-	// Warnings are advice that does not keep a bundle from being installed.
+	// Warnings are advice that did not prevent the installation.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -98,18 +98,18 @@ func documents(n int) string {
 	return fmt.Sprintf("%d documents", n)
 }
 
-// Named names a bundle.
+// Named is the input of bundle.remove.
 type Named struct {
 	Name string `json:"name" jsonschema:"the bundle's name" minLength:"1" maxLength:"64"`
 }
 
-// Removed is what bundle.remove gives back.
+// Removed is the output of bundle.remove.
 type Removed struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
-	// Documents are those that came with the bundle.
+	// Documents are the documents that belonged to the bundle.
 	Documents []Document `json:"documents"`
-	// Entities is how many entities of its types are kept, out of use.
+	// Entities is the number of entities of its types that are kept but out of use.
 	Entities int64 `json:"entities"`
 }
 
@@ -124,7 +124,7 @@ func (r Removed) Summary() string {
 // Nothing is the input of bundle.list.
 type Nothing struct{}
 
-// Bundle is a bundle that the tenant has.
+// Bundle is a bundle that is installed for the tenant.
 type Bundle struct {
 	Name        string     `json:"name"`
 	Version     string     `json:"version"`
@@ -137,7 +137,7 @@ type Bundle struct {
 	InstalledBy string     `json:"installed_by"`
 }
 
-// List is what bundle.list gives back.
+// List is the output of bundle.list.
 type List struct {
 	Bundles []Bundle `json:"bundles"`
 }
@@ -190,7 +190,7 @@ func (o Options) install(ctx context.Context, inv jig.Invocation, in Install) (I
 	return o.Install(ctx, inv, bundle, append(problems, found...), in.Replace)
 }
 
-// remove takes a bundle out of use. An attempt that removed it and could not say so is followed by one that finds it gone.
+// remove takes a bundle out of use. If an earlier attempt removed it but could not report so, a later attempt finds it gone and succeeds.
 func (o Options) remove(ctx context.Context, inv jig.Invocation, in Named) (Removed, error) {
 	counts, err := o.counts(ctx, inv.Tenant)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/jig-run/jig/tools/retype"
 )
 
-// ReasonDowngrade is a reason by which an installation is refused, beside those of the store and of entity types: a higher version is
-// installed.
+// ReasonDowngrade is the reason for a refused installation when a higher version is installed. The store and the check of entity types have
+// further reasons.
 const ReasonDowngrade = "bundle_downgrade"
 
-// Install installs a bundle for the tenant of a call, after checking it against what the tenant will have then. found are the
-// problems of reading it; with those of checking they are one INVALID_INPUT. replace also replaces documents that the tenant has
-// changed since, and goes back to lower versions.
+// Install installs a bundle for the tenant of a call, after checking it against what the tenant will have afterwards. found are the
+// problems found while reading the bundle; together with those of the check they become one INVALID_INPUT. replace also overwrites
+// documents that the tenant has changed, and allows a lower version.
 func (o Options) Install(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {
 	return retype.Again(func() (Installed, error) { return o.installOnce(ctx, inv, b, found, replace) }, jig.ReasonBundleChanged, jig.ReasonTypeChanged)
 }
@@ -56,7 +56,7 @@ func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bun
 	}, nil
 }
 
-// installed is the version of a bundle that a tenant has; zero for none.
+// installed returns the installed version of a bundle; the zero value if there is none.
 func (o Options) installed(ctx context.Context, tenant, name string) (jig.Bundle, error) {
 	all, err := o.Store.Bundles(ctx, tenant)
 	if err != nil {
@@ -68,7 +68,7 @@ func (o Options) installed(ctx context.Context, tenant, name string) (jig.Bundle
 	return jig.Bundle{}, nil
 }
 
-// check holds the documents against each other and against what the tenant will have beside them.
+// check checks the documents against each other and against everything else that the tenant will have.
 func (o Options) check(ctx context.Context, tenant string, b spec.Bundle, problems spec.Problems, before jig.Bundle) (warnings []string, err error) {
 	if len(problems.Errors()) == 0 {
 		known, err := o.Known(ctx, tenant, b.Manifest.Name)
@@ -93,7 +93,7 @@ func (o Options) check(ctx context.Context, tenant string, b spec.Bundle, proble
 	return warnings, nil
 }
 
-// toolsWith are tools with those that documents are, in the place of those of the same name.
+// toolsWith returns the tools together with those that the documents define, which replace tools of the same name.
 func toolsWith(tools []jig.Tool, docs []spec.Document) []jig.Tool {
 	all := slices.Clone(tools)
 	for _, doc := range docs {
@@ -109,14 +109,14 @@ func problemOf(doc spec.Document, err error) spec.Problem {
 	return spec.Problem{Document: doc.Path, Path: e.Field, Code: spec.ProblemBadValue, Severity: spec.SeverityError, Message: e.Message, Hint: e.Hint}
 }
 
-// without is what is left of a catalogue when documents go.
+// without returns the catalog without the given documents.
 func (o Options) without(c spec.Catalogue, gone []jig.DocumentVersion) spec.Catalogue {
 	leaves := func(kind spec.Kind, name string) bool {
 		stored := o.KindOf(kind)
 		return slices.ContainsFunc(gone, func(d jig.DocumentVersion) bool { return d.Kind == stored && d.Name == name })
 	}
 	drop := func(names []string, kind spec.Kind) []string {
-		if names == nil { // nothing is known of that kind
+		if names == nil { // this kind is not known
 			return nil
 		}
 		return slices.DeleteFunc(append([]string{}, names...), func(name string) bool { return leaves(kind, name) })
@@ -130,7 +130,7 @@ func (o Options) without(c spec.Catalogue, gone []jig.DocumentVersion) spec.Cata
 	return c
 }
 
-// checkUpgrade refuses what would go back, or leave entities with content that their type does not take. It gives what its answer rests on.
+// checkUpgrade refuses a downgrade, and types that existing entities may not fit. It returns what the result is based on.
 func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle, before jig.Bundle, replace bool) ([]jig.TypeBasis, error) {
 	if before.Version != "" && !replace && semver.Compare("v"+b.Manifest.Version, "v"+before.Version) < 0 {
 		return nil, jig.Errorf(jig.CodeConflict, "%s %s is installed, which is higher than %s", before.Name, before.Version, b.Manifest.Version).

@@ -1,5 +1,5 @@
-// Package catalog holds the tool catalog.put, with which an operator registers documents: agents, execution specs, skills,
-// policies and a tenant's settings. It must not know how documents are stored.
+// Package catalog contains the tool catalog.put, with which an operator registers documents: agents, execution specs, skills, policies and
+// a tenant's settings. It must not know how documents are stored.
 package catalog
 
 import (
@@ -15,33 +15,33 @@ import (
 	"github.com/jig-run/jig/tools/retype"
 )
 
-// Store keeps documents.
+// Store stores documents.
 type Store interface {
-	// RegisterDocument stores a version of a document of the call's tenant and makes it the current one; that it was switched is
-	// recorded with the call. CONFLICT, reason type_changed, when what an entity type was checked against does not hold any more.
+	// RegisterDocument stores a version of a document for the call's tenant and makes it current; the switch is recorded with the call. It
+	// returns a CONFLICT with the reason type_changed if what an entity type was checked against no longer holds.
 	RegisterDocument(ctx context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error
-	// EntityCounts counts a tenant's entities by type.
+	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
 }
 
 // Options are the settings of the family.
 type Options struct {
-	// Store keeps the documents; required.
+	// Store stores the documents; required.
 	Store Store
-	// Known gives what a tenant has already, to check documents against; required.
+	// Known returns what the tenant already has, to check documents against; required.
 	Known func(ctx context.Context, tenant string) (spec.Catalogue, error)
-	// KindOf maps a document's kind to the one it is stored under; required.
+	// KindOf returns the kind under which documents of a kind are stored; required.
 	KindOf func(kind spec.Kind) string
-	// Check says what else is wrong with a document of a tenant, given the tenant's tools; required.
+	// Check runs further checks on a document, given the tenant's tools; required.
 	Check func(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error
-	// TypeOf gives the entity type that a tenant's entities of a name were last checked against, false when nobody knows of one; required.
+	// TypeOf returns the entity type against which a tenant's entities of that name were last checked; false if it is not known. Required.
 	TypeOf func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error)
 }
 
 // PutTool is the name of the tool that registers documents.
 const PutTool = "catalog.put"
 
-// File is a document as its author wrote it.
+// File is a document as the author wrote it.
 type File struct {
 	Path string `json:"path" jsonschema:"the file's name, for messages, e.g. nightly.yaml" minLength:"1" maxLength:"512"`
 	Body string `json:"body" jsonschema:"the whole text of the document"                   minLength:"1"`
@@ -52,17 +52,17 @@ type Files struct {
 	Documents []File `json:"documents" minItems:"1" maxItems:"100"`
 }
 
-// Registered is a document that is current now.
+// Registered is a document that is now current.
 type Registered struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Result is what catalog.put gives back.
+// Result is the output of catalog.put.
 type Result struct {
 	Documents []Registered `json:"documents"`
-	// Warnings are advice that does not keep a document from being registered.
+	// Warnings are advice that did not prevent the registration.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -98,8 +98,8 @@ func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result,
 	return out, err
 }
 
-// putOnce checks all documents before it stores the first. Storing is idempotent, so that an attempt that broke off is made again. With
-// an error, the result lists the documents that were stored before it.
+// putOnce checks all documents before it stores the first. Storing is idempotent, so an interrupted attempt can be repeated. On an error,
+// the result lists the documents that were already stored.
 func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
 	tenant := inv.Tenant
 	known, err := o.Known(ctx, tenant)
@@ -152,7 +152,7 @@ func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Res
 	return out, nil
 }
 
-// types holds the entity types among documents against the entities that are there.
+// types checks the entity types among the documents against existing entities.
 func (o Options) types(ctx context.Context, tenant string, docs []spec.Document) ([]jig.TypeBasis, error) {
 	var types []jig.EntityType
 	for _, doc := range docs {

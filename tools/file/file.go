@@ -1,5 +1,5 @@
-// Package file holds the tools file.read, file.list, file.grep and file.write. They see one folder, the working
-// directory of the caller's tenant, and nothing above it: neither .. nor a symbolic link leads out.
+// Package file contains the tools file.read, file.list, file.grep and file.write. They see only the working directory of the caller's
+// tenant: neither .. nor a symbolic link leads out of it.
 package file
 
 import (
@@ -12,13 +12,13 @@ import (
 
 // The limits of the family.
 const (
-	// MaxReadBytes is the largest file that file.read and file.grep open.
+	// MaxReadBytes is the size of the largest file that file.read and file.grep open.
 	MaxReadBytes = 64 << 20
-	// MaxWriteBytes is the longest content of file.write.
+	// MaxWriteBytes is the maximum length of the content for file.write.
 	MaxWriteBytes = 10 << 20
-	// MaxEntries is how many entries file.list returns.
+	// MaxEntries bounds the entries that file.list returns.
 	MaxEntries = 1000
-	// MaxMatches and MaxLineBytes bound what file.grep returns.
+	// MaxMatches and MaxLineBytes bound the matches that file.grep returns and the length of each line.
 	MaxMatches   = 200
 	MaxLineBytes = 500
 	// maxVisited bounds the entries that a recursive walk looks at.

@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/tools/workdir"
 )
 
-// maxLine is how much of a line is searched; the rest of a longer one is passed over.
+// maxLine is how many bytes of a line are searched; the rest of a longer line is skipped.
 const maxLine = 64 << 10
 
 type grepInput struct {
@@ -99,21 +99,21 @@ func candidates(ctx context.Context, dir *workdir.Dir, start, glob string) ([]st
 	return files, more, nil
 }
 
-// search adds a file's matches to out, until out is full. A file that cannot be read or is not text adds none.
+// search adds a file's matches to out until out is full. It skips a file that cannot be read or is not text.
 func search(ctx context.Context, dir *workdir.Dir, name string, expression *pattern.Pattern, out *grepOutput) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("search: %w", err)
 	}
 	file, size, err := dir.Regular(name)
 	if err != nil {
-		return nil // one unreadable file does not stop a search
+		return nil // one unreadable file must not stop the search
 	}
 	defer file.Close()
 	if size > MaxReadBytes {
 		return nil
 	}
 	reader := bufio.NewReaderSize(file, maxLine)
-	head, err := reader.Peek(8 << 10) // a short file gives its head with io.EOF
+	head, err := reader.Peek(8 << 10) // for a short file, Peek returns what there is with io.EOF
 	if err != nil && !errors.Is(err, io.EOF) || binary(head) {
 		return nil
 	}
@@ -146,7 +146,7 @@ func search(ctx context.Context, dir *workdir.Dir, name string, expression *patt
 	}
 }
 
-// nextLine returns a line, or its first maxLine bytes when it is longer.
+// nextLine returns a line, or only its first maxLine bytes if it is longer.
 func nextLine(reader *bufio.Reader) ([]byte, error) {
 	line, err := reader.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -157,12 +157,12 @@ func nextLine(reader *bufio.Reader) ([]byte, error) {
 		_, err = reader.ReadSlice('\n')
 	}
 	if errors.Is(err, io.EOF) {
-		err = nil // the next call says so
+		err = nil // the next call returns it
 	}
 	return line, err
 }
 
-// binary reports whether the beginning of a file is not text: a NUL byte, or not UTF-8 but for a rune cut at the end.
+// binary reports whether the beginning of a file is not text: it contains a NUL byte or is not UTF-8, except for a rune cut off at the end.
 func binary(head []byte) bool {
 	if bytes.IndexByte(head, 0) >= 0 {
 		return true
@@ -176,7 +176,7 @@ func binary(head []byte) bool {
 	return true
 }
 
-// shorten cuts a line between runes.
+// shorten cuts a line to MaxLineBytes, at a rune boundary.
 func shorten(line []byte) string {
 	s := strings.ToValidUTF8(string(line), "\uFFFD")
 	if len(s) <= MaxLineBytes {

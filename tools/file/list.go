@@ -71,7 +71,7 @@ func describe(f found) entry {
 	switch mode := f.dir.Type(); {
 	case mode.IsRegular():
 		e.Type = "file"
-		if info, err := f.dir.Info(); err == nil { // a file that went away meanwhile has size 0
+		if info, err := f.dir.Info(); err == nil { // the size of a file that has disappeared is 0
 			e.Size = info.Size()
 		}
 	case mode.IsDir():

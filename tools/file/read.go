@@ -68,11 +68,11 @@ func (f family) read(_ context.Context, inv jig.Invocation, in readInput) (readO
 
 var errBinary = errors.New("binary")
 
-// window reads limit bytes from offset, moved so that no rune is cut: one that began before the offset is whole, one that
-// does not end within the limit is left for the next window.
+// window reads limit bytes from offset without cutting runes: a rune that begins before the offset is included, and a rune that does not
+// end within the limit is left to the next window.
 func window(r io.ReaderAt, offset int64, limit int) (string, bool, error) {
 	before := min(offset, utf8.UTFMax-1)
-	buffer := make([]byte, int(before)+limit+1) // one more byte tells whether there is more
+	buffer := make([]byte, int(before)+limit+1) // the extra byte tells whether there is more
 	n, err := r.ReadAt(buffer, offset-before)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", false, fmt.Errorf("read: %w", err)
@@ -88,7 +88,7 @@ func window(r io.ReaderAt, offset int64, limit int) (string, bool, error) {
 		for end > start && !utf8.RuneStart(buffer[end]) {
 			end--
 		}
-		if end == start { // not even one rune fits; give it rather than nothing
+		if end == start { // return a rune that does not fit rather than nothing
 			end = n
 		}
 	}

@@ -18,9 +18,9 @@ type found struct {
 	dir  fs.DirEntry
 }
 
-// walk visits what is below start, start itself left out: its own entries, or with recursive everything but .git; never .jig. glob, when
-// set, is matched against the path relative to start. Folders that cannot be read are passed over. It reports whether it
-// stopped because there is too much.
+// walk lists what is below start, without start itself: only its own entries, or with recursive everything except .git. It never visits
+// .jig. If glob is set, it is matched against the path relative to start. Unreadable folders are skipped. The result reports whether walk
+// stopped because there were too many entries.
 func walk(ctx context.Context, dir *workdir.Dir, start string, recursive bool, glob string) ([]found, bool, error) {
 	var wanted *pattern.Pattern
 	if glob != "" {

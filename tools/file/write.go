@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/tools/workdir"
 )
 
-// maxLinks is how many symbolic links in a row are followed.
+// maxLinks is how many symbolic links are followed in a row.
 const maxLinks = 8
 
 type writeInput struct {
@@ -39,7 +39,7 @@ func (f family) write(ctx context.Context, inv jig.Invocation, in writeInput) (w
 	out, err := f.save(ctx, inv.Tenant, in)
 	if err != nil {
 		failed := *jig.AsError(err)
-		failed.NotExecuted = true // the rename is the last thing that can fail
+		failed.NotExecuted = true // nothing can fail after the rename
 		return out, &failed
 	}
 	return out, nil
@@ -66,7 +66,7 @@ func (f family) save(ctx context.Context, tenant string, in writeInput) (writeOu
 	return writeOutput{Path: name, Bytes: len(in.Content), Created: created}, nil
 }
 
-// write replaces the file in one step; it reports whether there was none before.
+// write replaces the file atomically. It reports whether the file is new.
 func write(ctx context.Context, dir *workdir.Dir, name string, content []byte) (bool, error) {
 	target, err := resolve(dir, name)
 	if err != nil {
@@ -99,7 +99,7 @@ func write(ctx context.Context, dir *workdir.Dir, name string, content []byte) (
 	return created, replace(dir, folder, target, mode, content)
 }
 
-// resolve follows symbolic links to the file that they stand for, so that a link stays a link.
+// resolve follows symbolic links to the target file, so that a link stays a link.
 func resolve(dir *workdir.Dir, name string) (string, error) {
 	for range maxLinks {
 		info, err := dir.Lstat(name)
@@ -123,7 +123,7 @@ func resolve(dir *workdir.Dir, name string) (string, error) {
 	return "", jig.Errorf(jig.CodeInvalidInput, "%q is a chain of too many symbolic links", name).WithField("/path")
 }
 
-// replace writes a file beside the target, makes it durable and renames it over the target.
+// replace writes a temporary file next to the target, syncs it, and renames it over the target.
 func replace(dir *workdir.Dir, folder, target string, mode fs.FileMode, content []byte) (err error) {
 	temporary := path.Join(folder, ".jig-"+rand.Text()+".tmp")
 	file, err := dir.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
@@ -137,7 +137,7 @@ func replace(dir *workdir.Dir, folder, target string, mode fs.FileMode, content 
 	}()
 	_, err = file.Write(content)
 	if err == nil {
-		err = file.Chmod(mode) // the umask may have taken bits away
+		err = file.Chmod(mode) // the umask may have cleared some bits
 	}
 	if err == nil {
 		err = file.Sync()
@@ -152,7 +152,7 @@ func replace(dir *workdir.Dir, folder, target string, mode fs.FileMode, content 
 	return nil
 }
 
-// syncFolder makes the rename durable where the file system can; one that cannot says so and nothing is lost by it.
+// syncFolder makes the rename durable where the file system supports it; where it does not, the error is ignored.
 func syncFolder(dir *workdir.Dir, folder string) {
 	f, err := dir.Open(folder)
 	if err != nil {

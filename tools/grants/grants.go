@@ -1,5 +1,5 @@
-// Package grants holds the tool grants.create, with which somebody asks for a standing approval outside of a call that waits. Whoever
-// approves its call gives the grant. It must not know how grants are stored.
+// Package grants contains the tool grants.create, with which somebody asks for a standing approval independently of a waiting call. Whoever
+// approves the call of the tool gives the grant. The package must not know how grants are stored.
 package grants
 
 import (
@@ -17,17 +17,17 @@ const CreateTool = "grants.create"
 
 // Options are the settings of the family; all are required.
 type Options struct {
-	// New checks what is asked for against the ceiling of the tenant, and makes a grant of it without its id and givers.
+	// New checks the request against the tenant's ceiling and returns a grant without its id and givers.
 	New func(ctx context.Context, tenant string, request jig.GrantRequest, now time.Time) (jig.Grant, error)
-	// Approved returns who approved a call.
+	// Approved returns the people who approved a call.
 	Approved func(ctx context.Context, tenant, session, call string) (by []string, claimed bool, err error)
-	// Put stores a grant once per id.
+	// Put stores a grant; storing the same id again has no effect.
 	Put func(ctx context.Context, g jig.Grant) error
-	// ID names the grant of a call, the same however often the call is tried.
+	// ID returns the id of the grant that a call creates. It is the same for every attempt.
 	ID func(session, call string) string
 }
 
-// Created is the grant that was given.
+// Created is the output of grants.create.
 type Created struct {
 	ID        string    `json:"grant_id"`
 	Tool      string    `json:"tool"`
@@ -66,7 +66,7 @@ func (o Options) create(ctx context.Context, inv jig.Invocation, in jig.GrantReq
 	return Created{ID: g.ID, Tool: g.Tool, Agent: g.Agent, When: g.When, MaxUses: g.MaxUses, ExpiresAt: g.ExpiresAt.UTC(), By: g.By}, nil
 }
 
-// grant returns the grant that is to be stored.
+// grant returns the grant to store.
 func (o Options) grant(ctx context.Context, inv jig.Invocation, in jig.GrantRequest) (jig.Grant, error) {
 	if in.Tool == "" {
 		return jig.Grant{}, jig.Errorf(jig.CodeInvalidInput, "no tool is named").WithField("/tool").WithHint("name the tool whose calls it approves")

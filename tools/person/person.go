@@ -1,5 +1,5 @@
-// Package person holds the tool person.ask, with which an agent asks a person. The engine keeps its calls waiting until somebody
-// answers; the tool itself never runs.
+// Package person contains the tool person.ask, with which an agent asks a person a question. The engine keeps such calls waiting until
+// somebody answers; the tool itself never runs.
 package person
 
 import (
@@ -16,13 +16,13 @@ const AskTool = "person.ask"
 // Ask is a question to a person.
 type Ask struct {
 	Question string `json:"question" jsonschema:"the question, whole sentences: the person sees nothing else of the conversation" minLength:"1" maxLength:"4000"`
-	// Schema and Options say what an answer must be; a text when neither is given.
+	// Schema and Options restrict the answer; without them it is a text.
 	Schema  map[string]any    `json:"schema,omitempty" jsonschema:"JSON Schema that the answer must fit; a text when it is left out"`
 	Options []json.RawMessage `json:"options,omitempty" jsonschema:"answers to choose from"                                        maxItems:"50"`
 	Expires string            `json:"expires,omitempty" jsonschema:"how long to wait, e.g. 90m, 48h or 7d"                         maxLength:"20"`
 }
 
-// Answer is what a person said.
+// Answer is a person's answer.
 type Answer struct {
 	Answer json.RawMessage `json:"answer" jsonschema:"what the person answered"`
 	By     string          `json:"by"     jsonschema:"who answered"`

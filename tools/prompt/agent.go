@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// AgentTimeout bounds the session of an agent that was called as a tool, its waits for people included.
+// AgentTimeout bounds the session of an agent that was called as a tool, including the time it waits for people.
 const AgentTimeout = 24 * time.Hour
 
 // agentTask is the input of agent.run.
@@ -28,8 +28,8 @@ type agentAnswer struct {
 	Answer    string `json:"answer"     jsonschema:"its whole answer"`
 }
 
-// agentTool is the contract of agent.run. What runs is a session of the agent: whoever runs calls knows the tool by its
-// implementation and does not come here.
+// agentTool returns the contract of agent.run. A session of the agent answers its calls: the engine recognizes the tool by its
+// implementation and never calls this function.
 func agentTool() tools.Tool {
 	return tools.New(jig.Tool{
 		Name: "agent.run",

@@ -9,12 +9,12 @@ import (
 	"github.com/jig-run/jig/tools/schema"
 )
 
-// maxStarts bounds the places of an answer that are tried as the beginning of a JSON value.
+// maxStarts bounds the positions in an answer that are tried as the beginning of a JSON value.
 const maxStarts = 100
 
-// find returns the JSON value of an answer: the whole of it, else what stands in a code fence, else what stands in the
-// prose. It takes none of two values that both fit, and nothing from inside a broken one: better to ask again than to
-// guess. The error says what is wrong, with the violations.
+// find returns the JSON value in an answer: the whole answer, else the content of a code fence, else a value within the prose. If two
+// different values fit, it returns neither, and it never takes a value from inside a broken one: asking again is better than guessing. The
+// error says what is wrong, with the violations.
 func find(text string, fits *schema.Schema) (json.RawMessage, *jig.Error) {
 	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "\ufeff"))
 	if json.Valid([]byte(text)) {
@@ -56,7 +56,7 @@ func find(text string, fits *schema.Schema) (json.RawMessage, *jig.Error) {
 	return nil, misfit
 }
 
-// compacted is valid JSON without its white space.
+// compacted returns valid JSON without white space.
 func compacted(text string) json.RawMessage {
 	var b bytes.Buffer
 	if err := json.Compact(&b, []byte(text)); err != nil {
@@ -65,7 +65,7 @@ func compacted(text string) json.RawMessage {
 	return b.Bytes()
 }
 
-// fenced returns the contents of the code fences that are JSON. A fence that is not closed reaches to the end.
+// fenced returns the contents of those code fences that hold JSON. An unclosed fence extends to the end of the text.
 func fenced(text string) []string {
 	var found []string
 	open, from, at := "", 0, 0
@@ -92,8 +92,8 @@ func fenced(text string) []string {
 	return found
 }
 
-// inProse returns the objects and arrays that stand in a text, and from where on it is broken: a value begins there that
-// does not end as it should, so that nothing after it can be told from its parts. "" when it is not.
+// inProse returns the objects and arrays within a text. broken is the rest of the text from the first value that does not end properly,
+// because nothing after that point can be told apart from its parts; "" if there is no such value.
 func inProse(text string) (found []string, broken string) {
 	rest := text
 	for range maxStarts {
@@ -116,7 +116,7 @@ func inProse(text string) (found []string, broken string) {
 	return found, ""
 }
 
-// aside reports whether an opening bracket is one of prose: {name}, [1, as above], [a link](…).
+// aside reports whether an opening bracket belongs to prose, as in {name}, [1, as above] or [a link](…).
 func aside(rest string) bool {
 	inner := strings.TrimLeft(rest[1:], " \t\r\n")
 	if inner == "" {

@@ -1,6 +1,5 @@
-// Package prompt holds the tools that ask a model: prompt.direct asks one question, prompt.skill asks it with the
-// instructions of a skill, agent.run hands a task to an agent. It must not know providers, nor how skills and sessions are
-// kept.
+// Package prompt contains the tools that ask a model: prompt.direct asks one question, prompt.skill asks one under the instructions of a
+// skill, and agent.run hands a task to an agent. It must not know providers, nor how skills and sessions are stored.
 package prompt
 
 import (
@@ -19,34 +18,35 @@ import (
 
 // The limits of prompt.direct and prompt.skill.
 const (
-	// Timeout bounds one attempt, the repair of an answer included.
+	// Timeout bounds one attempt, including the repair of an answer.
 	Timeout = 10 * time.Minute
-	// MaxAttempts bounds the attempts of one call: providers limit rates and are away more often than other services.
+	// MaxAttempts bounds the attempts of one call. It is high because providers limit rates and are unavailable more often than other
+	// services.
 	MaxAttempts = 5
-	// DefaultMaxTokens bounds an answer when the call does not.
+	// DefaultMaxTokens bounds an answer, in tokens, if the call sets no limit.
 	DefaultMaxTokens = 4096
 )
 
-// Model answers requests.
+// Model sends requests to models.
 type Model interface {
-	// Answer asks the model once; progress is called as text streams in. Errors are *jig.Error: RATE_LIMITED and
-	// UNAVAILABLE (with RetryAfter when known) may be retried, others not.
+	// Answer asks the model once; progress is called as text arrives. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE (with RetryAfter
+	// if known) may be retried, others may not.
 	Answer(ctx context.Context, request jig.ModelRequest, progress func(text string)) (jig.Turn, error)
 }
 
 // Skills finds skills.
 type Skills interface {
-	// Skill returns a tenant's skill; NOT_FOUND, with the nearest names as hint, when there is none of that name.
+	// Skill returns a tenant's skill. If there is none with that name, it returns NOT_FOUND with the most similar names as the hint.
 	Skill(ctx context.Context, tenant, name string) (spec.Skill, error)
 }
 
 // Options are the settings of the family.
 type Options struct {
-	// Model answers; required.
+	// Model answers the questions; required.
 	Model Model
 	// Skills finds the skills of prompt.skill; required.
 	Skills Skills
-	// DefaultModel (provider/model) answers when a call names none. Empty: such a call is refused.
+	// DefaultModel (provider/model) is used when a call names no model. If it is empty, such a call is refused.
 	DefaultModel string
 }
 
@@ -85,7 +85,7 @@ type question struct {
 	MaxTokens int             `json:"max_tokens"`
 }
 
-// properties are those of a question, in JSON Schema.
+// properties returns the properties of a question, in JSON Schema.
 func properties() map[string]any {
 	return map[string]any{
 		"skill": map[string]any{"type": "string", "minLength": 1, "maxLength": 128, "description": "the skill's name"},
@@ -102,7 +102,7 @@ func properties() map[string]any {
 	}
 }
 
-// inputSchema is that of a question; the skill is only there when it is required.
+// inputSchema returns the input schema of a question. It has the property skill only if skill is required.
 func inputSchema(required ...string) json.RawMessage {
 	known := properties()
 	if len(required) == 1 {
@@ -135,7 +135,7 @@ const answerSchema = `{
 	"additionalProperties": false
 }`
 
-// direct is prompt.direct.
+// direct handles prompt.direct.
 func (f *family) direct(ctx context.Context, inv jig.Invocation, input json.RawMessage) jig.ToolResult {
 	q, err := readQuestion(input)
 	if err != nil {
@@ -144,7 +144,7 @@ func (f *family) direct(ctx context.Context, inv jig.Invocation, input json.RawM
 	return f.answer(ctx, inv, q, q.System)
 }
 
-// skill is prompt.skill.
+// skill handles prompt.skill.
 func (f *family) skill(ctx context.Context, inv jig.Invocation, input json.RawMessage) jig.ToolResult {
 	q, err := readQuestion(input)
 	if err != nil {
@@ -159,7 +159,7 @@ func (f *family) skill(ctx context.Context, inv jig.Invocation, input json.RawMe
 
 func readQuestion(input json.RawMessage) (q question, err error) {
 	if err = json.Unmarshal(input, &q); err != nil {
-		// The schema takes 1.0 and 1e3 for integers, encoding/json does not.
+		// The schema accepts 1.0 and 1e3 as integers; encoding/json does not.
 		var whole []byte
 		if whole, err = schema.RewriteIntegers(input); err == nil {
 			err = json.Unmarshal(whole, &q)
@@ -172,7 +172,7 @@ func readQuestion(input json.RawMessage) (q question, err error) {
 	return q, nil
 }
 
-// answer asks the question under the system text.
+// answer asks the question with the given system text.
 func (f *family) answer(ctx context.Context, inv jig.Invocation, q question, system string) jig.ToolResult {
 	name, err := f.modelOf(q)
 	if err != nil {
@@ -191,7 +191,7 @@ func (f *family) answer(ctx context.Context, inv jig.Invocation, q question, sys
 	return t.run(ctx)
 }
 
-// modelOf is the model that a question goes to.
+// modelOf returns the model to ask.
 func (f *family) modelOf(q question) (string, error) {
 	name := cmp.Or(q.Model, f.DefaultModel)
 	if name == "" {
@@ -205,7 +205,7 @@ func (f *family) modelOf(q question) (string, error) {
 	return name, nil
 }
 
-// notAsked is a failure from before the model was asked.
+// notAsked returns the result of a call that failed before the model was asked.
 func notAsked(err error, field string) jig.ToolResult {
 	e := *jig.AsError(err)
 	e.Field = cmp.Or(e.Field, field)
@@ -213,7 +213,7 @@ func notAsked(err error, field string) jig.ToolResult {
 	return jig.Failure(&e)
 }
 
-// inSchema makes the pointers of a schema's violations pointers into the input.
+// inSchema rewrites the pointers of a schema's violations as pointers into the input.
 func inSchema(err error) error {
 	e := *jig.AsError(err)
 	e.Code = jig.CodeInvalidInput
@@ -227,7 +227,7 @@ func inSchema(err error) error {
 	return &e
 }
 
-// paragraphs joins texts that are not blank.
+// paragraphs joins the texts that are not blank with blank lines.
 func paragraphs(texts ...string) string {
 	var kept []string
 	for _, text := range texts {

@@ -9,11 +9,11 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// maxSkillFiles is how much of a skill's files goes into the system text, in bytes.
+// maxSkillFiles bounds the size of a skill's files in the system text, in bytes.
 const maxSkillFiles = 256 << 10
 
-// skillText is a skill as instructions to a model: its own, then its files in the order of their paths, as many as there
-// is room for, then the names of the others.
+// skillText returns a skill as instructions to a model: first its instructions, then its files in the order of their paths as far as there
+// is room, then the names of files that were left out.
 func skillText(skill spec.Skill) string {
 	texts := []string{skill.Instructions}
 	var left []string

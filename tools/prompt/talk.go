@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/tools/schema"
 )
 
-// maxShown is how much of an answer that is of no use goes into the failure's data, in bytes.
+// maxShown bounds the part of an unusable answer that goes into the failure's data, in bytes.
 const maxShown = 8 << 10
 
 // usage counts tokens; see answerSchema.
@@ -28,7 +28,7 @@ func (u *usage) add(v jig.Usage) {
 	u.CacheRead, u.CacheCreate = u.CacheRead+v.CacheReadTokens, u.CacheCreate+v.CacheCreateTokens
 }
 
-// answered is the data of a result. A failure has it too once the model has said anything: it was paid for.
+// answered is the data of a result. A failure has it too once the model has answered, because the tokens were paid for.
 type answered struct {
 	Text   *string         `json:"text,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"`
@@ -36,15 +36,15 @@ type answered struct {
 	Usage  usage           `json:"usage"`
 }
 
-// talk is one question to the model and at most one more, when its answer does not fit.
+// talk asks the model one question, and once more if the answer does not fit.
 type talk struct {
 	model    Model
 	progress func(string)
 	request  jig.ModelRequest
-	// schema is what the answer has to fit; nil takes any text.
+	// schema is what the answer must fit; nil accepts any text.
 	schema *schema.Schema
 
-	// turn is the latest answer, nil before there is one.
+	// turn is the latest answer; nil before the first one.
 	turn *jig.Turn
 	used usage
 }
@@ -66,7 +66,7 @@ func (t *talk) run(ctx context.Context) jig.ToolResult {
 	return jig.ToolResult{Success: true, Data: raw, Summary: summary}
 }
 
-// failure carries what the model said and used, if it came to that.
+// failure returns a failed result with what the model said and the tokens used, if it was asked.
 func (t *talk) failure(err error) jig.ToolResult {
 	result := jig.Failure(err)
 	if t.turn == nil {
@@ -79,8 +79,8 @@ func (t *talk) failure(err error) jig.ToolResult {
 	return result
 }
 
-// hold asks, and with a schema asks once more when the answer does not fit; it returns the value that does, nil without a
-// schema.
+// hold asks the model and returns the value that fits the schema, or nil if there is no schema. If the first answer does not fit, it asks
+// once more.
 func (t *talk) hold(ctx context.Context) (json.RawMessage, error) {
 	if err := t.ask(ctx); err != nil || t.schema == nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (t *talk) hold(ctx context.Context) (json.RawMessage, error) {
 	return nil, e
 }
 
-// ask asks the model once and refuses an answer that is none.
+// ask asks the model once. It returns an error for an answer that was refused or cut off.
 func (t *talk) ask(ctx context.Context) error {
 	turn, err := t.model.Answer(ctx, t.request, t.progress)
 	if err != nil {
@@ -122,10 +122,10 @@ func (t *talk) ask(ctx context.Context) error {
 	return nil
 }
 
-// correct makes the next question the one that shows what is wrong with the answer.
+// correct prepares the next question, which shows the model what is wrong with its answer.
 func (t *talk) correct(misfit *jig.Error) {
 	turn := *t.turn
-	if len(turn.Calls) > 0 { // of tools that it was not offered: what it wrote is all that goes back
+	if len(turn.Calls) > 0 { // these tools were not offered, so only the text goes back
 		turn.Calls, turn.Opaque = nil, nil
 	}
 	last := len(t.request.Exchanges) - 1
@@ -150,7 +150,7 @@ func correction(misfit *jig.Error) string {
 	return b.String()
 }
 
-// structured tells the model what its answer has to be.
+// structured tells the model which form its answer must have.
 func structured(raw json.RawMessage) string {
 	text := raw
 	var compact bytes.Buffer
@@ -160,7 +160,7 @@ func structured(raw json.RawMessage) string {
 	return "Answer with one JSON value that fits the JSON Schema below, and with nothing else: no explanation, no code fence.\n\n" + string(text)
 }
 
-// cut shortens s to at most maxShown bytes, between runes, and shows that it did.
+// cut shortens s to at most maxShown bytes, at a rune boundary, and marks the cut with "…".
 func cut(s string) string {
 	if len(s) <= maxShown {
 		return s

@@ -1,5 +1,5 @@
-// Package retype holds new versions of entity types against the entities that a tenant has: content that is there must fit them. It
-// must not know how documents and entities are stored, nor which tool brings the types.
+// Package retype checks new versions of entity types against a tenant's entities: existing content must fit them. It must not know how
+// documents and entities are stored, nor which tool supplies the types.
 package retype
 
 import (
@@ -12,23 +12,23 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// ReasonFieldsChanged is the reason of a refusal: entities are there whose content the new version may not take.
+// ReasonFieldsChanged is the reason for a refusal: there are entities whose content may not fit the new version.
 const ReasonFieldsChanged = "fields_changed"
 
-// maxTries is how often types are looked at: once more when what they were held against changed before they were stored.
+// maxTries is how often an operation is tried: once more if what was checked changed before it was stored.
 const maxTries = 2
 
-// Checker holds types against entities.
+// Checker checks types against existing entities.
 type Checker struct {
-	// Counts gives a tenant's entities by type.
+	// Counts returns the number of a tenant's entities by type.
 	Counts func(ctx context.Context, tenant string) ([]jig.EntityCount, error)
-	// TypeOf gives the entity type that a tenant's entities of a name were last checked against; false when nobody knows of one.
+	// TypeOf returns the entity type against which a tenant's entities of that name were last checked; false if it is not known.
 	TypeOf func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error)
 }
 
-// Check refuses types whose new version the content of entities may not survive, and names that go while there are entities of them:
-// CONFLICT with the reason fields_changed and all of these changes, at a field of the input. Otherwise it gives what its answer
-// rests on, which whoever stores the types looks at once more.
+// Check refuses new versions that existing content may not fit, and the removal of types that still have entities. The error is a CONFLICT
+// with the reason fields_changed that lists all of these changes; field is the input field at fault. On success, Check returns what the
+// result is based on, so that it can be verified again when the types are stored.
 func (c Checker) Check(ctx context.Context, tenant, field string, latest []jig.EntityType, gone []string) ([]jig.TypeBasis, error) {
 	if len(latest)+len(gone) == 0 {
 		return nil, nil
@@ -50,7 +50,7 @@ func (c Checker) Check(ctx context.Context, tenant, field string, latest []jig.E
 			if err != nil {
 				return nil, err
 			}
-			if !known { // whatever the entities were checked against, nobody has it any more
+			if !known { // the version that the entities were checked against no longer exists
 				continue
 			}
 			b.Version, b.Defaults = old.Version, added(old, t)
@@ -70,7 +70,7 @@ func (c Checker) Check(ctx context.Context, tenant, field string, latest []jig.E
 	return basis, refusal(field, found)
 }
 
-// breaking are the changes of a type that the content of its entities may not survive.
+// breaking returns the changes to a type that existing content may not fit.
 func breaking(old, latest jig.EntityType) []jig.Violation {
 	var found []jig.Violation
 	for _, change := range spec.CompareTypes(old, latest) {
@@ -84,7 +84,7 @@ func breaking(old, latest jig.EntityType) []jig.Violation {
 	return found
 }
 
-// added are the defaults of required fields that a type has from now on.
+// added returns the defaults of required fields that the new version adds.
 func added(old, latest jig.EntityType) map[string]json.RawMessage {
 	var defaults map[string]json.RawMessage
 	for _, f := range latest.Fields {
@@ -99,7 +99,7 @@ func added(old, latest jig.EntityType) map[string]json.RawMessage {
 	return defaults
 }
 
-// refusal lists all changes of fields; nil when there are none.
+// refusal returns an error that lists all changes; nil if there are none.
 func refusal(field string, found []jig.Violation) error {
 	if len(found) == 0 {
 		return nil
@@ -113,7 +113,7 @@ func refusal(field string, found []jig.Violation) error {
 	return e
 }
 
-// Again does what checks and stores, once more when what was checked changed in between: a CONFLICT with one of some reasons.
+// Again calls do, and once more if it fails with a CONFLICT with one of the given reasons: what it had checked changed before it stored.
 func Again[T any](do func() (T, error), reasons ...string) (T, error) {
 	for try := 1; ; try++ {
 		out, err := do()

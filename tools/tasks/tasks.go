@@ -1,5 +1,5 @@
-// Package tasks holds the tools over work under way: how the tasks of an entity stand, and trying a session again. It must not know
-// how either is stored, nor how a session is started.
+// Package tasks contains tools about sessions and extractions: one shows the state of an entity's tasks, the other retries a session. It
+// must not know how they are stored, nor how a session is started.
 package tasks
 
 import (
@@ -26,37 +26,37 @@ const (
 
 // Options are the settings of the family; all are required.
 type Options struct {
-	// Readable reads an entity as far as the call's principal may; found is false when it may not, or when there is none.
+	// Readable reads an entity if the call's principal may read it. found is false if it may not, or if the entity does not exist.
 	Readable func(ctx context.Context, inv jig.Invocation, id string) (e jig.Entity, found bool, err error)
-	// Status says how the latest extraction of an entity stands.
+	// Status returns the state of an entity's latest extraction.
 	Status func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
-	// Session and Call read what is to be tried again; NOT_FOUND when it is not there.
+	// Session and Call read what is to be retried; NOT_FOUND if it does not exist.
 	Session func(ctx context.Context, tenant, id string) (jig.Session, error)
 	Call    func(ctx context.Context, tenant, session, call string) (jig.Call, error)
 	// Doubtful lists the calls of a session that ended without anybody knowing whether they took effect, as "<call> <tool>".
 	Doubtful func(ctx context.Context, tenant, session string) ([]string, error)
-	// Said reports whether a session has taken a message with an id.
+	// Said reports whether a session has already received a message with this id.
 	Said    func(ctx context.Context, tenant, session, id string) (bool, error)
 	Starter Starter
 }
 
-// Starter brings sessions on their way.
+// Starter starts and continues sessions.
 type Starter interface {
-	// Message says something to an agent's session, which begins its next pass when it has ended.
+	// Message sends a message to an agent's session. If the session has ended, it begins its next pass.
 	Message(ctx context.Context, tenant, session string, m Message) error
-	// StartCall begins a session for a single call; one that is there already is success.
+	// StartCall starts a session for a single call. It succeeds if the session already exists.
 	StartCall(ctx context.Context, tenant, session string, c Start) error
 }
 
-// Message is what is said to a session. It takes one of an id once.
+// Message is a message to a session. A session accepts each id only once.
 type Message struct{ ID, Text, By string }
 
-// Start is a single call to begin.
+// Start describes a single call to start.
 type Start struct {
-	// Tool and Version name what is called; Version pins a document that came along with the first call.
+	// Tool and Version name what is called; Version pins a document that was sent with the first call.
 	Tool, Version string
 	Input         json.RawMessage
-	// Parent and ParentCall are the call that asks for it. The session acts for the principal of the one that asks.
+	// Parent and ParentCall identify the call that requests this one. The new session acts for the principal of the requesting session.
 	Parent, ParentCall string
 }
 
@@ -112,13 +112,13 @@ func (o Options) getStatus(ctx context.Context, inv jig.Invocation, in getStatus
 
 type retryIn struct {
 	SessionID string `json:"session_id" jsonschema:"the session that failed" minLength:"1" maxLength:"128"`
-	// MayHaveHappened must be said where a call of the session may have taken effect.
+	// MayHaveHappened must be true if a call of the session may have taken effect.
 	MayHaveHappened bool `json:"may_have_happened,omitempty" jsonschema:"true to try again although a call of the session may have taken effect: nobody knows, and it may be made a second time"`
-	// Retries is what the reviewer sees, and what the approval is bound to.
+	// Retries is what the reviewer sees and what the approval is bound to.
 	Retries *Retry `json:"retries,omitempty" jsonschema:"what is tried again; leave it out: jig fills it in for whoever decides"`
 }
 
-// Retry is what a call of sessions.retry tries again.
+// Retry describes what a call of sessions.retry retries.
 type Retry struct {
 	Agent     string     `json:"agent"     jsonschema:"the agent of the session, or call for a single call"`
 	Principal string     `json:"principal" jsonschema:"on whose behalf the session acted"`
@@ -128,17 +128,17 @@ type Retry struct {
 	Task      string     `json:"task,omitempty"  jsonschema:"what an agent was asked to do"`
 	Tool      string     `json:"tool,omitempty"  jsonschema:"the tool of a single call"`
 	Version   string     `json:"version,omitempty" jsonschema:"the version of its contract"`
-	// Input is a preview of at most 16 KiB; InputSHA256 is of the whole.
+	// Input is a preview of at most 16 KiB; InputSHA256 is the hash of the whole input.
 	Input       any      `json:"input,omitempty" jsonschema:"the input, at most 16 KiB of it"`
 	InputSHA256 string   `json:"input_sha256,omitempty" jsonschema:"the hash of the whole input"`
 	Doubtful    []string `json:"doubtful,omitempty" jsonschema:"calls that may have taken effect: nobody knows"`
 }
 
-// shownInput bounds the input that the reviewer of a retry is shown, in bytes.
+// shownInput bounds the input shown to the reviewer of a retry, in bytes.
 const shownInput = 16 << 10
 
-// show completes the input of a call of sessions.retry with what is tried again. What may have taken effect is tried again only
-// when the caller says so, and the reviewer sees that it does.
+// show completes the input of sessions.retry with a description of what is retried. A session whose calls may have taken effect is retried
+// only if the caller says so explicitly, and the reviewer sees that.
 func (o Options) show(ctx context.Context, inv jig.Invocation, in *retryIn) error {
 	s, err := o.Session(ctx, inv.Tenant, in.SessionID)
 	if err != nil {
@@ -159,7 +159,7 @@ func (o Options) show(ctx context.Context, inv jig.Invocation, in *retryIn) erro
 	return nil
 }
 
-// describe says what trying a session again does.
+// describe returns what retrying a session would do.
 func (o Options) describe(ctx context.Context, inv jig.Invocation, s jig.Session) (*Retry, error) {
 	r := &Retry{Agent: s.Agent.Name, Principal: s.Principal.ID, Status: s.Status, Pass: s.Pass, Task: jig.Cut(s.Task, jig.PreviewBytes)}
 	if s.Error != nil {
@@ -188,7 +188,7 @@ func (o Options) describe(ctx context.Context, inv jig.Invocation, s jig.Session
 	return r, nil
 }
 
-// unchanged refuses to try again what is not what was approved.
+// unchanged returns a CONFLICT if what would be retried differs from what was approved.
 func (o Options) unchanged(ctx context.Context, inv jig.Invocation, s jig.Session, approved *Retry) error {
 	now, err := o.describe(ctx, inv, s)
 	if err != nil {
@@ -213,9 +213,9 @@ func (o Options) unchanged(ctx context.Context, inv jig.Invocation, s jig.Sessio
 
 // Retried is the output of sessions.retry.
 type Retried struct {
-	// SessionID is the same for an agent, another one for a single call.
+	// SessionID is the session's own id for an agent, and a new id for a single call.
 	SessionID string `json:"session_id"`
-	// Of is the session that was tried again.
+	// Of is the session that is retried.
 	Of string `json:"of"`
 }
 
@@ -233,7 +233,7 @@ func (o Options) retry(ctx context.Context, inv jig.Invocation, in retryIn) (Ret
 		return Retried{}, notFound(err, in.SessionID)
 	}
 	single := s.Agent.Name == jig.CallAgent
-	if !single && inv.Attempt > 1 { // an attempt before this one may have begun it, and it may have ended since
+	if !single && inv.Attempt > 1 { // an earlier attempt may have continued the session, and it may have ended since
 		said, err := o.Said(ctx, inv.Tenant, s.ID, inv.IdempotencyKey)
 		if err != nil {
 			return Retried{}, err
@@ -259,7 +259,7 @@ func (o Options) retry(ctx context.Context, inv jig.Invocation, in retryIn) (Ret
 	return Retried{SessionID: s.ID, Of: s.ID}, o.Starter.Message(ctx, inv.Tenant, s.ID, m)
 }
 
-// again makes a single call anew. Its session is named by the call that asks for it, so that it is begun once.
+// again repeats a single call in a new session. The session's id is derived from the requesting call, so that it is started only once.
 func (o Options) again(ctx context.Context, inv jig.Invocation, s jig.Session) (Retried, error) {
 	call, err := o.Call(ctx, inv.Tenant, s.ID, jig.CallID(1, 1))
 	if err != nil {
@@ -271,7 +271,7 @@ func (o Options) again(ctx context.Context, inv jig.Invocation, s jig.Session) (
 	})
 }
 
-// retryable refuses a session that runs, or that did what it was to do.
+// retryable returns a CONFLICT for a session that is still running or has completed.
 func retryable(s jig.Session) error {
 	switch s.Status {
 	case jig.StatusFailed, jig.StatusCanceled:

@@ -1,5 +1,4 @@
-// Package todo holds the tool todo.write, with which an agent keeps the list of what it has to do. It must not know how
-// sessions are stored.
+// Package todo contains the tool todo.write, with which an agent keeps its to-do list. It must not know how sessions are stored.
 package todo
 
 import (
@@ -12,19 +11,19 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// Store keeps the list of a session.
+// Store stores the to-do list of a session.
 type Store interface {
-	// SetTodo replaces the session's list; items is a JSON array of Item.
+	// SetTodo replaces the session's list; items is a JSON array of [Item].
 	SetTodo(ctx context.Context, tenant, sessionID string, items json.RawMessage) error
 }
 
 // Options are the settings of the family.
 type Options struct {
-	// Store keeps the lists; required.
+	// Store stores the lists; required.
 	Store Store
 }
 
-// Item is one thing to do.
+// Item is one entry of the list.
 type Item struct {
 	ID       string `json:"id"                 jsonschema:"short and the same over all calls, e.g. 1"            minLength:"1" maxLength:"64"`
 	Task     string `json:"task"               jsonschema:"what is to be done, in one line"                       minLength:"1" maxLength:"1000"`
@@ -32,7 +31,7 @@ type Item struct {
 	Priority string `json:"priority,omitempty" enum:"low,medium,high"`
 }
 
-// List is the whole list: the input of todo.write and its output.
+// List is the whole list, both the input and the output of todo.write.
 type List struct {
 	Items []Item `json:"items" jsonschema:"the whole list, in the order it is to be done" maxItems:"200"`
 }

@@ -1,7 +1,6 @@
-// Package tooltest is for authors of tools: it runs a tool as the engine would, over the registry's one path, with an
-// invocation that records what the tool reports. A call of a tool with a confirmation flag that does not carry the flag does nothing,
-// as in a session. The kit also says what an error means for the ledger: see [Kit.Fail] and [Kit.Unknown]. It must not need a server,
-// a database or a clock.
+// Package tooltest helps authors test their tools. It runs a tool as the engine would, through the registry, with an invocation that
+// records progress reports. As in a session, a call that lacks a required confirmation flag does nothing. The kit also tells what an error
+// means for the ledger: see [Kit.Fail] and [Kit.Unknown]. It must not need a server, a database or a clock.
 package tooltest
 
 import (
@@ -16,11 +15,11 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// Kit holds a registry and the invocation that its runs get.
+// Kit is a registry with the invocation that its runs get.
 type Kit struct {
 	// Registry holds the tools under test.
 	Registry *tools.Registry
-	// Invocation is what every run gets; change it before a run.
+	// Invocation is passed to every run; change it before a run.
 	Invocation jig.Invocation
 
 	tb       testing.TB
@@ -28,7 +27,7 @@ type Kit struct {
 	progress []string
 }
 
-// New returns a kit for the tools; tools that cannot be registered fail the test.
+// New returns a kit for the tools. It fails the test if a tool cannot be registered.
 func New(tb testing.TB, list ...tools.Tool) *Kit {
 	tb.Helper()
 	registry, err := tools.NewRegistry(list...)
@@ -48,14 +47,14 @@ func New(tb testing.TB, list ...tools.Tool) *Kit {
 	return k
 }
 
-// Progress returns what the tools reported so far.
+// Progress returns the progress reports so far.
 func (k *Kit) Progress() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.progress)
 }
 
-// Run runs a tool once. input is JSON (json.RawMessage, []byte) or a value that is written as JSON.
+// Run runs a tool once. input is JSON (json.RawMessage or []byte), or a value to encode as JSON.
 func (k *Kit) Run(ctx context.Context, name string, input any) jig.ToolResult {
 	k.tb.Helper()
 	raw, ok := input.(json.RawMessage)
@@ -79,7 +78,7 @@ func (k *Kit) Run(ctx context.Context, name string, input any) jig.ToolResult {
 	return k.Registry.Run(ctx, name, raw, k.Invocation)
 }
 
-// Succeed runs a tool, fails the test unless it succeeds, and decodes its data into data when that is not nil.
+// Succeed runs a tool and fails the test unless the tool succeeds. If data is not nil, the result's data is decoded into it.
 func (k *Kit) Succeed(name string, input, data any) jig.ToolResult {
 	k.tb.Helper()
 	result := k.Run(k.tb.Context(), name, input)
@@ -94,8 +93,8 @@ func (k *Kit) Succeed(name string, input, data any) jig.ToolResult {
 	return result
 }
 
-// Fail runs a tool, fails the test unless its call ends as failed, and returns its error. The call of a tool that writes ends so only
-// when the error says that nothing happened: see [jig.Error.NoEffect].
+// Fail runs a tool, fails the test unless the call ends as failed, and returns the error. A call of a tool that writes ends as failed only
+// if the error says that nothing happened: see [jig.Error.NoEffect].
 func (k *Kit) Fail(name string, input any) *jig.Error {
 	k.tb.Helper()
 	e, unknown := k.fail(name, input)
@@ -107,8 +106,8 @@ func (k *Kit) Fail(name string, input any) *jig.Error {
 	return e
 }
 
-// Unknown runs a tool that writes, fails the test unless its error leaves open whether anything happened, and returns the error. The
-// call waits for a person then; that of an idempotent tool is tried again first.
+// Unknown runs a tool that writes, fails the test unless the error leaves open whether anything happened, and returns the error. The engine
+// makes such a call wait for a person; if the tool is idempotent, it first retries the call.
 func (k *Kit) Unknown(name string, input any) *jig.Error {
 	k.tb.Helper()
 	e, unknown := k.fail(name, input)
@@ -118,7 +117,7 @@ func (k *Kit) Unknown(name string, input any) *jig.Error {
 	return e
 }
 
-// fail runs a tool that is to fail; unknown says that nobody can know whether its effect happened.
+// fail runs a tool that must fail. unknown reports that nobody can know whether the effect happened.
 func (k *Kit) fail(name string, input any) (e *jig.Error, unknown bool) {
 	k.tb.Helper()
 	result := k.Run(k.tb.Context(), name, input)
@@ -129,7 +128,7 @@ func (k *Kit) fail(name string, input any) (e *jig.Error, unknown bool) {
 	return result.Error, ok && contract.Permission.Writes() && !result.Error.NoEffect()
 }
 
-// Captured is what a fake tool was called with.
+// Captured records the calls of a fake tool.
 type Captured struct {
 	mu    sync.Mutex
 	calls []Call
@@ -141,15 +140,15 @@ type Call struct {
 	Input      json.RawMessage
 }
 
-// Calls returns the calls so far, in the order they came.
+// Calls returns the calls so far, in order.
 func (c *Captured) Calls() []Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.calls)
 }
 
-// Fake returns a tool that takes any object, gives result, and remembers its calls. spec needs a name; the zero values of
-// the rest get sensible ones. A result without data has {}.
+// Fake returns a tool that accepts any object, returns result, and records its calls. spec needs only a name; other zero values get
+// reasonable defaults. If a successful result has no data, its data is {}.
 func Fake(spec jig.Tool, result jig.ToolResult) (tools.Tool, *Captured) {
 	captured := &Captured{}
 	if spec.Description == "" {

@@ -14,9 +14,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// transport dials through the guard. It takes no proxy from the environment: a proxy would reach what the guard forbids. A
-// request that is not idempotent never goes over a kept connection, as net/http repeats one that breaks there when
-// the request carries an Idempotency-Key.
+// transport returns a transport that dials through the guard. It ignores proxies from the environment, because a proxy could reach what the
+// guard forbids. For requests that are not idempotent, keep-alive must be off: if a kept connection breaks, net/http repeats a request that
+// has an Idempotency-Key.
 func transport(options Options, keepAlive bool) *http.Transport {
 	settings := []ssrf.Option{ssrf.WithAnyPort()}
 	if options.AllowLoopback {
@@ -42,7 +42,7 @@ func transport(options Options, keepAlive bool) *http.Transport {
 	}
 }
 
-// allowList matches host:port against names given as host or host:port.
+// allowList returns a function that matches host:port against names given as host or host:port.
 func allowList(hosts []string) func(address string) bool {
 	var list []string
 	for _, host := range hosts {
@@ -60,8 +60,8 @@ var (
 	errRefused   = errors.New("redirect refused")
 )
 
-// checkRedirect holds a redirect to the rules of the first address, and gives another host none of the caller's headers: they
-// may be credentials.
+// checkRedirect applies the rules for the first address to each redirect. If the redirect leads to another host, it removes the caller's
+// headers, because they may be credentials.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	if len(before) > MaxRedirects {
 		return errRedirects
@@ -80,7 +80,7 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// checkURL refuses what is not a plain web address.
+// checkURL refuses anything but a plain web address.
 func checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":

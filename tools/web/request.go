@@ -51,7 +51,7 @@ func (f family) get(ctx context.Context, _ jig.Invocation, in getInput) (output,
 	return out, nil
 }
 
-// post reports a failure only when there was no answer: an answer whose body cannot be shown is one, without it.
+// post fails only if there was no response. A response whose body cannot be shown is returned without it.
 func (f family) post(ctx context.Context, inv jig.Invocation, in postInput) (output, error) {
 	content, media := payload(in.Body)
 	if len(content) > MaxRequestBody {
@@ -67,7 +67,7 @@ func (f family) post(ctx context.Context, inv jig.Invocation, in postInput) (out
 	if inv.IdempotencyKey != "" {
 		request.Header.Set("Idempotency-Key", inv.IdempotencyKey)
 	}
-	request.GetBody = nil // nobody may send it a second time
+	request.GetBody = nil // the client must not send it again
 	sent := &trace{}
 	response, err := f.poster.Do(sent.watch(request))
 	if err != nil {
@@ -86,7 +86,7 @@ func (f family) post(ctx context.Context, inv jig.Invocation, in postInput) (out
 	return out, nil
 }
 
-// payload is what a body goes over the wire as, with its media type.
+// payload returns the body as it is sent, with its media type.
 func payload(raw json.RawMessage) ([]byte, string) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && !bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
@@ -95,7 +95,7 @@ func payload(raw json.RawMessage) ([]byte, string) {
 	return raw, "application/json"
 }
 
-// request checks everything that can be checked before anybody is called.
+// request checks everything that can be checked before a connection is made.
 func (f family) request(ctx context.Context, method, address string, headers map[string]string, content []byte) (*http.Request, error) {
 	if len(address) > maxURL {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the address is longer than %d bytes", maxURL).WithField("/url")
@@ -127,8 +127,8 @@ func (f family) request(ctx context.Context, method, address string, headers map
 	return request, nil
 }
 
-// checkCredentials refuses headers that are credentials by their name. The input of a call is kept: in the ledger, in approvals and
-// notices, in the model's conversation and in workflow histories.
+// checkCredentials refuses headers whose names show that they hold credentials. The input of a call is stored: in the ledger, in approvals
+// and notices, in the model's conversation and in workflow histories.
 func checkCredentials(headers map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		switch http.CanonicalHeaderKey(strings.TrimSpace(name)) {
@@ -141,11 +141,11 @@ func checkCredentials(headers map[string]string) error {
 	return nil
 }
 
-// refuseCredentials refuses a call with such headers when it is admitted, before anybody is asked about it.
+// refuseCredentials refuses a call with such headers at admission, before anybody is asked to approve it.
 func (in getInput) refuseCredentials() error  { return checkCredentials(in.Headers) }
 func (in postInput) refuseCredentials() error { return checkCredentials(in.Headers) }
 
-// checkHeader says why a header cannot be sent; "" when it can. Headers that steer the connection are not the caller's.
+// checkHeader returns why a header cannot be sent, or "" if it can. Headers that control the connection are reserved for jig.
 func checkHeader(name, value string) string {
 	refused := []string{
 		"Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Expect", "Idempotency-Key",

@@ -34,7 +34,7 @@ func (o output) Summary() string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", o.Status, http.StatusText(o.Status))) + fmt.Sprintf(", %d bytes", len(o.Body))
 }
 
-// head is a response without its body.
+// head returns the output for a response, without the body.
 func head(response *http.Response) output {
 	out := output{Status: response.StatusCode, Headers: map[string]string{}}
 	var names []string
@@ -51,13 +51,13 @@ func head(response *http.Response) output {
 	return out
 }
 
-// text is a body as far as it was read.
+// text is the part of a body that was read.
 type text struct {
 	content      string
 	more, binary bool
 }
 
-// body reads at most MaxBody bytes, as UTF-8 whatever the declared character set.
+// body reads at most MaxBody bytes and converts them to UTF-8 from the declared character set.
 func body(response *http.Response) (text, error) {
 	reader := io.Reader(response.Body)
 	if _, parameters, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil {
@@ -80,7 +80,7 @@ func body(response *http.Response) (text, error) {
 	return t, nil
 }
 
-// wholeRunes drops a rune that was cut at the end.
+// wholeRunes drops an incomplete rune at the end.
 func wholeRunes(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
@@ -100,7 +100,7 @@ func contentType(response *http.Response) string {
 	return "of unknown type"
 }
 
-// trace remembers whether a connection was had: before that nothing can have been sent.
+// trace records whether a connection was established: before that, nothing can have been sent.
 type trace struct{ connected atomic.Bool }
 
 func (t *trace) watch(request *http.Request) *http.Request {
@@ -115,7 +115,7 @@ func unsent(err error) error {
 	return &e
 }
 
-// failed translates an error of the client.
+// failed translates an error of the HTTP client.
 func failed(ctx context.Context, err error, sent *trace) error {
 	e := explain(ctx, err)
 	e.NotExecuted = !sent.connected.Load()
@@ -144,7 +144,7 @@ func explain(ctx context.Context, err error) *jig.Error {
 	return jig.Errorf(jig.CodeUnavailable, "the request failed: %w", cause(err)).WithField("/url")
 }
 
-// cause drops the address that net/http puts before its errors: it may hold a key.
+// cause strips the address that net/http puts in front of its errors, because it may contain a key.
 func cause(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -1,5 +1,5 @@
-// Package web holds the tools http.get and http.post. Addresses of the inside network are out of reach unless the operator
-// opens them, and a redirect is checked like the first address. It must not know who calls or why.
+// Package web contains the tools http.get and http.post. Addresses of internal networks cannot be reached unless the operator allows them,
+// and every redirect is checked like the first address. The package must not know who calls or why.
 package web
 
 import (
@@ -13,13 +13,13 @@ import (
 
 // The limits of the family.
 const (
-	// Timeout bounds a request with its redirects and its body.
+	// Timeout bounds a request, including redirects and the body.
 	Timeout = 30 * time.Second
-	// MaxBody is how much of a response body is returned, in bytes after decompression.
+	// MaxBody bounds the response body that is returned, in bytes after decompression.
 	MaxBody = 1 << 20
 	// MaxRequestBody is the largest body that http.post sends, in bytes.
 	MaxRequestBody = 1 << 20
-	// MaxRedirects is how many redirects http.get follows; http.post follows none.
+	// MaxRedirects is the number of redirects that http.get follows; http.post follows none.
 	MaxRedirects = 5
 
 	maxURL          = 8 << 10
@@ -31,14 +31,14 @@ const (
 	idleConnections = 32
 )
 
-// Options are the settings of the family. The zero value reaches public addresses alone.
+// Options are the settings of the family. With the zero value, only public addresses can be reached.
 type Options struct {
-	// AllowLoopback opens 127.0.0.0/8 and ::1.
+	// AllowLoopback allows 127.0.0.0/8 and ::1.
 	AllowLoopback bool
-	// AllowHosts are names or addresses that are reached wherever they lead, as host or host:port: services of the
-	// inside network. Default: none.
+	// AllowHosts are names or addresses, as host or host:port, that may be reached wherever they lead, e.g. internal services. Default:
+	// none.
 	AllowHosts []string
-	// UserAgent is sent unless a call sets its own; default: "jig".
+	// UserAgent is sent unless a call sets its own; default "jig".
 	UserAgent string
 }
 
@@ -50,7 +50,7 @@ func Tools(options Options) []tools.Tool {
 	f := family{userAgent: options.UserAgent}
 	f.getter = &http.Client{Transport: transport(options, true), CheckRedirect: checkRedirect}
 	f.poster = &http.Client{Transport: transport(options, false), CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // what was approved is this address and no other
+		return http.ErrUseLastResponse // only this address was approved
 	}}
 	return []tools.Tool{
 		tools.New(jig.Tool{
@@ -70,7 +70,7 @@ func Tools(options Options) []tools.Tool {
 	}
 }
 
-// withoutCredentials refuses headers that are credentials when a call is admitted.
+// withoutCredentials returns an option that refuses headers with credentials when a call is admitted.
 func withoutCredentials[In interface{ refuseCredentials() error }]() tools.Option {
 	return tools.Fill(func(_ context.Context, _ jig.Invocation, in *In) error { return (*in).refuseCredentials() })
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Dirs are the working directories of all tenants. A tool opens its caller's with Open(inv.Tenant).
+// Dirs are the working directories of all tenants. A tool opens the one of its caller with Open(inv.Tenant).
 type Dirs struct {
-	// Base holds a folder for each tenant, named after it and made when the tenant first needs it.
+	// Base contains a folder for each tenant, named after the tenant and created when first needed.
 	Base string
-	// Default replaces the folder of the tenant "default" when it is set: jig-dev lets that tenant work in the current folder.
+	// Default, when set, replaces the folder of the tenant "default". With jig-dev, that tenant works in the current folder.
 	Default string
 }
 
-// Check refuses settings under which tools would see what they must not: no folder at all, or the whole file system.
+// Check refuses settings that would show tools the wrong files: no base folder, or the root of the file system.
 func (d Dirs) Check() error {
 	if d.Base == "" {
 		return jig.Errorf(jig.CodeMissingParam, "JIG_WORKDIR is not set: the folder below which each tenant has its own for the file tools").
@@ -42,7 +42,7 @@ func (d Dirs) Check() error {
 	return nil
 }
 
-// Open opens the working directory of a tenant, and makes it when it is not there.
+// Open opens the working directory of a tenant and creates it if it does not exist.
 func (d Dirs) Open(tenant string) (*Dir, error) {
 	if err := jig.CheckTenant(tenant); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package workdir confines tools to the folder of the tenant that calls and words its failures: what leaves the folder is
-// NOT_PERMITTED, what is not there is NOT_FOUND with the nearest names. It knows nothing of what tools do with files.
+// Package workdir confines tools to the folder of the calling tenant and words the errors: a path outside the folder is NOT_PERMITTED, and
+// a missing file is NOT_FOUND with the most similar names. It does not know what tools do with files.
 package workdir
 
 import (
@@ -22,7 +22,7 @@ type Dir struct {
 	at string
 }
 
-// Open opens a working directory; an empty name is the current folder.
+// Open opens a working directory; an empty name means the current folder.
 func Open(name string) (*Dir, error) {
 	if name == "" {
 		name = "."
@@ -39,13 +39,13 @@ func Open(name string) (*Dir, error) {
 	return &Dir{Root: root, at: at}, nil
 }
 
-// Private is the name of the folder in which jig-dev keeps its own files, with the passwords of its database: no tool reads or writes
-// what is below a folder of this name, in upper or lower case.
+// Private is the name of the folder in which jig-dev keeps its own files, including the passwords of its database. No tool reads or writes
+// anything below a folder with this name, in upper or lower case.
 const Private = ".jig"
 
-// Clean turns what a caller wrote into a path within the directory: "" is the directory itself, and an absolute path is
-// accepted when it lies inside. Anything that leads out, or into [Private], is NOT_PERMITTED. That symbolic links do not leave the
-// directory is checked when they are followed.
+// Clean turns a path given by a caller into a path within the directory. "" means the directory itself; an absolute path is accepted if it
+// is inside. A path that leads outside, or into [Private], is NOT_PERMITTED. Whether symbolic links leave the directory is checked when
+// they are followed.
 func (d *Dir) Clean(name string) (string, error) {
 	if strings.ContainsRune(name, 0) {
 		return "", jig.Errorf(jig.CodeInvalidInput, "the path holds a NUL character").WithField("/path")
@@ -68,7 +68,7 @@ func (d *Dir) Clean(name string) (string, error) {
 	return local, nil
 }
 
-// private reports whether a path leads into jig's own folder, by its words or through symbolic links.
+// private reports whether a path leads into jig's own folder, by name or through symbolic links.
 func (d *Dir) private(local string) bool {
 	if Holds(local, Private) {
 		return true
@@ -77,7 +77,7 @@ func (d *Dir) private(local string) bool {
 	if err != nil {
 		return false
 	}
-	for name := local; name != "."; name = path.Dir(name) { // what is not there yet leads where its folder does
+	for name := local; name != "."; name = path.Dir(name) { // a missing file is where its folder is
 		real, err := filepath.EvalSymlinks(filepath.Join(base, filepath.FromSlash(name))) //nolint:revive // the resolved path
 		if err != nil {
 			continue
@@ -88,8 +88,7 @@ func (d *Dir) private(local string) bool {
 	return false
 }
 
-// Holds reports whether one of the elements of a path is a name, whatever the case of its letters: many file systems do not tell
-// them apart.
+// Holds reports whether an element of a path equals a name, ignoring case, because many file systems ignore case too.
 func Holds(name, element string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(e string) bool { return strings.EqualFold(e, element) })
 }
@@ -101,7 +100,7 @@ func escapes(name string) error {
 
 // Regular opens a regular file for reading and returns its size in bytes.
 func (d *Dir) Regular(name string) (*os.File, int64, error) {
-	if _, err := d.Clean(name); err != nil { // a name that was found, not one that a caller wrote
+	if _, err := d.Clean(name); err != nil { // the name was found in the directory, not given by a caller
 		return nil, 0, err
 	}
 	info, err := d.Stat(name)
@@ -136,7 +135,7 @@ func regular(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// Explain translates an error of the file system on name. A *jig.Error stays as it is.
+// Explain translates a file system error for name. A *jig.Error is returned unchanged.
 func (d *Dir) Explain(name string, err error) error {
 	var known *jig.Error
 	var failed *fs.PathError
@@ -162,7 +161,7 @@ func (d *Dir) Explain(name string, err error) error {
 	return jig.Errorf(jig.CodeInternal, "%q: %w", name, err)
 }
 
-// near names what is beside a missing file and looks like it.
+// near returns a hint with similar names in the folder of a missing file.
 func (d *Dir) near(name string) string {
 	folder, last := path.Dir(name), path.Base(name)
 	f, err := d.Open(folder)
