@@ -25,7 +25,7 @@ func TestSignature(t *testing.T) {
 	require.NotEqual(t, activities.Signature(read, in, 0), activities.Signature(jig.Tool{Name: "data.get2", Permission: jig.PermissionRead}, in, 0))
 }
 
-// Other programs compute the digest like this.
+// Other programs compute the digest in this way.
 func TestDigestIsTheHashOfTheDocumentedJSON(t *testing.T) {
 	t.Parallel()
 	got, err := activities.Digest("ins_1", jig.Call{

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// filling is a store of one call that fills an entity, and an extractor with a bug.
+// filling is a store with one call that fills an entity, and an extractor with a bug.
 type filling struct {
 	activities.Store
 	activities.Catalogue
@@ -45,7 +45,7 @@ func (f filling) Begin(context.Context, string, jig.Invocation, json.RawMessage)
 	panic("a bug")
 }
 
-// A bug in what runs beside the workflow fails its activity, and leaves the worker alone.
+// A bug in an extraction that runs in a local activity fails the activity but does not end the worker.
 func TestAPanicBesideTheWorkflowIsAnError(t *testing.T) {
 	t.Parallel()
 	f := filling{call: jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "entities.extract", Status: jig.CallReserved, Input: []byte(`{}`)}}

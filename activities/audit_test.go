@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// auditLedger is a store of one tenant's audit rows; what else a store has is not used.
+// auditLedger is a store of one tenant's audit rows. It has nothing else.
 type auditLedger struct {
 	activities.Store
 

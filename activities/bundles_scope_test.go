@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// library is a worker's tools, some of which come with a bundle, and what tenants have of bundles.
+// library holds a worker's tools, some of which belong to a bundle, and the bundles of each tenant.
 type library struct {
 	activities.Store
 	*tools.Registry
@@ -69,7 +69,7 @@ func TestToolsOfABundleAreThereForWhoHasIt(t *testing.T) {
 	}
 }
 
-// Who does not see a tool is told what anybody is told of a name that no tool has, by no word or hint otherwise.
+// A caller who does not see a tool gets the same answer as for a name that no tool has, including the hint.
 func TestAToolOfABundleIsAnsweredAsNobodys(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t, jig.Tool{Name: "notes.tidy", Bundle: "notes"}, jig.Tool{Name: "notes.hidden", Tenants: []string{"acme"}}, jig.Tool{Name: "file.read"})

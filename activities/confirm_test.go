@@ -13,7 +13,7 @@ const (
 	confirmed   = `{"order":"a","confirmed":true}`
 )
 
-// says lets a person say something in a pass.
+// says adds a message of a person to a pass.
 func (o *office) says(t *testing.T, pass int, text string) {
 	t.Helper()
 	_, err := o.db.AddMessage(t.Context(), o.tenant, o.session, jig.NewSessionID(), jig.Message{Role: jig.RoleUser, Text: text, By: "ana", Pass: pass})
@@ -92,7 +92,7 @@ func TestAConfirmationThatIsNone(t *testing.T) {
 	}
 }
 
-// spoken: the call was made without its flag, and then a person spoke.
+// spoken makes the call without its flag, and then adds a message of a person.
 func spoken(tool string) func(*testing.T, *office) {
 	return func(t *testing.T, o *office) {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestADeniedCallIsNotConfirmed(t *testing.T) {
 	require.Equal(t, jig.CallDenied, o.asks(t, 2, closeTool, confirmed).Status)
 }
 
-// Between the admission and the run, somebody makes a row of a waiting call say that it was confirmed.
+// A confirmation in a message is checked again when the call runs. It no longer counts if the tenant has come to want proof.
 func TestAConfirmationIsWorkedOutAnew(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

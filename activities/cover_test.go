@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// grants approves call 1.1 with a grant of further ones.
+// grants approves call 1.1 together with a grant for further calls.
 func (o *office) grants(t *testing.T, by string, g jig.GrantRequest) {
 	t.Helper()
 	c := o.asks(t, 1, refundTool, small)
@@ -50,7 +50,7 @@ func TestAGrantLetsCallsThrough(t *testing.T) {
 	require.True(t, claimed)
 }
 
-// Of calls that are admitted together, no more are let through than the grant has uses.
+// Of calls that are admitted together, a grant covers no more than it has uses.
 func TestAGrantCountsWithinAPass(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -73,7 +73,7 @@ func TestAGrantCountsWithinAPass(t *testing.T) {
 	require.Equal(t, []jig.CallStatus{jig.CallReserved, jig.CallReserved, jig.CallWaiting}, states)
 }
 
-// A grant is the word of those who gave it: it counts where theirs would, and for as long as it would.
+// A grant counts as the approval of the people who gave it: wherever theirs would count, and for as long.
 func TestAGrantIsTheWordOfThoseWhoGaveIt(t *testing.T) {
 	t.Parallel()
 	const next = `{"order":"b","amount":1}`
@@ -111,7 +111,7 @@ func TestAGrantIsTheWordOfThoseWhoGaveIt(t *testing.T) {
 	}
 }
 
-// rule lets a rule ask on certain terms.
+// rule sets a rule that asks on the given terms.
 func rule(terms string) func(*testing.T, *office) {
 	return func(t *testing.T, o *office) {
 		t.Helper()
@@ -169,7 +169,8 @@ func TestRevokingAGrant(t *testing.T) {
 	require.Equal(t, []string{"1.1 a 10"}, o.ran)
 }
 
-// The last of two approvals brings a grant along: it is not the word of the first, and later calls need two again.
+// A grant that comes with the second of two approvals does not count as the first person's approval. Later calls need two approvals
+// again.
 func TestAGrantIsNotTheWordOfThoseWhoApprovedBefore(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// applied applies a JSON Patch (RFC 6902), as far as changes of inputs need it: add, replace and remove of members of objects.
+// applied applies a JSON Patch (RFC 6902). It supports what changes of inputs need: add, replace and remove of object members.
 func applied(t *testing.T, patch, document json.RawMessage) string {
 	t.Helper()
 	var operations []struct {
@@ -120,7 +120,7 @@ func TestAnEditIsCheckedAndRecorded(t *testing.T) {
 	require.Equal(t, []string{"1.1 a 50"}, o.ran)
 }
 
-// racing lets another edit come in between an edit that is worked out and its application.
+// racing applies another edit after an edit has been worked out and before it is stored.
 type racing struct {
 	activities.Store
 	between func()
@@ -134,7 +134,8 @@ func (r *racing) Decide(ctx context.Context, d jig.DecisionRequest) (jig.Ruled, 
 	return r.Store.Decide(ctx, d)
 }
 
-// Two people change the same input at once: what is recorded of the later change is what it changed of the earlier one.
+// Two people change the same input at the same time. The record of the later change says what it changed relative to the earlier
+// one.
 func TestEdit_ThatRacesIsRecordedAgainstWhatItChanged(t *testing.T) {
 	t.Parallel()
 	var race *racing
@@ -160,7 +161,7 @@ func TestEdit_ThatRacesIsRecordedAgainstWhatItChanged(t *testing.T) {
 	require.NotContains(t, string(last[1]), "order")
 }
 
-// patches are those of the edits so far, as the events have them.
+// patches returns the patches of the edits so far, from the events.
 func (o *office) patches(t *testing.T) []json.RawMessage {
 	t.Helper()
 	events, err := o.db.Events(t.Context(), o.tenant, o.session, 0, 100)
@@ -199,7 +200,7 @@ func TestTheModelIsToldWhatWasChanged(t *testing.T) {
 	require.Contains(t, told, `"amount":5`)
 }
 
-// Somebody who may decide a small refund cannot change it into one on which the stricter rule fails.
+// Somebody who may approve a small refund cannot change it into one for which the stricter rule fails to evaluate.
 func TestNoEditTakesTheTeethOfARule(t *testing.T) {
 	t.Parallel()
 	const fails = "1000 / (input.amount - 7) > 100000" // for an amount of 7

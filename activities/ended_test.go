@@ -15,13 +15,13 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// inbox is a store of sessions that wait for a person, and Temporal's view of their workflows.
+// inbox is a store of sessions that wait for a person, together with Temporal's view of their workflows.
 type inbox struct {
 	activities.Store
 	sessions map[string]*jig.Session
-	// over are the ids of which a run has ended, open those of which one is running.
+	// over are the ids of which a run has ended, and open those of which a run is open.
 	over, open []string
-	// down is what Temporal answers when it does not know.
+	// down is the error that Temporal returns when it is unavailable.
 	down error
 	ends []jig.End
 }
@@ -36,7 +36,7 @@ func newInbox(ids ...string) *inbox {
 	return box
 }
 
-// terminate ends the workflow of a session as `temporal workflow terminate` does: the store is not told.
+// terminate ends the workflow of a session like `temporal workflow terminate`: the store is not told.
 func (b *inbox) terminate(id string) {
 	b.open = slices.DeleteFunc(slices.Clone(b.open), func(other string) bool { return other == id })
 	b.over = append(b.over, id)
@@ -110,7 +110,7 @@ func sessionsOf(list []jig.Pending) []string {
 	return ids
 }
 
-// A session whose workflow was terminated is not shown as waiting until the sweeper comes by.
+// A session whose workflow was terminated is not shown as waiting, even before the sweeper has closed it.
 func TestStatus_TerminatedWorkflowHasFailed(t *testing.T) {
 	t.Parallel()
 	box := newInbox("ses_1")
@@ -178,5 +178,5 @@ func TestReads_WorkWhileTemporalDoesNotKnow(t *testing.T) {
 	require.Empty(t, box.ends)
 }
 
-// Settled implements activities.Runs: nobody is told.
+// Settled implements activities.Runs. It signals nobody.
 func (b *inbox) Settled(context.Context, string, activities.Settlement) error { return nil }

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// reviewed is a store of recorded calls and of what waits; what else it has is not used.
+// reviewed is a store of recorded calls and of what waits. It has nothing else.
 type reviewed struct {
 	activities.Store
 	activities.Catalogue
@@ -73,7 +73,7 @@ func (r *reviewed) activities() *activities.Activities {
 	return activities.New(activities.Deps{Store: r, Tenants: who{}, Catalogue: r, Policy: r})
 }
 
-// failed is the code that an activity failed with.
+// failed returns the error code that an activity failed with.
 func failed(t *testing.T, err error) jig.Code {
 	t.Helper()
 	var e *temporal.ApplicationError
@@ -95,14 +95,14 @@ func TestListPendingByFilter(t *testing.T) {
 	}
 }
 
-// who is a tenant with one group.
+// who has the settings of a tenant with one group.
 type who struct{}
 
 func (who) Settings(context.Context, string) (jig.TenantSettings, error) {
 	return jig.TenantSettings{People: []jig.Principal{{ID: "ana", Groups: []string{"finance"}}}}, nil
 }
 
-// desk lists what waits: pages of two.
+// desk lists what waits, at most two per page.
 type desk struct {
 	activities.Store
 	waiting []jig.Pending

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// begins opens the session of a call of a composition that comes along, and makes it the office's session.
+// begins opens a session for a call of the given composition, and makes it the office's session.
 func (o *office) begins(t *testing.T, document, input string) {
 	t.Helper()
 	o.session = jig.NewSessionID()
@@ -26,8 +26,8 @@ func (o *office) begins(t *testing.T, document, input string) {
 	require.NoError(t, err)
 }
 
-// composes takes the composition as far as it goes, as its workflow does: the calls that may run do, one after another. Waits are
-// over at once. It returns where the composition is when it is over, or when nothing is left but what waits for a person.
+// composes advances the composition as far as possible, like its workflow: calls that may run are run one after another, and waits
+// end at once. It returns the last state when the composition has ended, or when everything left waits for a person.
 func (o *office) composes(t *testing.T) activities.Composed {
 	t.Helper()
 	return o.composesCall(t, "1.1")
@@ -103,7 +103,7 @@ func TestConfirm_ACallByItselfWithoutItsFlagFails(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.calls(t, closeTool, confirmed).Status)
 }
 
-// charges adds a tool that writes and names its undo, and that undo.
+// charges adds a tool that names its undo, and the tool that undoes it.
 func charges(o *office) {
 	run := func(_ context.Context, inv jig.Invocation, in refund) (refund, error) {
 		o.did(in.Order, inv)
@@ -141,7 +141,7 @@ steps:
 	}
 }
 
-// flaky adds a write that fails twice, once under each key, and notes the keys and inputs that it is called with.
+// flaky adds a write that fails on its first two calls. It records the keys and inputs that it is called with.
 func flaky(idempotent bool, problem jig.Error) func(*office) {
 	return func(o *office) {
 		calls := 0
@@ -200,7 +200,7 @@ func TestRetry_OfAWriteThatMayHaveHappenedAsksAPerson(t *testing.T) {
 	require.Len(t, o.ran, 3)
 }
 
-// A composition whose step wrote, and which fails after that, is not tried again: it would write a second time.
+// A composition that fails after one of its steps wrote is not retried, because it would write a second time.
 func TestRetry_NotOfACompositionThatWrote(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -16,14 +16,14 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// lose makes a policy of the office one that its worker cannot read, as a newer worker registered it.
+// lose makes one of the office's policies unreadable for its worker, as if a newer worker had registered it.
 func (o *office) lose() {
 	o.unreadable = []jig.PolicyState{policy.Unreadable("odd", "v2", errors.New("unknown key: novelty"))}
 }
 
 const whyHeld = "policy odd (version v2) cannot be read: unknown key: novelty"
 
-// held requires that an attempt at a call runs nothing and brings it back later, with the reason in sight.
+// held checks that an attempt at a call runs nothing and is retried later, with the reason in its error.
 func (o *office) held(t *testing.T, id string) {
 	t.Helper()
 	_, err := o.RunTool(t.Context(), activities.RunInput{SessionRef: o.ref(), Call: id})
@@ -35,7 +35,7 @@ func (o *office) held(t *testing.T, id string) {
 	require.Equal(t, "call "+id+" is held back: "+whyHeld, failed.Message())
 }
 
-// While a policy cannot be read a call neither runs nor asks anybody; once it can be, the call is admitted as it should have been.
+// While a policy cannot be read, a call neither runs nor asks anybody. Once it can be read, the call is admitted normally.
 func TestCallIsHeldBackUntilThePolicyCanBeRead(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -74,7 +74,7 @@ func TestCallIsHeldBackUntilThePolicyCanBeRead(t *testing.T) {
 	require.NotEqual(t, whyHeld, view.Calls[0].Summary)
 }
 
-// What was admitted or approved before does not run either: the policy may deny it by now.
+// A call that was admitted or approved earlier does not run either, because the policy may deny it by now.
 func TestAdmittedCallIsHeldBackAtItsStart(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -97,7 +97,7 @@ func TestAdmittedCallIsHeldBackAtItsStart(t *testing.T) {
 	require.Equal(t, jig.CallDenied, o.runs(t, waits.ID))
 }
 
-// Nobody changes the input of a call while it is not known what policy says of the change.
+// The input of a call cannot be changed while nobody knows what policy says about the change.
 func TestNoEditWhileAPolicyCannotBeRead(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -109,7 +109,7 @@ func TestNoEditWhileAPolicyCannotBeRead(t *testing.T) {
 	require.Equal(t, c.Digest, o.call(t, c.ID).Digest)
 }
 
-// A call whose tool changed is not admitted anew while a policy cannot be read: it stays as it is.
+// A call whose tool changed is not admitted again while a policy cannot be read. It stays as it is.
 func TestCallIsNotAdmittedAnewWhileAPolicyCannotBeRead(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -124,7 +124,7 @@ func TestCallIsNotAdmittedAnewWhileAPolicyCannotBeRead(t *testing.T) {
 	require.Equal(t, c.Digest, o.pending(t, c.ID).Digest)
 }
 
-// heldComposition is a store of one composition that a policy holds back.
+// heldComposition is a store with one composition that an unreadable policy holds back.
 type heldComposition struct {
 	activities.Store
 	activities.Catalogue
@@ -150,7 +150,7 @@ func (h heldComposition) Rule(context.Context, jig.Tool, jig.Call, jig.Session, 
 	return jig.Ruling{Held: whyHeld}, nil
 }
 
-// A composition that is held back waits, and one that is cancelled meanwhile ends: its session is not kept from ending.
+// A composition that is held back waits. If it is canceled in the meantime it ends, so that its session can end.
 func TestHeldCompositionCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	h := heldComposition{call: jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "entities.extract", Status: jig.CallReserved, Input: []byte(`{}`)}}

@@ -27,8 +27,8 @@ import (
 	"github.com/jig-run/jig/tools/schema"
 )
 
-// office is the engine's activities over a real store, with real policies, tokens and grants: what a tenant has settled and its
-// policies can be changed at any time.
+// office is the engine's activities with a real store and real policies, tokens and grants. A test can change the tenant's settings
+// and policies at any time.
 type office struct {
 	*activities.Activities
 	*tools.Registry
@@ -37,7 +37,7 @@ type office struct {
 	tenant, session string
 	settings        jig.TenantSettings
 	rules           policy.Set
-	store           activities.Store  // db, unless a test puts something before it
+	store           activities.Store  // db, unless a test wraps it
 	unreadable      []jig.PolicyState // policies that this worker cannot read
 	signers         map[string]token.Signer
 	schemas         schema.Checker
@@ -121,7 +121,7 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 	return o
 }
 
-// deploy starts a worker with the office's tools as they are now.
+// deploy starts a worker with the office's current tools.
 func (o *office) deploy(t *testing.T) {
 	t.Helper()
 	registry, err := tools.NewRegistry(append(o.toolbox(), o.extra...)...)
@@ -129,7 +129,7 @@ func (o *office) deploy(t *testing.T) {
 	o.equip(t, registry)
 }
 
-// equip gives the office a worker with tools.
+// equip gives the office a worker with the given tools.
 func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	t.Helper()
 	expressions, err := expr.NewEngine()
@@ -144,10 +144,10 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 
 func (o *office) now() time.Time { return time.Now().Add(o.clock) }
 
-// signed makes an office whose tenant wants proof.
+// signed sets up an office whose tenant wants proof.
 func signed(o *office) { o.settings.Signals = jig.SignalsSigned }
 
-// govern sets the policy, a list of rules in YAML.
+// govern sets the policy. rules is a list of rules in YAML.
 func (o *office) govern(t *testing.T, rules string) {
 	t.Helper()
 	doc, problems := spec.Load("policy.yaml", []byte("kind: policy\nname: p\nrules:\n"+rules))
@@ -171,7 +171,7 @@ func (o *office) open(t *testing.T) string {
 	return s.ID
 }
 
-// asks lets the model ask for a call of a tool in a pass, and admits it.
+// asks makes the model ask for a call of a tool in a pass, and admits it.
 func (o *office) asks(t *testing.T, pass int, tool, input string) jig.Call {
 	t.Helper()
 	_, _, err := o.db.BeginPass(t.Context(), o.tenant, o.session, pass)
@@ -203,7 +203,7 @@ func (o *office) pending(t *testing.T, id string) jig.Pending {
 	return p
 }
 
-// runs runs a call as a worker does, and says where it stands.
+// runs runs a call as a worker does, and returns its state.
 func (o *office) runs(t *testing.T, id string) jig.CallStatus {
 	t.Helper()
 	ran, err := o.RunTool(t.Context(), activities.RunInput{SessionRef: o.ref(), Call: id})
@@ -211,7 +211,7 @@ func (o *office) runs(t *testing.T, id string) jig.CallStatus {
 	return ran.State
 }
 
-// hear sends a letter, as an update unless the key says otherwise.
+// hear sends a letter as an update.
 func (o *office) hear(t *testing.T, name string, payload any) jig.Ruled {
 	t.Helper()
 	return o.sent(t, name, "update:"+jig.NewSessionID(), payload)
@@ -227,7 +227,7 @@ func (o *office) sent(t *testing.T, name, key string, payload any) jig.Ruled {
 	return heard.Decisions[0]
 }
 
-// sign makes a principal's token for a claim.
+// sign returns a principal's token for a claim.
 func (o *office) sign(t *testing.T, who string, claim jig.Claim, err error) string {
 	t.Helper()
 	require.NoError(t, err)
@@ -237,7 +237,7 @@ func (o *office) sign(t *testing.T, who string, claim jig.Claim, err error) stri
 	return text
 }
 
-// vouched is a decision with the token of the one who makes it, for what waits now.
+// vouched returns a decision with the token of the person who makes it, for what waits now.
 func (o *office) vouched(t *testing.T, who string, d jig.Decision) jig.Decision {
 	t.Helper()
 	claim, err := token.ForDecision(o.tenant, o.session, d, o.pending(t, d.Call).Digest)
@@ -261,7 +261,7 @@ func (o *office) policies() policy.Tenant {
 	return policy.Tenant{Policies: o.rules, Unreadable: o.unreadable}
 }
 
-// Settings are those of the moment.
+// Settings returns the current settings.
 func (o *office) Settings(context.Context, string) (jig.TenantSettings, error) {
 	return o.settings, nil
 }
@@ -293,7 +293,7 @@ func (o *office) Subject(keys []jig.Key, text, tenant, action, subject, reason s
 	return proven(text, keys, want, err, now)
 }
 
-// granting makes and matches grants as policy does.
+// granting creates and matches grants as policy does.
 type granting struct{}
 
 func (granting) New(request jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
@@ -344,7 +344,7 @@ func TestNoRawSignalWhereTheyAreOff(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.call(t, c.ID).Status)
 }
 
-// Each single thing that is changed in a letter after it was signed is refused, and nothing changes.
+// If any single part of a letter is changed after it was signed, the letter is refused and nothing changes.
 func TestATokenIsForExactlyWhatWasSigned(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
@@ -414,7 +414,8 @@ func TestATokenIsForExactlyWhatWasSigned(t *testing.T) {
 	require.Equal(t, jig.DecisionRefused, o.hear(t, "approve", plain).Outcome, "once")
 }
 
-// A token dies with what it was signed for: when the call has become another one, or another call has the same input.
+// A token is valid only for what it was signed for. It is refused once the call has changed, and for another call with the same
+// input.
 func TestATokenIsForWhatWasShown(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
@@ -473,7 +474,7 @@ func TestASignedReconciliation(t *testing.T) {
 	o := newOffice(t)
 	c := o.asks(t, 1, refundTool, small)
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay"}).Status)
-	for range 2 { // it began, and began again: nobody knows
+	for range 2 { // the first attempt never finished, so the second one finds the outcome unknown
 		_, err := o.db.Reserve(t.Context(), jig.Reserve{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest})
 		require.NoError(t, err)
 	}

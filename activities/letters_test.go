@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// refusals is a store that keeps why letters were refused.
+// refusals is a store that records why letters were refused.
 type refusals struct {
 	activities.Store
 	reasons []string
@@ -22,7 +22,7 @@ func (r *refusals) Refuse(_ context.Context, _, _, _, reason string, _ json.RawM
 	return nil
 }
 
-// What cannot be read is refused in words for the one who wrote it, and never dropped.
+// A letter that cannot be read is refused with a reason that its sender understands, and never dropped.
 func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, payload, reason string }{
@@ -45,7 +45,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-// What a sender meant is never dropped in silence: a payload that says two things decides nothing.
+// Nothing that a sender meant is silently ignored: a payload that contradicts itself decides nothing.
 func TestALetterThatContradictsItselfDecidesNothing(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

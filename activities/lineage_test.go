@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// anyModel takes every name of a model.
+// anyModel accepts every model name.
 type anyModel struct{ activities.Model }
 
 func (anyModel) Check(string) error { return nil }
@@ -29,19 +29,19 @@ const nightly = "---\nname: nightly\nmodel: script/nightly\ntools: [\"*\"]\nscri
 // nightlyMayRefund lets the agent nightly write without asking anybody.
 const nightlyMayRefund = "  - {name: trusted, when: \"agent.name == 'nightly' && tool.permission == 'write'\", verdict: run}\n"
 
-// document is an agent document named nightly with further keys, a line each.
+// document returns an agent document named nightly with additional keys, one per line.
 func document(keys ...string) string {
 	keys = append(keys, "")
 	return fmt.Sprintf(nightly, strings.Join(keys, "\n"))
 }
 
-// register makes a document the one of the agent nightly.
+// register registers a document as the agent nightly.
 func (o *office) register(t *testing.T, body string) {
 	t.Helper()
 	require.NoError(t, o.db.PutDocument(t.Context(), o.tenant, "agent", "nightly", fmt.Sprintf("%016x", len(body)), []byte(body)))
 }
 
-// launches opens a session and makes it the one that the office looks at.
+// launches opens a session and makes it the office's session.
 func (o *office) launches(t *testing.T, start activities.StartSession) (activities.Opened, error) {
 	t.Helper()
 	o.session = jig.NewSessionID()
@@ -65,7 +65,7 @@ func (o *office) stored(t *testing.T, id string) jig.Session {
 	return s
 }
 
-// delegates lets the session ask for an agent, and returns the session that is to answer the call.
+// delegates makes the session ask for an agent, and returns the session that is to answer the call.
 func (o *office) delegates(t *testing.T, pass int, input string) activities.Child {
 	t.Helper()
 	c := o.asks(t, pass, "agent.run", input)
@@ -75,7 +75,7 @@ func (o *office) delegates(t *testing.T, pass int, input string) activities.Chil
 	return child
 }
 
-// An unregistered document that calls itself as an agent which a rule trusts gets nothing from that rule.
+// An unregistered document that uses the name of an agent which a rule trusts is not covered by that rule.
 func TestDraftOfARegisteredAgentIsNotTrustedAsIt(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -99,14 +99,15 @@ func TestDraftOfARegisteredAgentIsNotTrustedAsIt(t *testing.T) {
 	}
 	require.Equal(t, "draft:nightly", o.pending(t, "1.1").Agent)
 
-	// A document that is registered later changes nothing of the sessions that run; the one before it becomes a draft.
+	// Registering another document later changes nothing for running sessions. In new sessions, the earlier document is a draft.
 	o.register(t, document("description: edited"))
 	opened, err := o.launches(t, activities.StartSession{Document: document()})
 	require.NoError(t, err)
 	require.Equal(t, "draft:nightly", opened.Agent)
 }
 
-// A grant for a registered agent covers no draft of its name, and one that is given in a draft covers that document alone.
+// A grant for a registered agent does not cover drafts of the same name. A grant that is given in a draft covers only that version
+// of the document.
 func TestGrantsTellDraftsApart(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -136,7 +137,8 @@ func TestGrantsTellDraftsApart(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, status(other), "another document bears the same name")
 }
 
-// What a web page tells an agent to start is refused unless the agent's document lists it.
+// A call that starts an agent which the caller's document does not list is refused, for example when a web page made the model ask
+// for it.
 func TestAgentStartsOnlyWhatItsDocumentLists(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -154,7 +156,7 @@ func TestAgentStartsOnlyWhatItsDocumentLists(t *testing.T) {
 	require.Equal(t, jig.CallReserved, o.asks(t, 1, "agent.run", `{"agent":"nightly","task":"tidy up"}`).Status)
 }
 
-// An agent that may start no other one is not offered the tool for it.
+// An agent that may not start other agents is not offered the tool for it.
 func TestOnlyAnAgentThatListsAgentsIsOfferedToStartThem(t *testing.T) {
 	t.Parallel()
 	for agents, offered := range map[string]bool{"agents: []": false, "agents: [helper]": true} {
@@ -167,7 +169,7 @@ func TestOnlyAnAgentThatListsAgentsIsOfferedToStartThem(t *testing.T) {
 	}
 }
 
-// Whoever approves a call cannot make it start an agent that the caller's document does not list.
+// An approver cannot change a call so that it starts an agent which the caller's document does not list.
 func TestNoEditStartsAnAgentThatIsNotListed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -186,7 +188,7 @@ func TestNoEditStartsAnAgentThatIsNotListed(t *testing.T) {
 	require.Equal(t, jig.CallReserved, edit(`{"agent":"helper","task":"tidy up twice"}`).Status)
 }
 
-// A rule can tell who sent an agent that it trusts otherwise: its parent, the root of the tree and how deep it is.
+// A rule can see who started an agent that it otherwise trusts: its parent, the root of the tree, and its depth.
 func TestRulesSeeWhoStartedAnAgent(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -211,13 +213,13 @@ func TestRulesSeeWhoStartedAnAgent(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.asks(t, 1, refundTool, small).Status)
 	require.Equal(t, []string{parent, "1.1"}, []string{o.pending(t, "1.1").ParentID, o.pending(t, "1.1").ParentCall})
 
-	// Started by itself, the same agent is trusted.
+	// Started on its own, the same agent is trusted.
 	_, err = o.launches(t, activities.StartSession{Agent: "nightly"})
 	require.NoError(t, err)
 	require.Equal(t, jig.CallReserved, o.asks(t, 1, refundTool, small).Status)
 }
 
-// Nobody places a session below another one but the call that starts it: a rule would take it for that one's child.
+// Only the call that starts a session can place it below another session. Otherwise a rule would take it for that session's child.
 func TestAPlaceInATreeCannotBeClaimed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -242,14 +244,14 @@ func TestAPlaceInATreeCannotBeClaimed(t *testing.T) {
 	})
 	require.Equal(t, jig.CodeNotPermitted, failed(t, err))
 
-	// The one that it starts acts for the principal of its parent, whoever else is named.
+	// The session that the call starts acts for the principal of its parent, whatever principal its start names.
 	child.Start.Principal = jig.Principal{ID: "mallory", Permissions: []string{"*"}}
 	_, err = o.opens(t, child.SessionID, child.Start)
 	require.NoError(t, err)
 	require.Equal(t, jig.Principal{ID: "fay", Claimed: true, Proof: jig.ProofClaimed}, o.stored(t, child.SessionID).Principal)
 }
 
-// The caller of an agent chooses its model only where the agent's document says so.
+// The caller of an agent can only choose a model that the agent's document lists.
 func TestCallerChoosesOnlyAListedModel(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -277,8 +279,8 @@ func TestCallerChoosesOnlyAListedModel(t *testing.T) {
 	require.NoError(t, err, "whoever starts a session chooses the model")
 }
 
-// Somebody who is taken out of the tenant's document loses their permissions in sessions that run: for calls that are admitted
-// from then on, and for those that wait or are about to begin.
+// Somebody who is removed from the tenant's document loses their permissions in running sessions: for calls that are admitted from
+// then on, and for those that wait or are about to begin.
 func TestLostPermissionsHoldInRunningSessions(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -304,7 +306,7 @@ func TestLostPermissionsHoldInRunningSessions(t *testing.T) {
 	require.Empty(t, o.ran)
 }
 
-// Rules and tools see the groups and permissions that the principal has now.
+// Rules see the groups that the principal has now.
 func TestRulesSeeThePrincipalAsTheTenantKnowsItNow(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -328,7 +330,7 @@ func (m *countedModel) Answer(context.Context, jig.ModelRequest, func(string)) (
 	return jig.Turn{Stop: jig.StopEnd, Text: "done"}, nil
 }
 
-// A session that is paused, itself or with its tenant, does not pay the model; it asks once it is resumed.
+// A session that is paused, itself or with its tenant, does not ask the model. It asks once it is resumed.
 func TestPausedSessionDoesNotCallTheModel(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []jig.Pause{{Scope: jig.PauseSession}, {Scope: jig.PauseTenant}} {

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// told is a pass with one call and the data of its result.
+// told returns a pass with one call and the data of its result.
 func told(pass int, tool, input, data string) jig.Exchange {
 	return jig.Exchange{Pass: pass, Turn: &jig.Turn{Text: "on it"}, Calls: []jig.Call{{
 		ID: jig.CallID(pass, 1), Pass: pass, Tool: tool, Input: []byte(input), Status: jig.CallSucceeded,
@@ -99,7 +99,7 @@ func TestMemoryGoesBack(t *testing.T) {
 	require.Empty(t, activities.MemoryOf(failed, again, open))
 }
 
-// What a large result names is worked out while the whole of it is at hand.
+// What a large result names is collected while the complete result is available.
 func TestMemoryOfALargeResult(t *testing.T) {
 	t.Parallel()
 	data := `{"a":"` + strings.Repeat("x", 50_000) + `","entities":[{"entity_id":"ent_1","type":"team"},{"entity_id":"ent_2","title":"B"}],"page":{"id":1,"title":"P"}}`
@@ -129,7 +129,7 @@ func (k *kept) OlderCalls(_ context.Context, _, _ string, through, limit int) ([
 	return found, nil
 }
 
-// The memory stands behind the transcript, so that all before it is as in the pass before; and it outlives a summary.
+// The memory comes after the transcript, so that everything before it is unchanged from the previous pass. It survives a summary.
 func TestPromptShowsTheMemoryLast(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry()

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// Signals that say the same are several messages, unless their sender gave them one id.
+// Signals with the same content are separate messages, unless their sender gave them the same id.
 func TestAMessageOfAnIDIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

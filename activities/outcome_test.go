@@ -19,7 +19,7 @@ import (
 
 const payTool = "shop.pay"
 
-// payment is a tool that pays, with the contract and the ending of a test.
+// payment returns a tool that pays. Its contract and its result come from the test.
 func (o *office) payment(contract jig.Tool, end tools.Handler) tools.Tool {
 	const object = `{"type":"object","additionalProperties":false,"properties":{"order":{"type":"string"},"confirmed":{"type":"boolean"}}}`
 	contract.Name, contract.InputSchema, contract.OutputSchema = payTool, json.RawMessage(object), json.RawMessage(object)
@@ -32,7 +32,7 @@ func (o *office) payment(contract jig.Tool, end tools.Handler) tools.Tool {
 	})
 }
 
-// paid ends a payment well.
+// paid is a handler that succeeds.
 func paid(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult {
 	return jig.ToolResult{Success: true, Data: json.RawMessage(`{"order":"a"}`), Summary: "paid"}
 }
@@ -46,7 +46,7 @@ func (o *office) approved(t *testing.T) jig.Call {
 	return o.call(t, c.ID)
 }
 
-// abandoned begins an attempt of a worker that dies.
+// abandoned begins an attempt that never ends, as if its worker had died.
 func (o *office) abandoned(t *testing.T, c jig.Call) {
 	t.Helper()
 	r, err := o.db.Reserve(t.Context(), jig.Reserve{
@@ -93,7 +93,7 @@ func TestWrite_ThatTookEffectAndFailedIsUnknown(t *testing.T) {
 	}
 }
 
-// event is the data of the latest event of a type.
+// event returns the data of the latest event of a type.
 func (o *office) event(t *testing.T, kind jig.EventType) json.RawMessage {
 	t.Helper()
 	list, err := o.db.Events(t.Context(), o.tenant, o.session, 0, 0)
@@ -119,12 +119,12 @@ func TestWrite_APromiseAfterADoubtfulAttemptIsUnknown(t *testing.T) {
 	require.Equal(t, jig.CallUnknown, o.runs(t, c.ID), "it may be the payment of the first attempt")
 }
 
-// settlements is the workflows that were told of settled calls.
+// settlements records the signals that tell workflows of settled calls.
 type settlements struct {
 	activities.Runs
 	mu   sync.Mutex
 	list []string
-	// down is how many signals fail, from now on.
+	// down is how many of the next signals fail.
 	down int
 }
 
@@ -140,10 +140,10 @@ func (b *settlements) Settled(_ context.Context, workflowID string, call activit
 	return nil
 }
 
-// Open implements activities.Runs: all workflows go on.
+// Open implements activities.Runs. All workflows are running.
 func (b *settlements) Open(context.Context, string, string) (bool, error) { return true, nil }
 
-// heardOf are the signals to a session.
+// heardOf returns the signals to a session.
 func (b *settlements) heardOf(session string) (list []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,7 +155,7 @@ func (b *settlements) heardOf(session string) (list []string) {
 	return list
 }
 
-// settlesLate runs a call whose first attempt succeeds after a second one has found it unknown.
+// settlesLate runs a call whose first attempt succeeds after a second one has found its outcome unknown.
 func settlesLate(t *testing.T, heard *settlements) (*office, jig.Call) {
 	t.Helper()
 	began, finish := make(chan struct{}), make(chan struct{})
@@ -197,7 +197,8 @@ func TestLateSuccess_SettlesTheCallAndTellsItsWorkflow(t *testing.T) {
 	require.Zero(t, o.aged(t), "the workflow knows: nobody tells it again")
 }
 
-// aged makes the calls whose workflow is still to be told two minutes older, and returns how many those of the session are.
+// aged moves the time at which workflows were last told of the session's settled calls back by two minutes, and returns the number
+// of these calls.
 func (o *office) aged(t *testing.T) int64 {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), storetest.OwnerURL(t))
@@ -226,7 +227,7 @@ func TestLateSuccess_OfAWorkerThatDiesBeforeItTellsIsToldByTheSweeper(t *testing
 	require.Zero(t, o.aged(t))
 }
 
-// A new version of a tool asks for confirmation: the approval of the version before lets nothing run.
+// If a new version of a tool asks for confirmation, an approval of the earlier version does not let the call run.
 func TestApproval_OfAVersionWithoutConfirmationDoesNotLetAnotherRun(t *testing.T) {
 	t.Parallel()
 	for name, rules := range map[string]string{
@@ -310,7 +311,7 @@ func TestOrphanedCall_DeniedAsksWhatBecameOfIt(t *testing.T) {
 	require.Equal(t, jig.PendingReconcile, heard.Calls[0].Ask.Kind)
 }
 
-// stops lets the model ask for calls in an answer that ends for a reason, and admits them.
+// stops makes the model ask for calls in an answer with the given stop reason, and admits them.
 func (o *office) stops(t *testing.T, stop jig.StopReason, asked ...jig.ToolCall) {
 	t.Helper()
 	_, _, err := o.db.BeginPass(t.Context(), o.tenant, o.session, 1)
@@ -327,7 +328,7 @@ func TestCutOffAnswer_DoesNotRunItsLastCall(t *testing.T) {
 		for stop, want := range map[jig.StopReason]jig.CallStatus{jig.StopLength: jig.CallFailed, jig.StopCalls: jig.CallReserved} {
 			t.Run(name+", "+string(stop), func(t *testing.T) {
 				t.Parallel()
-				draft := jig.Tool{Permission: jig.PermissionDraft} // it runs unasked and needs no input
+				draft := jig.Tool{Permission: jig.PermissionDraft} // it runs without asking, and no input is required
 				o := newOffice(t, func(o *office) { o.extra = []tools.Tool{o.payment(draft, paid)} })
 				whole := jig.ToolCall{ProviderID: "a", Name: payTool, Input: json.RawMessage(`{"order":"a"}`)}
 				o.stops(t, stop, whole, jig.ToolCall{ProviderID: "b", Name: payTool, Input: json.RawMessage(input)})

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// calls opens the session of a single call, admits it, and makes it the office's session.
+// calls opens the session of a single call, admits the call, and makes the session the office's session.
 func (o *office) calls(t *testing.T, tool, input string) jig.Call {
 	t.Helper()
 	o.session = jig.NewSessionID()

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// said is a store that keeps what tools reported.
+// said is a store that records what tools reported.
 type said struct {
 	activities.Store
 	texts []string
@@ -27,7 +27,7 @@ func (s *said) AppendEvents(ctx context.Context, _, _ string, events ...jig.Even
 	return nil
 }
 
-// A talkative tool writes a few events, and its last words are kept also when it is cancelled.
+// A talkative tool writes only a few events, and its last report is kept even if it is canceled.
 func TestReportsAreJoinedAndTheLastIsKept(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)

@@ -52,7 +52,7 @@ func TestFitNeverTouchesTheLatestTwo(t *testing.T) {
 	require.NotEmpty(t, fitted[2].Calls[0].Result.Data)
 }
 
-// A preview that is shortened stays one of the input, and is not one of a preview.
+// Shortening a preview again gives a preview of the original input, not a preview of a preview.
 func TestAPreviewIsShortenedOnce(t *testing.T) {
 	t.Parallel()
 	input := `{"text":"` + strings.Repeat(`\"é`, 2000) + `"}`
@@ -68,7 +68,7 @@ func TestAPreviewIsShortenedOnce(t *testing.T) {
 	require.True(t, less.Truncated)
 }
 
-// What waits fits the answer to a client, and a workflow's history, however much a question offers to choose from.
+// What waits fits into an answer to a client and into a workflow's history, however large the options of a question are.
 func TestQuestionsStayUnderTheLimit(t *testing.T) {
 	t.Parallel()
 	question := jig.Question{Text: strings.Repeat("q", 4000), Options: []json.RawMessage{json.RawMessage(`"` + strings.Repeat("o", 60_000) + `"`)}}

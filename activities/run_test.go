@@ -21,7 +21,7 @@ func hadNoEffect(code jig.Code) jig.ToolResult {
 	return jig.Failure(&jig.Error{Code: code, Message: "x", NotExecuted: true})
 }
 
-// promises are the codes by which a tool says that nothing happened.
+// promises are the codes with which a tool says that nothing happened.
 var promises = []jig.Code{jig.CodeInvalidInput, jig.CodeNotFound, jig.CodeConflict, jig.CodeNotPermitted, jig.CodeRateLimited}
 
 func TestVerdict_AFailedWriteIsUnknownUnlessNothingHappened(t *testing.T) {

@@ -58,13 +58,13 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// ended is a store of sessions whose workflows are gone, some of which it cannot close.
+// ended is a store of sessions whose workflows have ended. Some of them cannot be closed.
 type ended struct {
 	activities.Store
 	broken map[string]*jig.Error
 	closed []string
 	forgot int
-	// deaf is a workflow that no signal reaches; told are the calls that need no signal any more.
+	// deaf is a workflow that cannot be signaled. told are the calls whose workflows have been told.
 	deaf          string
 	signals, told []string
 }
@@ -106,7 +106,7 @@ func TestWhatCannotBeSweptKeepsNothingElse(t *testing.T) {
 	t.Parallel()
 	for code, closed := range map[jig.Code][]string{
 		jig.CodeInternal:    {"ses_1", "ses_3"},
-		jig.CodeUnavailable: {"ses_1"}, // the database is away: the next sweep goes on
+		jig.CodeUnavailable: {"ses_1"}, // the database is unavailable, so the next sweep continues
 	} {
 		e := &ended{broken: map[string]*jig.Error{"ses_2": jig.Errorf(code, "broken")}}
 		a := activities.New(activities.Deps{Store: e, Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})
@@ -125,7 +125,7 @@ func (e *ended) Settled(_ context.Context, workflowID string, call activities.Se
 	return nil
 }
 
-// A worker that died before it told a workflow of a settled call does not leave the session waiting.
+// If a worker died before it told a workflow of a settled call, the sweeper tells it, so that the session does not wait forever.
 func TestSweep_TellsWorkflowsOfCallsThatWereSettledLate(t *testing.T) {
 	t.Parallel()
 	e := &ended{deaf: "ses_2"}

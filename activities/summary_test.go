@@ -19,7 +19,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// long is a store of one session that is too long for its agent's budget.
+// long is a store of one session that exceeds its agent's token budget.
 type long struct {
 	activities.Store
 	session   jig.Session
@@ -61,13 +61,13 @@ func (l *long) SaveTurn(_ context.Context, _, _ string, _ int, turn jig.Turn) (j
 	return turn, nil
 }
 
-// writer is a model that summarises in given words.
+// writer is a model that returns a fixed summary.
 type writer struct {
 	activities.Model
 	summary string
-	// log is what it was given to summarise.
+	// log is the text that it was asked to summarize.
 	log string
-	// before is called before it summarises.
+	// before is called before it summarizes.
 	before func()
 }
 
@@ -91,7 +91,7 @@ func think(t *testing.T, l *long, w *writer) {
 	require.NoError(t, err)
 }
 
-// The bound of a session's tokens counts what its summaries take.
+// The usage of summaries counts toward the session's token limit.
 func TestASummaryCountsAsUsage(t *testing.T) {
 	t.Parallel()
 	l := newLong(30)
@@ -100,7 +100,7 @@ func TestASummaryCountsAsUsage(t *testing.T) {
 	require.Equal(t, jig.Usage{InputTokens: 710, OutputTokens: 35, CacheReadTokens: 2, CacheCreateTokens: 1}, l.saved.Usage)
 }
 
-// A log that is too long for one prompt loses its middle: neither the earlier summary and the first wish, nor what was done last.
+// A log that is too long for one prompt loses its middle. The earlier summary, the first request and the latest work are kept.
 func TestALongLogLosesItsMiddle(t *testing.T) {
 	t.Parallel()
 	l, w := newLong(60), &writer{summary: "short"}
@@ -113,7 +113,7 @@ func TestALongLogLosesItsMiddle(t *testing.T) {
 	require.True(t, utf8.ValidString(w.log))
 }
 
-// A model that gives no summary does not make the session forget what it was asked for.
+// If the model returns no summary, the session still remembers what it was asked for.
 func TestAModelWithoutASummaryLeavesTheLog(t *testing.T) {
 	t.Parallel()
 	l := newLong(30)
@@ -123,7 +123,7 @@ func TestAModelWithoutASummaryLeavesTheLog(t *testing.T) {
 	require.True(t, utf8.ValidString(l.summary))
 }
 
-// A summary may take longer than the heartbeat time-out: the worker says that it lives meanwhile.
+// A summary may take longer than the heartbeat time-out, so the worker sends heartbeats in the meantime.
 func TestThinkHeartbeatsWhileItSummarises(t *testing.T) {
 	t.Parallel()
 	beats := make(chan struct{}, 1)

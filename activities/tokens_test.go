@@ -14,7 +14,8 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// A token that somebody has seen is of no use: not while the call waits on, nor when it is in doubt once more.
+// A token counts only once. Somebody who has seen it cannot use it again: neither while the call still waits nor when its outcome
+// is in doubt again.
 func TestATokenCountsOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
@@ -49,7 +50,7 @@ func TestATokenCountsOnce(t *testing.T) {
 	require.Equal(t, jig.CallUnknown, o.call(t, c.ID).Status)
 }
 
-// As Temporal runs it: each request is an activity of its own.
+// Each request is an activity of its own, as in production.
 func TestATokenOfAPauseCountsOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
@@ -86,7 +87,7 @@ func TestATokenOfAPauseCountsOnce(t *testing.T) {
 	require.Empty(t, list)
 }
 
-// What anybody could have said while the tenant believed it counts no more once it wants proof.
+// What was claimed while the tenant trusted claims no longer counts once it wants proof.
 func TestWhatWasClaimedCountsNoMoreWhereProofIsWanted(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -109,7 +110,7 @@ func TestWhatWasClaimedCountsNoMoreWhereProofIsWanted(t *testing.T) {
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 }
 
-// Where claims count, so do those beside a proof.
+// Where claims count, they count together with proofs.
 func TestAClaimAndAProofCountWhereTheTenantTrusts(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -119,7 +120,7 @@ func TestAClaimAndAProofCountWhereTheTenantTrusts(t *testing.T) {
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
 }
 
-// A call that was approved by a claim, and has not begun when the tenant comes to want proof, is asked about anew.
+// If a call was approved by a claim and has not begun when the tenant starts to want proof, it needs approval again.
 func TestWhatAClaimApprovedIsAskedAnewWhereProofIsWanted(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -82,17 +82,17 @@ func TestArtifactReadShowsOwnValuesOnly(t *testing.T) {
 	}
 	require.Equal(t, stolen, violations(t, db, tenant), "what is not there is no violation")
 
-	caller.Principal.ID = "" // who is nobody has no other sessions
+	caller.Principal.ID = "" // a caller without an identity has no other sessions
 	_, err := read(foreign["nobody's"].result)
 	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
 }
 
-// unknown is what is said of an id that is not there.
+// unknown returns the error message for an unknown id.
 func unknown(id string) string {
 	return jig.Errorf(jig.CodeNotFound, "there is no artifact %q", id).WithField("id").Error()
 }
 
-// violations are the subjects of the audit rows that tell of attempts to reach what is somebody else's.
+// violations returns the subjects of the audit rows that record attempts to read values of others.
 func violations(t *testing.T, db interface {
 	AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error)
 }, tenant string,
