@@ -12,14 +12,14 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Sessions and tools that the listed approvals are spread over, and how many pages of each filter are read.
+// The number of sessions and tools that the approvals are spread over, and how many pages are read for each filter.
 const (
 	listedSessions = 50
 	listedTools    = 20
 	listedPages    = 200
 )
 
-// listing is A1: pages of what waits, filtered, from a tenant in which a great many approvals wait.
+// listing measures A1: reading filtered pages of waiting approvals in a tenant with a great many of them.
 func listing(ctx context.Context, b *bench) ([]row, error) {
 	const tenant = "bench-listing"
 	if err := b.seedApprovals(ctx, tenant, b.size.listed); err != nil {
@@ -49,7 +49,7 @@ func listing(ctx context.Context, b *bench) ([]row, error) {
 	return rows, nil
 }
 
-// listPages reads pages one after another, and begins anew at the end.
+// listPages reads pages one after another and starts over at the end.
 func (b *bench) listPages(ctx context.Context, tenant string, filter jig.PendingFilter) ([]time.Duration, error) {
 	took := make([]time.Duration, 0, listedPages)
 	cursor := ""
@@ -64,13 +64,13 @@ func (b *bench) listPages(ctx context.Context, tenant string, filter jig.Pending
 	return took, nil
 }
 
-// seedApprovals stores calls that wait, spread over sessions, tools, agents and time.
+// seedApprovals stores waiting calls, spread over sessions, tools, agents and time.
 func (b *bench) seedApprovals(ctx context.Context, tenant string, n int) error {
 	conn, err := pgx.Connect(ctx, b.database)
 	if err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
-	defer func() { _ = conn.Close(ctx) }() // nothing is left to lose
+	defer func() { _ = conn.Close(ctx) }() // nothing can be lost
 	for i := range listedSessions {
 		session := jig.Session{Tenant: tenant, ID: fmt.Sprintf("ses_listing_%d", i), Agent: jig.Agent{Name: "bench"}, Principal: jig.Principal{ID: "bench"}}
 		if _, err := b.engine.store.CreateSession(ctx, session); err != nil {
@@ -81,7 +81,7 @@ func (b *bench) seedApprovals(ctx context.Context, tenant string, n int) error {
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	defer func() { _ = tx.Rollback(ctx) }() //nolint:errcheck // what was not committed is gone either way
+	defer func() { _ = tx.Rollback(ctx) }() //nolint:errcheck // if it was not committed, it is discarded either way
 	if _, err := tx.Exec(ctx, "select set_config('jig.tenant', $1, true)", tenant); err != nil {
 		return fmt.Errorf("name the tenant: %w", err)
 	}

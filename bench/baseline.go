@@ -19,16 +19,16 @@ type LoopInput struct {
 	Plan   plan
 }
 
-// Loop is B0: an agent session as somebody would write it by hand on the SDK, one long loop in one run. It calls the same
-// Go functions as jig's Pass, with the same time-outs, and so writes the same ledger and events; it lacks what Pass is for:
-// messages, cancellation that closes the ledger, limits, a bounded history, status, search attributes.
+// Loop is the baseline B0: an agent session as somebody would write it by hand with the SDK, one long loop in one run. It calls the same Go
+// functions as jig's Pass, with the same timeouts, so it writes the same ledger and events. It lacks what Pass is for: messages,
+// cancellation that closes the ledger, limits, a bounded history, status, and search attributes.
 func Loop(ctx workflow.Context, in LoopInput) (string, error) {
 	var a *activities.Activities
 	ctx = baselineOptions(ctx)
 	ref := activities.SessionRef{Tenant: in.Tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}
 	var opened activities.Opened
 	if err := workflow.ExecuteLocalActivity(ctx, a.Open, activities.OpenInput{SessionRef: ref, Start: &in.Start}).Get(ctx, &opened); err != nil {
-		return "", err //nolint:wrapcheck // a workflow's error is Temporal's own
+		return "", err //nolint:wrapcheck // a workflow returns Temporal's own errors
 	}
 	for pass := opened.Pass; ; pass++ {
 		this := activities.PassRef{SessionRef: ref, Pass: pass}
@@ -51,13 +51,13 @@ func Loop(ctx workflow.Context, in LoopInput) (string, error) {
 	}
 }
 
-// loopCalls admits the calls of a pass and runs them in parallel; one that waits for a person first waits for the signal.
+// loopCalls admits the calls of a pass and runs them in parallel. A call that waits for a person waits for the signal first.
 func loopCalls(ctx workflow.Context, pass activities.PassRef, calls int) error {
 	var a *activities.Activities
 	var admitted activities.Admitted
 	err := workflow.ExecuteLocalActivity(ctx, a.Admit, activities.AdmitInput{PassRef: pass, Limit: calls}).Get(ctx, &admitted)
 	if err != nil {
-		return err //nolint:wrapcheck // a workflow's error is Temporal's own
+		return err //nolint:wrapcheck // a workflow returns Temporal's own errors
 	}
 	var running []workflow.Future
 	for _, call := range admitted.Calls {
@@ -75,7 +75,7 @@ func loopCalls(ctx workflow.Context, pass activities.PassRef, calls int) error {
 	return nil
 }
 
-// approved waits for the signal that approves a call, or for its expiry.
+// approved waits for the signal that approves a call, or for the approval's expiry.
 func approved(ctx workflow.Context, pass activities.PassRef, call activities.CallRef) bool {
 	signals := workflow.GetSignalChannel(ctx, workflows.SignalApprove)
 	var decision jig.Decision
@@ -92,7 +92,7 @@ func approved(ctx workflow.Context, pass activities.PassRef, call activities.Cal
 	return err == nil
 }
 
-// baselineOptions are jig's own time-outs.
+// baselineOptions sets the same timeouts as jig.
 func baselineOptions(ctx workflow.Context) workflow.Context {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 90 * time.Second, HeartbeatTimeout: 10 * time.Second, WaitForCancellation: true,
@@ -109,12 +109,12 @@ const nothingActivity = "bench.nothing"
 
 func nothing(context.Context, int) (int, error) { return 0, nil }
 
-// Bare is the same loop without a store: what Temporal alone costs. It is shown and not judged.
+// Bare is the same loop without a store: the cost of Temporal alone. It is shown but has no target.
 func Bare(ctx workflow.Context, in LoopInput) (string, error) {
 	ctx = baselineOptions(ctx)
 	for pass := 1; pass <= in.Plan.Passes+1; pass++ {
 		if err := workflow.ExecuteActivity(ctx, nothingActivity, pass).Get(ctx, nil); err != nil {
-			return "", err //nolint:wrapcheck // a workflow's error is Temporal's own
+			return "", err //nolint:wrapcheck // a workflow returns Temporal's own errors
 		}
 		if pass <= in.Plan.Passes {
 			if err := bareCalls(ctx, in.Plan.Calls); err != nil {
@@ -130,7 +130,7 @@ func Bare(ctx workflow.Context, in LoopInput) (string, error) {
 
 func bareCalls(ctx workflow.Context, calls int) error {
 	if err := workflow.ExecuteLocalActivity(ctx, nothing, calls).Get(ctx, nil); err != nil {
-		return err //nolint:wrapcheck // a workflow's error is Temporal's own
+		return err //nolint:wrapcheck // a workflow returns Temporal's own errors
 	}
 	running := make([]workflow.Future, calls)
 	for i := range running {

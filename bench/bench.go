@@ -23,10 +23,10 @@ import (
 	"github.com/jig-run/jig/store"
 )
 
-// taskQueue is the queue of the worker in this process.
+// taskQueue is the task queue of the worker in this process.
 const taskQueue = "bench"
 
-// bench is a run of the program: what it was asked for, and the engine that it measures.
+// bench is one run of the program: its options and the engine that it measures.
 type bench struct {
 	options
 	environment
@@ -35,12 +35,12 @@ type bench struct {
 	jig      *client.Client
 	engine   *engine
 	worker   worker.Worker
-	// entries are the moments at which bench.write and bench.mark were entered, in this process and in workers of their own.
+	// entries receives the times at which bench.write and bench.mark were entered, in this process and in workers in processes of their own.
 	entries  *entries
 	profiles int
 }
 
-// environment is where PostgreSQL and Temporal are.
+// environment says where PostgreSQL and Temporal are.
 type environment struct {
 	address, namespace, database string
 }
@@ -67,7 +67,7 @@ func dial(ctx context.Context, e environment) (sdk.Client, error) {
 	return c, nil
 }
 
-// open brings the schema up to date and starts the engine with a worker in this process.
+// open brings the schema up to date and starts the engine, with a worker in this process.
 func open(ctx context.Context, o options, stderr io.Writer) (*bench, error) {
 	e, err := readEnvironment()
 	if err != nil {
@@ -110,18 +110,18 @@ func (b *bench) close() {
 	}
 }
 
-// say reports progress.
+// say reports progress on stderr.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.stderr, "bench: "+format+"\n", args...)
 }
 
-// figure measures one of the design's figures, and gives a row for each of its parts.
+// figure is one of the design's benchmarks. measure returns a row for each of its parts.
 type figure struct {
 	id      string
 	measure func(ctx context.Context, b *bench) ([]row, error)
 }
 
-// figures are in the order in which they are measured: what leaves much behind comes last.
+// figures lists the benchmarks in the order in which they run. Those that leave much data behind come last.
 func figures() []figure {
 	return []figure{
 		{"p1", latency},
@@ -140,7 +140,7 @@ func figures() []figure {
 	}
 }
 
-// measure measures what was asked for. A figure that fails does not keep the others from being measured.
+// measure runs the requested benchmarks. A failure does not stop the others; all errors are joined and returned.
 func (b *bench) measure(ctx context.Context) ([]row, error) {
 	var rows []row
 	var errs []error
@@ -172,7 +172,7 @@ func (b *bench) measure(ctx context.Context) ([]row, error) {
 	return rows, errors.Join(errs...)
 }
 
-// place is where a figure stands in the table: P1 to P11, then A1, then C1 and C2.
+// place returns a benchmark's position in the table: P1 to P11, then A1, then C1 and C2.
 func place(id string) int {
 	n, err := strconv.Atoi(id[1:])
 	if err != nil {
@@ -181,13 +181,13 @@ func place(id string) int {
 	return 100*strings.IndexByte("PAC", id[0]) + n
 }
 
-// profiled runs work under the CPU profiler when profiles were asked for: one file for each piece of work, which
-// `go tool pprof` adds up.
+// profiled runs work, with the CPU profiler if profiles were requested. Each piece of work gets a file of its own; `go tool pprof` can
+// merge them.
 func (b *bench) profiled(figure, side string, work func() error) error {
 	if b.profile == "" {
 		return work()
 	}
-	if err := os.MkdirAll(b.profile, 0o750); err != nil { //nolint:gosec // a folder that the user gave
+	if err := os.MkdirAll(b.profile, 0o750); err != nil { //nolint:gosec // the user names the folder
 		return fmt.Errorf("folder of the profiles: %w", err)
 	}
 	b.profiles++

@@ -17,10 +17,10 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// composing is the tenant of the compositions, so that the sessions of other figures do not see them among their tools.
+// composing is the tenant of the compositions, so that they are not among the tools of other benchmarks' sessions.
 const composing = "bench-compositions"
 
-// The compositions of the bench.
+// Names of the compositions.
 const (
 	chainActivity = "chain.activity"
 	chainLocal    = "chain.local"
@@ -28,10 +28,10 @@ const (
 	loopLocal     = "loop.local"
 )
 
-// loopAtOnce is how many turns of a loop run at the same time.
+// loopAtOnce is how many iterations of a loop run at the same time.
 const loopAtOnce = 10
 
-// chainDocument is a composition of steps one after another, each with one more than the step before it gave.
+// chainDocument returns a composition whose steps run one after another. Each step's input is one more than the previous step's output.
 func chainDocument(name, tool string, steps int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "kind: composition\nname: %s\ndescription: Counts, a step at a time.\nsteps:\n", name)
@@ -46,7 +46,7 @@ func chainDocument(name, tool string, steps int) string {
 	return b.String()
 }
 
-// loopDocument is a composition of one loop over the items of its input.
+// loopDocument returns a composition with one loop over the items of its input.
 func loopDocument(name, tool string) string {
 	return fmt.Sprintf(`kind: composition
 name: %s
@@ -65,7 +65,7 @@ output: {n: "${steps.each.filter(r, r.success).size()}"}
 `, name, loopAtOnce, tool)
 }
 
-// register makes the compositions known, as `jig catalog add` would.
+// register registers the compositions, as `jig catalog add` would.
 func (b *bench) register(ctx context.Context) error {
 	for name, document := range map[string]string{
 		chainActivity: chainDocument(chainActivity, noopTool, b.size.steps),
@@ -84,7 +84,7 @@ func (b *bench) register(ctx context.Context) error {
 	return nil
 }
 
-// chainSides are the sides of C1, in the order of allSides: the tool of the first two is a composition.
+// chainSides returns the sides of C1 in the order of allSides. The tools of the first two are compositions.
 func chainSides() []side {
 	return []side{
 		{name: "jig", tool: chainActivity, start: startComposition},
@@ -124,7 +124,7 @@ func startSteps(workflow string) func(context.Context, caller, string, plan) err
 	}
 }
 
-// counted is the end of a chain: what a baseline gives, or the data of a composition's result.
+// counted is the result of a chain: the output of a baseline, or the data of a composition's result.
 type counted struct {
 	toolOutput
 	Result struct {
@@ -149,8 +149,8 @@ func (b *bench) runChain(ctx context.Context, s side) (string, error) {
 	return id, nil
 }
 
-// stepEvents are the events a step of each pair: of the composition's own runs, and with the session that called it. A
-// baseline has the second alone.
+// stepEvents are the history events per step of each pair: own counts the composition's own runs, all includes the session that called it.
+// A baseline has only all.
 type stepEvents struct{ own, all []float64 }
 
 func (b *bench) countEvents(ctx context.Context, s side, id string, e *stepEvents) error {
@@ -172,7 +172,7 @@ func (b *bench) countEvents(ctx context.Context, s side, id string, e *stepEvent
 	return nil
 }
 
-// compositions is C1: steps a second of a composition, one at a time and many, and history events a step.
+// compositions measures C1: steps per second of compositions, one at a time and many at a time, and history events per step.
 func compositions(ctx context.Context, b *bench) ([]row, error) {
 	if err := b.register(ctx); err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func compositions(ctx context.Context, b *bench) ([]row, error) {
 	return append(rows, loops...), err
 }
 
-// stepsASecond runs compositions, so many at a time, and returns how fast their steps went.
+// stepsASecond runs n compositions, at most limit at a time, and returns their steps per second.
 func (b *bench) stepsASecond(ctx context.Context, s side, n, limit int, e *stepEvents) (float64, error) {
 	var mu sync.Mutex
 	var last string
@@ -227,13 +227,13 @@ func (b *bench) stepsASecond(ctx context.Context, s side, n, limit int, e *stepE
 	return float64(n*b.size.steps) / took.Seconds(), b.countEvents(ctx, s, last, e)
 }
 
-// judgeSteps is the target of C1 for the ratio to B0.
+// judgeSteps returns the target of C1 for the ratio to B0, and the verdict.
 func judgeSteps(_ bool, ratio float64) (string, verdict) {
 	const bound = 0.7
 	return fmt.Sprintf("≥ %g × B0", bound), judge(ratio >= bound)
 }
 
-// eventsAStep judges what a target is given for.
+// eventsAStep returns the row for history events per step. It has a verdict only if the target is a bound.
 func eventsAStep(tools, target string, jig, loop *stepEvents) row {
 	own := spreadOf(jig.own)
 	r := row{
@@ -247,7 +247,7 @@ func eventsAStep(tools, target string, jig, loop *stepEvents) row {
 	return r
 }
 
-// loopEvents counts the events a turn of a loop.
+// loopEvents counts the history events per iteration of a loop.
 func (b *bench) loopEvents(ctx context.Context) ([]row, error) {
 	var rows []row
 	for _, one := range []struct{ tool, what string }{{loopActivity, "activity tools"}, {loopLocal, "quick tools local"}} {

@@ -14,7 +14,7 @@ import (
 // firesEvery is the interval of the schedules.
 const firesEvery = 2 * time.Second
 
-// schedules is C2: from the moment that a schedule names to the first tool function entered, in what it starts.
+// schedules measures C2: the time from a schedule's due time until the first tool function is entered in the session that it starts.
 func schedules(ctx context.Context, b *bench) ([]row, error) {
 	document, err := agentDocument(b.passesPerRun)
 	if err != nil {
@@ -53,7 +53,7 @@ func schedules(ctx context.Context, b *bench) ([]row, error) {
 	return rows, nil
 }
 
-// fire makes a schedule, lets it fire, removes it, and returns how late each first call was, in milliseconds.
+// fire creates a schedule, lets it fire, deletes it, and returns the delay of each first call in milliseconds.
 func (b *bench) fire(ctx context.Context, name string, o client.ScheduleOptions) (delays []float64, err error) {
 	o.Name = fmt.Sprintf("bench-%s-%d", name, time.Now().UnixNano())
 	o.When = client.Timetable{Every: client.Span(firesEvery)}
@@ -83,7 +83,7 @@ func (b *bench) fire(ctx context.Context, name string, o client.ScheduleOptions)
 	return delays, nil
 }
 
-// dueAt reads the moment at which a session was due from its id, where Temporal puts it.
+// dueAt returns the time at which a session was due. Temporal appends it to the session's id.
 func dueAt(session string) (time.Time, error) {
 	const form = "2006-01-02T15:04:05Z"
 	due, err := time.Parse(form, session[max(0, len(session)-len(form)):])

@@ -26,27 +26,27 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// engine is what a worker of the bench works with.
+// engine is what a worker of this program works with.
 type engine struct {
 	store      *store.DB
 	registry   *tools.Registry
 	activities *activities.Activities
 	tools      []string
-	// contracts reads documents as the tools they are, starter starts what thin tools start, pages is for the baseline of P11.
+	// contracts reads documents as tools, starter starts the extractions of thin tools, and pages belongs to the baseline of P11.
 	contracts contracts
 	starter   *starter
 	pages     *pages
 }
 
-// trusting is a tenant whose reviewers have nothing to prove.
+// trusting provides tenant settings in which decisions need no proof.
 type trusting struct{}
 
-// Settings are the same for every tenant.
+// Settings returns the same settings for every tenant.
 func (trusting) Settings(context.Context, string) (jig.TenantSettings, error) {
 	return jig.TenantSettings{Signals: jig.SignalsTrusted}, nil
 }
 
-// newEngine opens the store and wires the activities. entered is told of each call of bench.write.
+// newEngine opens the store and wires the activities. It calls entered for each call of bench.write and bench.mark.
 func newEngine(ctx context.Context, url string, entered func(entry)) (*engine, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	db, err := store.Open(ctx, url, store.Options{Logger: quiet})
@@ -95,11 +95,11 @@ func (e *engine) close() {
 	e.store.Close()
 }
 
-// cachedSessions is how many sessions a worker keeps in memory, as jig's own does by default.
+// cachedSessions is how many sessions a worker keeps in memory; it equals the default of jig's worker.
 const cachedSessions = 1500
 
-// startWorker starts a worker tuned like jig's own: pollers that follow the load, as many eager activities as calls run in
-// parallel, and a session that moves to another worker after a second.
+// startWorker starts a worker tuned like jig's own: the number of pollers follows the load, as many activities start eagerly as calls run
+// in parallel, and a session moves to another worker after a second.
 func startWorker(c sdk.Client, queue string, e *engine) (worker.Worker, error) {
 	worker.SetStickyWorkflowCacheSize(cachedSessions)
 	eager := 10
@@ -120,7 +120,7 @@ func startWorker(c sdk.Client, queue string, e *engine) (worker.Worker, error) {
 	return w, nil
 }
 
-// registerBaseline makes a worker able to run the baselines; their activities are jig's own, or do nothing.
+// registerBaseline registers the baselines. Their activities are jig's own, or do nothing.
 func registerBaseline(w worker.Registry, e *engine) {
 	w.RegisterWorkflow(Loop)
 	w.RegisterWorkflow(Bare)
@@ -136,29 +136,29 @@ func registerBaseline(w worker.Registry, e *engine) {
 	w.RegisterActivityWithOptions(nothing, activity.RegisterOptions{Name: nothingActivity})
 }
 
-// plan is a session's input: what its planner asks for.
+// plan is a session's input: it says what the planner asks for.
 type plan struct {
-	// Passes that ask for calls; one more pass answers.
+	// Passes is the number of passes that ask for calls; one more pass answers.
 	Passes int `json:"passes"`
-	// Calls of each pass.
+	// Calls is the number of calls in each pass.
 	Calls int `json:"calls"`
-	// Tool that is called.
+	// Tool is the tool to call.
 	Tool string `json:"tool"`
 }
 
-// turns counts the passes of a session, the one that answers with them.
+// turns returns the number of passes of a session, including the one that answers.
 func (p plan) turns() int { return p.Passes + 1 }
 
-// planner is a model that does as its session's input says, at once.
+// planner is a model that does at once what the session's input says.
 type planner struct{}
 
-// Check takes any model.
+// Check accepts any model.
 func (planner) Check(string) error { return nil }
 
-// Answer asks for the calls of the pass, each with an input of its own, or ends the session.
+// Answer asks for the calls of the pass, each with a different input, or ends the session.
 func (planner) Answer(_ context.Context, r jig.ModelRequest, _ func(string)) (jig.Turn, error) {
 	if r.Pass == 0 {
-		return jig.Turn{Text: "The passes so far called tools.", Stop: jig.StopEnd}, nil // a summary is asked for
+		return jig.Turn{Text: "The passes so far called tools.", Stop: jig.StopEnd}, nil // pass 0 is a request for a summary
 	}
 	var p plan
 	if err := json.Unmarshal(r.Input, &p); err != nil {
@@ -177,10 +177,10 @@ func (planner) Answer(_ context.Context, r jig.ModelRequest, _ func(string)) (ji
 	return turn, nil
 }
 
-// plain reads the agent documents of the bench, which are JSON.
+// plain parses the agent documents of this program, which are JSON.
 type plain struct{}
 
-// ParseAgent reads an agent as agentDocument writes it.
+// ParseAgent parses an agent written by agentDocument.
 func (plain) ParseAgent(_ string, body []byte) (jig.Agent, error) {
 	var a jig.Agent
 	if err := json.Unmarshal(body, &a); err != nil {
@@ -189,12 +189,12 @@ func (plain) ParseAgent(_ string, body []byte) (jig.Agent, error) {
 	return a, nil
 }
 
-// newSchemas checks the inputs and outputs of compositions.
+// newSchemas returns the checker of the inputs and outputs of compositions.
 func newSchemas() schema.Checker {
 	return schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 }
 
-// agentDocument is the agent of every session of the bench; so many of its passes share a workflow run.
+// agentDocument returns the agent of every session; passesPerRun of its passes share a workflow run.
 func agentDocument(passesPerRun int) (string, error) {
 	b, err := json.Marshal(jig.Agent{
 		Name: "bench", Version: "1", Model: "bench/planner", Instructions: "Do as the input says.", Tools: []string{"bench.*"},

@@ -22,13 +22,13 @@ func entityOptions(db *store.DB) entities.Options {
 	return entities.Options{Store: db, Types: extraction.NewTypes(db).Of, Check: spec.CheckContent}
 }
 
-// contracts reads execution specs as the tools they are, and runs compositions.
+// contracts reads execution specs as tool contracts, and runs compositions.
 type contracts struct {
 	*compose.Engine
 	thin *thin.Engine
 }
 
-// Contract reads an execution spec as the tool it is.
+// Contract returns the tool contract of an execution spec.
 func (c contracts) Contract(document string, body []byte) (jig.Tool, error) {
 	if tool, ok, err := c.thin.Contract(document, body); ok || err != nil {
 		return tool, err
@@ -36,20 +36,20 @@ func (c contracts) Contract(document string, body []byte) (jig.Tool, error) {
 	return c.Engine.Contract(document, body)
 }
 
-// records are what the bench's thin tool creates. It works from no other entity and belongs to no bundle, so the other methods of
-// the interface are not there to be called.
+// records creates the entities of the thin tool. The tool reads no other entities and belongs to no bundle, so the other methods of the
+// interface are never called.
 type records struct {
 	thin.Records
 	store    *store.DB
 	entities entities.Options
 }
 
-// Made says that no entity is shared: each call makes one of its own.
+// Made returns the entity under a key. Entities are not shared here; each call creates one of its own.
 func (r records) Made(ctx context.Context, tenant, key string) (jig.Entity, bool, error) {
 	return r.store.EntityByKey(ctx, tenant, key)
 }
 
-// Create makes the entity of a call, once.
+// Create creates the entity of a call, once.
 func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation) (jig.Entity, bool, []string, error) {
 	n, missing, err := r.entities.New(ctx, inv, entities.Draft{Type: c.Type, Title: c.Title, Content: c.Content, Relations: c.Relations})
 	if err != nil || len(missing) > 0 {
@@ -60,10 +60,10 @@ func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation
 	return e, created, nil, err
 }
 
-// starter starts the extractions of thin tools. Its client is that of the worker, set before the worker polls.
+// starter starts the extractions of thin tools. Its client is set before the worker polls.
 type starter struct{ client *client.Client }
 
-// Start begins a session for a call of entities.extract.
+// Start starts a session for a call of entities.extract.
 func (s *starter) Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) error {
 	_, err := s.client.StartCall(ctx, workflows.CallInput{
 		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Principal: inv.Principal, Parent: inv.SessionID,
@@ -71,13 +71,13 @@ func (s *starter) Start(ctx context.Context, inv jig.Invocation, session string,
 	return err
 }
 
-// Begun is not asked: no entity of the bench is shared.
+// Begun is never called, because no entity is shared.
 func (s *starter) Begun(context.Context, string, string) (bool, error) { return true, nil }
 
-// filler is who entities are filled for.
+// filler is the principal for whom entities are filled.
 func filler() jig.Principal { return jig.Principal{ID: "bench", Permissions: []string{"*"}} }
 
-// pageType is the entity type of P3 and P11, of so many tasks that compute; the first seven are those of the figures.
+// pageType is the entity type of P3 and P11. Its tasks compute values; documents with different numbers of tasks define it.
 const pageType = "page"
 
 const sevenTasks = `kind: entity_type
@@ -110,8 +110,8 @@ tasks:
   - {id: host, compute: "entity.content.path.split('/')[0]"}
 `
 
-// graphDocument is the type with a graph of so many tasks, 90 of a thousand one after another: each adds up what two before it
-// gave, and the last one what is left.
+// graphDocument returns the entity type with a graph of that many tasks. Each task adds the values of two earlier ones, and the last one
+// adds the rest. Of a thousand tasks, 90 form the longest chain.
 func graphDocument(tasks int) string {
 	var b strings.Builder
 	b.WriteString("kind: entity_type\nname: page\nfields:\n  - {name: path, type: text, required: true}\n")
@@ -132,7 +132,7 @@ func graphDocument(tasks int) string {
 	return b.String()
 }
 
-// fillTenant makes a tenant with the entity type and some entities of it, and returns their ids.
+// fillTenant registers the entity type in a tenant, creates n entities, and returns their ids.
 func (b *bench) fillTenant(ctx context.Context, tenant, document string, n int) ([]string, error) {
 	t, err := spec.LoadEntityType(pageType, []byte(document))
 	if err != nil {

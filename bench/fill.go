@@ -18,25 +18,25 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// FillInput is the input of the baseline for extractions: the entities of a session.
+// FillInput is the input of the extraction baseline: the entities of a session.
 type FillInput struct {
 	Tenant   string
 	Session  string
 	Entities []string
 	AtOnce   int
-	// Bare leaves the store out: what Temporal and the expressions alone cost.
+	// Bare leaves out the store, which measures the cost of Temporal and the expressions alone.
 	Bare bool
 }
 
-// Fill is B0 for the extraction of many entities: a workflow that somebody would write by hand on the SDK, which starts a child
-// workflow for each entity, so many at a time. It returns how many tasks had a value.
+// Fill is the baseline B0 for the extraction of many entities: a workflow as somebody would write it by hand with the SDK. It starts a
+// child workflow for each entity, at most AtOnce at a time. It returns how many tasks produced a value.
 func Fill(ctx workflow.Context, in FillInput) (int, error) {
 	var e *engine
 	ctx = workflow.WithChildOptions(baselineOptions(ctx), workflow.ChildWorkflowOptions{})
 	if !in.Bare {
 		err := workflow.ExecuteLocalActivity(ctx, e.OpenFill, in).Get(ctx, nil)
 		if err != nil {
-			return 0, err //nolint:wrapcheck // a workflow's error is Temporal's own
+			return 0, err //nolint:wrapcheck // a workflow returns Temporal's own errors
 		}
 	}
 	room := workflow.NewSemaphore(ctx, int64(in.AtOnce))
@@ -65,13 +65,13 @@ func Fill(ctx workflow.Context, in FillInput) (int, error) {
 	return done, failed
 }
 
-// FillOneInput names an entity to be filled.
+// FillOneInput names an entity to fill.
 type FillOneInput struct {
 	Tenant, Session, Entity string
 	Bare                    bool
 }
 
-// fillSteps are the tasks of sevenTasks, each with what it waits for.
+// fillSteps lists the tasks of sevenTasks, each with the tasks it waits for.
 func fillSteps() []fillStep {
 	return []fillStep{
 		{id: "host"},
@@ -89,15 +89,15 @@ type fillStep struct {
 	after []string
 }
 
-// FillOne is B0's child workflow: it reads an entity and runs its tasks, each in a local activity as soon as what it waits for is
-// there.
+// FillOne is the child workflow of B0. It reads an entity and runs each task in a local activity, as soon as the tasks it waits for have
+// values.
 func FillOne(ctx workflow.Context, in FillOneInput) (int, error) {
 	var e *engine
 	ctx = baselineOptions(ctx)
 	content := json.RawMessage(`{"path":"github.com/owner1/page1"}`)
 	if !in.Bare {
 		if err := workflow.ExecuteLocalActivity(ctx, e.ReadPage, in).Get(ctx, &content); err != nil {
-			return 0, err //nolint:wrapcheck // a workflow's error is Temporal's own
+			return 0, err //nolint:wrapcheck // a workflow returns Temporal's own errors
 		}
 	}
 	values := map[string]json.RawMessage{}
@@ -135,7 +135,7 @@ func FillOne(ctx workflow.Context, in FillOneInput) (int, error) {
 	return len(values), failed
 }
 
-// FillTaskInput is a task with what its expression reads.
+// FillTaskInput is a task with the values that its expression reads.
 type FillTaskInput struct {
 	FillOneInput
 	Task    string
@@ -143,7 +143,7 @@ type FillTaskInput struct {
 	Values  map[string]json.RawMessage
 }
 
-// pages is what B0's activities work with: the compiled tasks of sevenTasks, and a pool of connections as the store has one.
+// pages is the state of B0's activities: the compiled tasks of sevenTasks and a connection pool like the store's.
 type pages struct {
 	pool     *pgxpool.Pool
 	tasks    map[string]jig.Task
@@ -181,7 +181,7 @@ func newPages(ctx context.Context, url string) (*pages, error) {
 	return p, nil
 }
 
-// poolConns is how many connections B0 has, as many as the store on two cores.
+// poolConns is the number of B0's database connections: as many as the store has on two cores.
 const poolConns = 8
 
 // OpenFill stores the session of a baseline.
@@ -190,13 +190,13 @@ func (e *engine) OpenFill(ctx context.Context, in FillInput) error {
 	return err
 }
 
-// ReadPage reads an entity's content.
+// ReadPage returns an entity's content.
 func (e *engine) ReadPage(ctx context.Context, in FillOneInput) (json.RawMessage, error) {
 	entity, err := e.store.Entity(ctx, in.Tenant, in.Entity)
 	return entity.Content, err
 }
 
-// FillTask works out the value of a task, checks it, and writes value, provenance, ledger's row and events in one transaction.
+// FillTask computes the value of a task, checks it, and writes the value, its provenance, the ledger row and the events in one transaction.
 func (e *engine) FillTask(ctx context.Context, in FillTaskInput) (json.RawMessage, error) {
 	content, err := expr.FromJSON(in.Content)
 	if err != nil {
@@ -221,7 +221,7 @@ func (e *engine) FillTask(ctx context.Context, in FillTaskInput) (json.RawMessag
 	return value, e.pages.write(ctx, in, value)
 }
 
-// write is the one transaction of a task.
+// write is the single transaction of a task.
 func (p *pages) write(ctx context.Context, in FillTaskInput, value json.RawMessage) error {
 	read, err := json.Marshal([]any{p.tasks[in.Task], in.Content, in.Values})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 )
 
-// machine says what was measured on, when, and by which command.
+// machine describes the machine, the software, the date and the command of the measurement.
 func (b *bench) machine(ctx context.Context) string {
 	command := strings.TrimSpace("go run ./bench " + strings.Join(b.args, " "))
 	return fmt.Sprintf("%s, %d cores · %s · PostgreSQL %s · Temporal %s · %s\n\n`%s`, %d pairs; medians with (lowest–highest)\n\n",
@@ -22,7 +22,7 @@ func (b *bench) machine(ctx context.Context) string {
 		time.Now().UTC().Format(time.DateOnly), command, b.pairs)
 }
 
-// processor is the model of the CPU, where the system tells.
+// processor returns the model of the CPU, or its architecture if the system does not tell.
 func processor() string {
 	content, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -36,7 +36,7 @@ func processor() string {
 	return runtime.GOARCH
 }
 
-// machineTime is the CPU time that everything on this machine has used since it was started.
+// machineTime returns the CPU time that all processes on this machine have used since it started.
 func machineTime() (time.Duration, error) {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -65,7 +65,7 @@ func (b *bench) postgresVersion(ctx context.Context) string {
 		return "(unknown)"
 	}
 	version := conn.PgConn().ParameterStatus("server_version")
-	_ = conn.Close(ctx) // nothing is left to lose
+	_ = conn.Close(ctx) // nothing can be lost
 	number, _, _ := strings.Cut(version, " ")
 	return number
 }

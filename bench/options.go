@@ -10,48 +10,50 @@ import (
 	"time"
 )
 
-// options say what to measure, how large, and where the results go.
+// options say what to measure, how much, and where to write the results.
 type options struct {
 	only    []string
 	pairs   int
 	smoke   bool
 	out     string
 	profile string
-	// passesPerRun is a setting of the sessions of all figures; jig's default is 1.
+	// passesPerRun applies to the sessions of all benchmarks; jig's default is 1.
 	passesPerRun int
 	args         []string
 	size         size
 }
 
-// size is how much work each figure does.
+// size is the amount of work in each benchmark.
 type size struct {
-	// passes with calls, and calls in each, of a session of P1 and P2.
+	// passes and calls: a session of P1 and P2 has this many passes with this many calls each, and one more pass that answers.
 	passes, calls int
-	// latencySessions run one after another on each side of a pair of P1.
+	// latencySessions is the number of sessions on each side of a pair of P1, one after another.
 	latencySessions int
-	// loadSessions run on each side of a pair of P2, at most loadAtOnce at a time.
+	// loadSessions is the number of sessions on each side of a pair of P2, at most loadAtOnce at a time.
 	loadSessions, loadAtOnce int
-	// decisions are taken with a warm worker, kills without one.
+	// decisions is the number of decisions of P4 with a warm worker, kills the number after the worker was killed.
 	decisions, kills int
-	// suspended sessions of P6, and how long the worker is watched.
+	// suspended is the number of suspended sessions of P6, idle the time for which their worker is watched.
 	suspended int
 	idle      time.Duration
-	// listed approvals wait in A1.
+	// listed is the number of waiting approvals of A1.
 	listed int
-	// longPasses of longCalls large results each, and one pass of wideCalls.
+	// P7 has a session with longPasses passes of longCalls large results each, and a session with one pass of wideCalls calls.
 	longPasses, longCalls, wideCalls int
-	// appends on each side of a pair of P10; subscribers, and the events that they are sent.
+	// appends is the number of appends on each side of a pair of P10. subscribers is the number of subscribers, deliveries the number of
+	// events sent to them.
 	appends, subscribers, deliveries int
-	// steps of a composition of C1; so many chains run one after another on each side of a pair, and so many under load, at
-	// most chainsAtOnce at a time.
+	// steps is the number of steps of a composition of C1. On each side of a pair, chains compositions run one after another, and chainLoad
+	// compositions run at most chainsAtOnce at a time.
 	steps, chains, chainLoad, chainsAtOnce int
-	// firings of each schedule of C2.
+	// firings is the number of firings of each schedule of C2.
 	firings int
-	// evaluations on each side of a pair of P8, in turns; as many validations of P9.
+	// evaluations is the number of evaluations on each side of a pair of P8, in turns, and of validations of P9.
 	evaluations int
 	// thinFor is how long P3 calls its thin tool.
 	thinFor time.Duration
-	// entities on each side of a pair of P11, manyEntities of one task, and the tasks of one graph.
+	// entities is the number of entities on each side of a pair of P11, manyEntities the number with one task each, and graphTasks the number
+	// of tasks in one graph.
 	entities, manyEntities, graphTasks int
 }
 
@@ -65,7 +67,7 @@ func fullSize() size {
 	}
 }
 
-// smokeSize only shows that everything runs.
+// smokeSize is just large enough to show that everything runs.
 func smokeSize() size {
 	return size{
 		passes: 2, calls: 2, latencySessions: 1, loadSessions: 4, loadAtOnce: 2, decisions: 2, kills: 1,
@@ -76,7 +78,7 @@ func smokeSize() size {
 	}
 }
 
-// parse reads the command line.
+// parse parses the command line.
 func parse(args []string, stderr io.Writer) (options, error) {
 	o := options{args: args, size: fullSize()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -113,5 +115,5 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// wants reports whether a figure was asked for.
+// wants reports whether a benchmark was requested.
 func (o options) wants(id string) bool { return len(o.only) == 0 || slices.Contains(o.only, id) }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// latency is P1: how long a session takes, one at a time.
+// latency measures P1: how long a session takes, one at a time.
 func latency(ctx context.Context, b *bench) ([]row, error) {
 	sides := allSides()
-	for _, s := range sides { // warm
+	for _, s := range sides { // warm up
 		if _, err := b.runSession(ctx, s, b.sessionPlan(s)); err != nil {
 			return nil, err
 		}
@@ -37,7 +37,8 @@ func (b *bench) sessionPlan(s side) plan {
 	return plan{Passes: b.size.passes, Calls: b.size.calls, Tool: s.tool}
 }
 
-// judgeAtMost and judgeAtLeast are the targets of P1 and P2 for the ratio to B0, activities and local tools.
+// judgeAtMost and judgeAtLeast return the targets of P1 and P2 for the ratio to B0, and the verdicts. local selects the target for local
+// tools.
 func judgeAtMost(local bool, ratio float64) (string, verdict) {
 	bound := 1.35
 	if local {
@@ -54,7 +55,8 @@ func judgeAtLeast(local bool, ratio float64) (string, verdict) {
 	return fmt.Sprintf("≥ %g × B0", bound), judge(ratio >= bound)
 }
 
-// compare makes the rows of P1 and P2 from what allSides gave: jig and jig local against B0, and bare B0 beside it.
+// compare returns the rows of P1, P2 and C1 for values measured on allSides or chainSides: jig and jig local against B0, and bare B0 for
+// information.
 func (b *bench) compare(what string, values [][]float64, unit string, decimals int, target func(local bool, ratio float64) (string, verdict)) []row {
 	const loop, bare = 2, 3
 	var rows []row

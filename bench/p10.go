@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// appenders append at the same time, each to a session of its own.
+	// appenders is how many sessions get events at the same time.
 	appenders = 8
-	// deliveriesPerSecond are sent to all subscribers together.
+	// deliveriesPerSecond is the rate of events for all subscribers together.
 	deliveriesPerSecond = 250
 )
 
-// eventLog is P10: appending events, and how soon subscribers have them.
+// eventLog measures P10: appending events, and how soon subscribers receive them.
 func eventLog(ctx context.Context, b *bench) ([]row, error) {
 	appended, err := appending(ctx, b)
 	if err != nil {
@@ -31,7 +31,7 @@ func eventLog(ctx context.Context, b *bench) ([]row, error) {
 	return append(appended, delivered...), err
 }
 
-// rawAppend is what the store does for one event, without the store: the same statements in one pgx batch.
+// rawAppend is what the store does for one event, without the store: the same statement in one pgx batch.
 const rawAppend = `with n as (
     update sessions s set last_seq = s.last_seq + cardinality($3::text[]), updated_at = clock_timestamp()
     where s.tenant_id = $1 and s.session_id = $2
@@ -95,7 +95,7 @@ func appending(ctx context.Context, b *bench) ([]row, error) {
 	}}, nil
 }
 
-// sessions makes sessions that are there for their events alone.
+// sessions creates n sessions, only for their events.
 func (b *bench) sessions(ctx context.Context, n int) ([]string, error) {
 	ids := make([]string, n)
 	err := atOnce(ctx, n, appenders, func(ctx context.Context, i int) error {
@@ -111,8 +111,8 @@ func (b *bench) sessions(ctx context.Context, n int) ([]string, error) {
 	return ids, err
 }
 
-// delivering measures from an event's time stamp, taken by the database before the commit, to the subscriber that has it.
-// Writer and subscribers have a store each, as they would in two processes.
+// delivering measures the time from an event's time stamp, which the database sets before the commit, until the subscriber has the event.
+// The writer and the subscribers use separate stores, as they would in two processes.
 func delivering(ctx context.Context, b *bench) ([]row, error) {
 	ids, err := b.sessions(ctx, b.size.subscribers)
 	if err != nil {
@@ -137,14 +137,14 @@ func delivering(ctx context.Context, b *bench) ([]row, error) {
 			})
 		})
 	}
-	if err := pause(ctx, time.Second); err != nil { // everybody listens
+	if err := pause(ctx, time.Second); err != nil { // until all subscribers listen
 		return nil, err
 	}
 	err = b.profiled("p10", "delivery", func() error { return b.deliver(ctx, ids) })
 	if err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, 2*time.Second); err != nil { // longer than the store's poll: nothing is late any more
+	if err := pause(ctx, 2*time.Second); err != nil { // longer than the store's poll interval, so that nothing arrives later
 		return nil, err
 	}
 	stop()
@@ -158,7 +158,7 @@ func delivering(ctx context.Context, b *bench) ([]row, error) {
 	}}, nil
 }
 
-// deliver appends events to the sessions in turn, at an even pace.
+// deliver appends events to the sessions in turn, at a steady rate.
 func (b *bench) deliver(ctx context.Context, ids []string) error {
 	ticker := time.NewTicker(time.Second / deliveriesPerSecond)
 	defer ticker.Stop()
@@ -176,7 +176,7 @@ func (b *bench) deliver(ctx context.Context, ids []string) error {
 	})
 }
 
-// subscribe reads a session's events as they come and tells how old each of the bench's is.
+// subscribe reads a session's events as they arrive and reports the age of each event that deliver appended.
 func subscribe(ctx context.Context, db *store.DB, id string, arrived func(time.Duration)) {
 	for events := range db.Subscribe(ctx, jig.DefaultTenant, id, 0) {
 		now := time.Now()

@@ -19,10 +19,10 @@ import (
 // filledAtOnce is how many entities are filled at a time, on both sides.
 const filledAtOnce = extract.DefaultBatchParallel
 
-// extractions is P11: tasks a second of filling many entities, and that very many entities and very many tasks complete.
+// extractions measures P11: tasks per second when filling many entities, and whether very many entities and very many tasks complete.
 func extractions(ctx context.Context, b *bench) ([]row, error) {
 	sides := []side{{name: "jig"}, {name: "B0"}, {name: "bare B0"}}
-	for _, s := range sides { // warm
+	for _, s := range sides { // warm up
 		if _, err := b.tasksASecond(ctx, s, min(filledAtOnce, b.size.entities)); err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func compareFill(what string, values [][]float64) []row {
 	}}
 }
 
-// tasksASecond fills entities that are new, in a tenant of their own, and returns how fast their tasks went.
+// tasksASecond fills n new entities in a new tenant and returns the tasks per second.
 func (b *bench) tasksASecond(ctx context.Context, s side, n int) (float64, error) {
 	tenant := newTenant("fill")
 	session := newID(tenant)
@@ -81,12 +81,12 @@ func (b *bench) tasksASecond(ctx context.Context, s side, n int) (float64, error
 	return float64(n*len(fillSteps())) / took.Seconds(), err
 }
 
-// newTenant is a tenant that nobody has used, not even an earlier run against the same database.
+// newTenant returns the name of a tenant that nobody has used, not even an earlier run on the same database.
 func newTenant(what string) string {
 	return "bench-" + what + "-" + strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix)
 }
 
-// fillAll fills all entities of a tenant by one call.
+// fillAll fills all entities of a tenant with one call.
 func (b *bench) fillAll(ctx context.Context, tenant, session string, n int) error {
 	var out extract.BatchResult
 	input := fmt.Appendf(nil, `{"type":%q,"max_parallel":%d}`, pageType, filledAtOnce)
@@ -99,7 +99,7 @@ func (b *bench) fillAll(ctx context.Context, tenant, session string, n int) erro
 	return nil
 }
 
-// call makes a call, waits for its end, and reads its data.
+// call makes a call, waits for its end, and decodes its data.
 func (b *bench) call(ctx context.Context, in client.CallInput, session string, data any) error {
 	if _, err := b.jig.StartCall(ctx, in, session); err != nil {
 		return fmt.Errorf("start %s: %w", in.Tool, err)
@@ -136,7 +136,7 @@ func (b *bench) fillByHand(ctx context.Context, in FillInput) error {
 	return nil
 }
 
-// requireFilled looks whether the last entity has all its values, and how each came about.
+// requireFilled checks that the last entity has all its values and their provenance.
 func (b *bench) requireFilled(ctx context.Context, tenant string, ids []string) error {
 	e, err := b.engine.store.Entity(ctx, tenant, ids[len(ids)-1])
 	if err != nil {
@@ -152,7 +152,7 @@ func (b *bench) requireFilled(ctx context.Context, tenant string, ids []string) 
 	return nil
 }
 
-// manyEntities fills very many entities of one task.
+// manyEntities fills very many entities with one task each.
 func (b *bench) manyEntities(ctx context.Context) ([]row, error) {
 	tenant, n := newTenant("many"), b.size.manyEntities
 	session := newID(tenant)
@@ -168,7 +168,7 @@ func (b *bench) manyEntities(ctx context.Context) ([]row, error) {
 		row{figure: "entities a second", jig: rate, target: "all complete", verdict: met})
 }
 
-// largeGraph fills one entity by a graph of very many tasks.
+// largeGraph fills one entity with a graph of very many tasks.
 func (b *bench) largeGraph(ctx context.Context) ([]row, error) {
 	tenant, n := newTenant("graph"), b.size.graphTasks
 	session := newID(tenant)
@@ -193,7 +193,7 @@ func (b *bench) largeGraph(ctx context.Context) ([]row, error) {
 		row{figure: "time", jig: took.Round(time.Millisecond).String(), target: "completes", verdict: met})
 }
 
-// historyRows puts a figure before those of the largest history of any run, of the session and of the workflow of its call.
+// historyRows returns first, followed by rows with the largest history of any run of the session and of its call's workflow.
 func (b *bench) historyRows(ctx context.Context, session, what string, first row) ([]row, error) {
 	all, err := b.runsOf(ctx, session)
 	if err != nil {

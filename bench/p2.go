@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// described is how many sessions of a side have their events counted, in each pair.
+// described is how many sessions of a side are examined for their history events, per pair.
 const described = 4
 
-// load is what a side gave beside its throughput.
+// load holds what else was measured on a side.
 type load struct {
-	// events a pass, and milliseconds a pass of the CPU of this process and of the whole machine, of each pair.
+	// Per pair: history events per pass, and milliseconds of CPU per pass, of this process and of the whole machine.
 	events, cpu, machine []float64
 }
 
-// throughput is P2: passes a second with many sessions at a time, and events a pass.
+// throughput measures P2: passes per second with many sessions at a time, history events and CPU time per pass.
 func throughput(ctx context.Context, b *bench) ([]row, error) {
 	loads := map[string]*load{}
 	values, err := b.alternate(ctx, "p2", allSides(), func(ctx context.Context, s side) (float64, error) {
@@ -38,7 +38,7 @@ func throughput(ctx context.Context, b *bench) ([]row, error) {
 		cpuRow(all+"activity tools", jig.machine, loop.machine), cpuRow(all+"quick tools local", local.machine, loop.machine)), nil
 }
 
-// underLoad runs sessions, many at a time, and returns passes a second.
+// underLoad runs many sessions at a time and returns passes per second.
 func (b *bench) underLoad(ctx context.Context, s side, l *load) (float64, error) {
 	p := b.sessionPlan(s)
 	ids := make([]string, b.size.loadSessions)
@@ -93,7 +93,7 @@ func cpuRow(what string, jig, loop []float64) row {
 	}
 }
 
-// processorTime is the CPU time that this process has used.
+// processorTime returns the CPU time used by this process so far.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// thinDocument is the thin tool of P3: it creates an entity and starts its extraction, which is seven tasks that compute.
+// thinDocument is the thin tool of P3. It creates an entity and starts its extraction, which has seven compute tasks.
 const thinDocument = `kind: thin_tool
 name: bench.review
 description: Creates a page and starts to fill it.
@@ -28,20 +28,20 @@ creates:
 starts: {}
 `
 
-// thinTool is its name.
+// thinTool is the tool's name.
 const thinTool = "bench.review"
 
-// thinEvery is the time from one call to the next: ten a second.
+// thinEvery is the time between calls: ten calls per second.
 const thinEvery = 100 * time.Millisecond
 
-// thinTools is P3: how soon a thin tool answers while the extractions that it starts go on beside it. Calls come at their moments,
-// whether those before them were answered or not, and each is measured from its moment.
+// thinTools measures P3: how soon a thin tool answers while the extractions it has started are running. Calls start at fixed times, whether
+// or not earlier ones have been answered, and the time of each is measured from when it was due.
 func thinTools(ctx context.Context, b *bench) ([]row, error) {
 	tenant := newTenant("thin")
 	if err := b.registerThin(ctx, tenant); err != nil {
 		return nil, err
 	}
-	for n := range 5 { // warm
+	for n := range 5 { // warm up
 		one, err := b.thinCall(ctx, tenant, -1-n, time.Now())
 		if err == nil {
 			err = b.thinFilled(ctx, tenant, one.session)
@@ -59,7 +59,7 @@ func thinTools(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range calls { // every extraction completes
+	for _, one := range calls { // every extraction must complete
 		if err := b.thinFilled(ctx, tenant, one.session); err != nil {
 			return nil, err
 		}
@@ -96,14 +96,14 @@ func (b *bench) registerThin(ctx context.Context, tenant string) error {
 	return nil
 }
 
-// thinCall is a call of the thin tool that was answered.
+// thinCall is an answered call of the thin tool.
 type thinCall struct {
-	// session fills the entity that the call created.
+	// session is the session that fills the created entity.
 	session string
 	took    time.Duration
 }
 
-// thinLoad makes calls at their moments, each on its own.
+// thinLoad starts each call when it is due.
 func (b *bench) thinLoad(ctx context.Context, tenant string, n int) ([]thinCall, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -123,7 +123,7 @@ func (b *bench) thinLoad(ctx context.Context, tenant string, n int) ([]thinCall,
 		})
 	}
 	running.Wait()
-	return calls, context.Cause(ctx) //nolint:wrapcheck // the error of a call, or of the caller
+	return calls, context.Cause(ctx) //nolint:wrapcheck // the error of a call or of the caller's context
 }
 
 func (b *bench) thinCall(ctx context.Context, tenant string, n int, due time.Time) (thinCall, error) {

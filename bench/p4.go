@@ -15,7 +15,7 @@ import (
 // askingPlan is a session whose only call waits for a person.
 func askingPlan() plan { return plan{Passes: 1, Calls: 1, Tool: writeTool} }
 
-// decisions is P4: from a decision to the tool that it lets run.
+// decisions measures P4: the time from a decision until the tool runs.
 func decisions(ctx context.Context, b *bench) ([]row, error) {
 	warm, err := b.warmDecisions(ctx)
 	if err != nil {
@@ -53,10 +53,10 @@ func (b *bench) warmDecisions(ctx context.Context) ([]row, error) {
 	}, nil
 }
 
-// decision is how long a tool took to start.
+// decision is how long a tool took to start after a decision was sent, and after it was accepted.
 type decision struct{ fromSending, fromAccepted time.Duration }
 
-// decided runs a session up to its approval, approves, and waits for the tool. between, when given, happens before the approval.
+// decided runs a session up to its approval, approves it, and waits for the tool. If between is not nil, it is called before the approval.
 func (b *bench) decided(ctx context.Context, c caller, id string, between func() error) (decision, error) {
 	var d decision
 	if err := jigSide().start(ctx, c, id, askingPlan()); err != nil {
@@ -101,7 +101,7 @@ func (b *bench) decided(ctx context.Context, c caller, id string, between func()
 	return d, nil
 }
 
-// untilSuspended waits until a session says that it needs a person.
+// untilSuspended waits until a session needs a person.
 func (b *bench) untilSuspended(ctx context.Context, id string) error {
 	for range 1000 {
 		answer, err := b.temporal.QueryWorkflow(ctx, id, "", workflows.QueryStatus)
@@ -125,7 +125,7 @@ func (b *bench) untilSuspended(ctx context.Context, id string) error {
 	return fmt.Errorf("session %s was not suspended within 10 s", id)
 }
 
-// decisionsAfterKill takes decisions whose session's worker was killed, once another one is up.
+// decisionsAfterKill measures decisions after the session's worker was killed and another one is up.
 func (b *bench) decisionsAfterKill(ctx context.Context) ([]row, error) {
 	const queue = "bench-kill"
 	c := b.caller().at(queue, jig.DefaultTenant)

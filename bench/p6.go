@@ -11,11 +11,11 @@ import (
 
 // idle is what suspended sessions cost a worker.
 type idle struct {
-	// growth of the resident memory, in MB, and share of a core used while nothing happens.
+	// growth is the increase of resident memory in MiB; share is the share of a CPU core used while nothing happens.
 	growth, share float64
 }
 
-// suspension is P6: memory and idle CPU of a worker whose sessions all wait for a person.
+// suspension measures P6: memory and idle CPU of a worker whose sessions all wait for a person.
 func suspension(ctx context.Context, b *bench) ([]row, error) {
 	ours, err := b.suspended(ctx, jigSide())
 	if err != nil {
@@ -40,11 +40,11 @@ func suspension(ctx context.Context, b *bench) ([]row, error) {
 	}, nil
 }
 
-// toFull is by how much the growth with n sessions must be multiplied to tell what a worker with a full cache takes. A
-// session beyond the cache is in no worker's memory, so more than that no number of sessions takes.
+// toFull returns the factor from the memory growth with n sessions to that of a worker with a full cache. More sessions than the cache
+// holds take no more memory, because they are in no worker's memory.
 func toFull(n int) float64 { return max(1, float64(cachedSessions)/float64(n)) }
 
-// growth is the growth with n sessions, and that of a full cache when they do not fill it.
+// growth formats the memory growth with n sessions. If they do not fill the cache, it adds an extrapolation to a full cache.
 func growth(mb float64, n int) string {
 	text := fmt.Sprintf("%+.0f MB", mb)
 	if n < cachedSessions {
@@ -53,7 +53,7 @@ func growth(mb float64, n int) string {
 	return text
 }
 
-// suspended suspends sessions of a side on a worker of their own and watches it.
+// suspended suspends sessions of a side on a worker of their own and measures that worker.
 func (b *bench) suspended(ctx context.Context, s side) (idle, error) {
 	name := "bench-idle-" + strings.ToLower(s.name)
 	c := b.caller().at(name, name)
@@ -91,7 +91,7 @@ func (b *bench) suspended(ctx context.Context, s side) (idle, error) {
 	return watch(ctx, w, b.size.idle, before)
 }
 
-// watch lets the worker come to rest, and then looks at what it uses.
+// watch lets the worker settle and then measures what it uses.
 func watch(ctx context.Context, w *process, during time.Duration, before float64) (idle, error) {
 	if err := pause(ctx, min(10*time.Second, during)); err != nil {
 		return idle{}, err
@@ -114,13 +114,13 @@ func watch(ctx context.Context, w *process, during time.Duration, before float64
 	return idle{growth: (after - before) / (1 << 20), share: (later - used).Seconds() / during.Seconds()}, nil
 }
 
-// untilWaiting waits until so many approvals of a tenant are open.
+// untilWaiting waits until a tenant has n open approvals.
 func (b *bench) untilWaiting(ctx context.Context, tenant string, n int) error {
 	conn, err := pgx.Connect(ctx, b.database)
 	if err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
-	defer func() { _ = conn.Close(ctx) }() // nothing is left to lose
+	defer func() { _ = conn.Close(ctx) }() // nothing can be lost
 	if _, err := conn.Exec(ctx, "select set_config('jig.tenant', $1, false)", tenant); err != nil {
 		return fmt.Errorf("name the tenant: %w", err)
 	}

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// What a run may have at most.
+// The maximum history of a run.
 const (
 	mostEvents = 1000
 	mostBytes  = 1 << 20
 )
 
-// histories is P7: the largest history of any run, of a very long session and of a very wide pass.
+// histories measures P7: the largest history of any run, for a very long session and for a very wide pass.
 func histories(ctx context.Context, b *bench) ([]row, error) {
 	long := plan{Passes: b.size.longPasses, Calls: b.size.longCalls, Tool: blobTool}
 	wide := plan{Passes: 1, Calls: b.size.wideCalls, Tool: noopTool}

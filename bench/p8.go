@@ -12,19 +12,19 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// turn is how often a side does its work before the other has its turn.
+// turn is how often a side does its work before it is the other side's turn.
 const turn = 100
 
-// contender is a piece of work as jig does it and as the library does by itself.
+// contender is a piece of work as jig does it and as the library alone does it.
 type contender struct {
 	what       string
 	ours, raws func(ctx context.Context) error
-	// beside says that it is shown and not judged.
+	// beside says that the row is shown but has no target.
 	beside bool
 }
 
-// inTurns measures contenders, both sides in short turns so that what disturbs one disturbs the other, and judges the
-// ratio of the medians of each pair's turns.
+// inTurns measures contenders. Both sides work in short turns, so that disturbances affect both, and the verdict depends on the ratio of
+// the medians of each pair's turns.
 func (b *bench) inTurns(ctx context.Context, figure, what, library string, bound float64, list []contender) ([]row, error) {
 	var rows []row
 	for _, c := range list {
@@ -51,7 +51,7 @@ func (b *bench) inTurns(ctx context.Context, figure, what, library string, bound
 	return rows, nil
 }
 
-// oneOfEach is a pair: microseconds of one evaluation, for each side the median of its turns.
+// oneOfEach measures one pair. It returns the microseconds of one evaluation for each side, as the median of its turns.
 func (b *bench) oneOfEach(ctx context.Context, c contender) (ours, raws float64, err error) {
 	var times [2][]float64
 	for range max(1, b.size.evaluations/turn) {
@@ -68,7 +68,7 @@ func (b *bench) oneOfEach(ctx context.Context, c contender) (ours, raws float64,
 	return quantile(times[0], 0.5), quantile(times[1], 0.5), nil
 }
 
-// stepVariables are what the expressions of a step read: ready as the engine has them, and as cel-go takes them.
+// stepVariables returns the variables that a step's expressions read, converted for the engine and in the form that cel-go takes.
 func stepVariables() (ready, native map[string]any, err error) {
 	sections := make([]any, 20)
 	for i := range sections {
@@ -88,7 +88,7 @@ func stepVariables() (ready, native map[string]any, err error) {
 	return ready, native, nil
 }
 
-// evaluation is P8: what a composition evaluates for a step, compiled before, beside the same with cel-go alone.
+// evaluation measures P8: evaluating the compiled expressions of a composition's step, compared with cel-go alone.
 func evaluation(ctx context.Context, b *bench) ([]row, error) {
 	ready, native, err := stepVariables()
 	if err != nil {
@@ -136,7 +136,7 @@ func evaluation(ctx context.Context, b *bench) ([]row, error) {
 	return b.inTurns(ctx, "p8", "evaluation of a step's compiled expression", "cel-go", 1.2, append(list, rendered))
 }
 
-// rendering is the input of a step, and the same as somebody would make it by hand.
+// rendering compares rendering a step's input with code that somebody would write by hand.
 func rendering(env *expr.Env, ready, native map[string]any) (contender, error) {
 	document, problems := env.Document(json.RawMessage(`{"page_id":"${steps.page.data.id}","title":"${input.title}",` +
 		`"options":{"draft":false,"tags":"${input.tags}"},"note":"page ${steps.page.data.url} of ${vars.total}"}`))
@@ -171,7 +171,7 @@ func rendering(env *expr.Env, ready, native map[string]any) (contender, error) {
 	}, nil
 }
 
-// rawPrograms compiles with cel-go alone, optimized, and interruptible as any program in a server has to be.
+// rawPrograms compiles expressions with cel-go alone: optimized, and interruptible as every program in a server must be.
 func rawPrograms(limits []cel.ProgramOption, sources ...string) ([]cel.Program, error) {
 	env, err := cel.NewEnv(cel.Variable("input", cel.DynType), cel.Variable("steps", cel.MapType(cel.StringType, cel.DynType)),
 		cel.Variable("vars", cel.MapType(cel.StringType, cel.DynType)), ext.Strings())

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/tools/schema"
 )
 
-// personSchema is the schema of P9: the usual keywords, a union, a reference, and a list of any length.
+// personSchema is the schema of P9. It has the usual keywords, a union, a reference, and a list of any length.
 const personSchema = `{
 	"type": "object",
 	"properties": {
@@ -29,7 +29,7 @@ const personSchema = `{
 	}}
 }`
 
-// person fits personSchema; its tags make it as large as a usual input or a large one.
+// person returns a document that matches personSchema. The number of tags makes it as large as a typical or a large input.
 func person(tags int) []byte {
 	list := make([]string, tags)
 	for i := range list {
@@ -38,7 +38,7 @@ func person(tags int) []byte {
 	return fmt.Appendf(nil, `{"name":"Ana","age":41,"role":"writer","size":1.5,"home":{"street":"Long Street 7"},"tags":[%s]}`, strings.Join(list, ","))
 }
 
-// validation is P9: checking a document against a compiled schema, from its bytes, beside the library alone.
+// validation measures P9: validating a document from its bytes against a compiled schema, compared with the library alone.
 func validation(ctx context.Context, b *bench) ([]row, error) {
 	ours, err := schema.NewCompiler(schema.Options{ExactNumbers: true}).Compile([]byte(personSchema))
 	if err != nil {
@@ -66,7 +66,7 @@ func validation(ctx context.Context, b *bench) ([]row, error) {
 	return b.inTurns(ctx, "p9", "validation against a compiled schema", "the library", 1.1, list)
 }
 
-// rawSchema compiles with the library alone.
+// rawSchema compiles a schema with the library alone.
 func rawSchema(source string) (*jsonschema.Schema, error) {
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(source))
 	if err != nil {

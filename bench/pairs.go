@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// alternate measures every side once a pair, in an order that turns from pair to pair, and returns what each side gave,
-// by side and pair.
+// alternate measures every side once per pair. The order of the sides rotates from pair to pair. It returns the values by side and pair.
 func (b *bench) alternate(ctx context.Context, figure string, sides []side, measure func(ctx context.Context, s side) (float64, error)) ([][]float64, error) {
 	values := make([][]float64, len(sides))
 	for pair := range b.pairs {
@@ -38,7 +37,7 @@ func latestOf(sides []side, values [][]float64) string {
 	return text
 }
 
-// atOnce calls do for 0 to n-1, at most limit at a time. After an error it begins no more; the first one is returned.
+// atOnce calls do for 0 to n-1, at most limit at a time. After an error it starts no more calls; it returns the first error.
 func atOnce(ctx context.Context, n, limit int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -54,7 +53,7 @@ func atOnce(ctx context.Context, n, limit int, do func(ctx context.Context, i in
 		})
 	}
 	running.Wait()
-	return context.Cause(ctx) //nolint:wrapcheck // the error of do, or of the caller
+	return context.Cause(ctx) //nolint:wrapcheck // the error of do or of the caller's context
 }
 
 func planInput(p plan) (json.RawMessage, error) {
@@ -67,7 +66,7 @@ func planInput(p plan) (json.RawMessage, error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// pause waits, or returns ctx's error.
+// pause waits for d, or returns ctx's error.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

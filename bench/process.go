@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// workerCommand makes this program a worker.
+// workerCommand is the argument that makes this program a worker.
 const workerCommand = "worker"
 
-// ready is what a worker prints when it polls; entries of bench.write follow, one a line.
+// ready is what a worker prints once it polls. After that it prints the entries of bench.write and bench.mark, one per line.
 const ready = "ready"
 
-// serve is the worker as a process of its own. It lives until it is killed.
+// serve runs a worker in this process until ctx ends.
 func serve(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet(workerCommand, flag.ContinueOnError)
 	queue := flags.String("queue", taskQueue, "task queue")
@@ -38,7 +38,7 @@ func serve(ctx context.Context, args []string, stdout io.Writer) error {
 	engine, err := newEngine(ctx, e.database, func(one entry) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = out.Encode(one) //nolint:errcheck // nobody reads any more
+		_ = out.Encode(one) //nolint:errcheck // the reader has gone
 	})
 	if err != nil {
 		return err
@@ -70,13 +70,13 @@ type process struct {
 	done chan struct{}
 }
 
-// spawn starts a worker and waits until it polls. It ends with ctx, at the latest.
+// spawn starts a worker process and waits until it polls. The process ends with ctx at the latest.
 func (b *bench) spawn(ctx context.Context, queue string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, self, workerCommand, "-queue", queue) //nolint:gosec // this program
+	cmd := exec.CommandContext(ctx, self, workerCommand, "-queue", queue) //nolint:gosec // this program itself
 	cmd.Stderr = b.stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -117,15 +117,15 @@ func (b *bench) read(stdout io.Reader, up chan<- struct{}) {
 	}
 }
 
-// kill ends the process at once, as SIGKILL does, and waits until it is gone. It may be called again.
+// kill kills the process with SIGKILL and waits until it has ended. It may be called again.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() //nolint:errcheck // it has ended already
+	_ = p.cmd.Process.Kill() //nolint:errcheck // it has already ended
 	<-p.done
 }
 
-// memory is the resident memory in bytes.
+// memory returns the resident memory in bytes.
 func (p *process) memory() (float64, error) {
-	content, err := os.ReadFile(p.file("statm")) //nolint:gosec // of a process that we started
+	content, err := os.ReadFile(p.file("statm")) //nolint:gosec // a process that we started
 	if err != nil {
 		return 0, fmt.Errorf("memory of the worker: %w", err)
 	}
@@ -140,13 +140,13 @@ func (p *process) memory() (float64, error) {
 	return pages * float64(os.Getpagesize()), nil
 }
 
-// processor is the CPU time that was used, user and system.
+// processor returns the CPU time used so far, user and system.
 func (p *process) processor() (time.Duration, error) {
 	content, err := os.ReadFile(p.file("stat")) //nolint:gosec // as above
 	if err != nil {
 		return 0, fmt.Errorf("CPU time of the worker: %w", err)
 	}
-	_, rest, _ := strings.Cut(string(content), ") ") // the name may have spaces
+	_, rest, _ := strings.Cut(string(content), ") ") // the name may contain spaces
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
 		return 0, errors.New("CPU time of the worker: the file has another form")
@@ -162,7 +162,7 @@ func (p *process) processor() (time.Duration, error) {
 	return time.Duration(ticks / ticksPerSecond * float64(time.Second)), nil
 }
 
-// ticksPerSecond is USER_HZ, the same on every Linux.
+// ticksPerSecond is USER_HZ, which is the same on every Linux.
 const ticksPerSecond = 100
 
 func (p *process) file(name string) string {

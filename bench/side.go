@@ -15,16 +15,16 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// side is one of the things that are compared.
+// side is one of the things that a benchmark compares.
 type side struct {
 	name string
-	// tool that its sessions call.
+	// tool is the tool that its sessions call.
 	tool string
-	// start starts a session under an id.
+	// start starts a session with the given id.
 	start func(ctx context.Context, c caller, id string, p plan) error
 }
 
-// caller is who starts sessions: on which queue, for which tenant.
+// caller starts sessions on a task queue for a tenant.
 type caller struct {
 	temporal sdk.Client
 	jig      *client.Client
@@ -38,19 +38,19 @@ func (b *bench) caller() caller {
 	return caller{temporal: b.temporal, jig: b.jig, queue: taskQueue, tenant: jig.DefaultTenant, passesPerRun: b.passesPerRun}
 }
 
-// at is the same caller on another queue, for another tenant.
+// at returns a copy of c for another task queue and tenant.
 func (c caller) at(queue, tenant string) caller {
 	c.jig, c.queue, c.tenant = client.New(c.temporal, client.Options{TaskQueue: queue}), queue, tenant
 	return c
 }
 
-// The sides, in the order in which the figures use them.
+// The sides, in the order in which the benchmarks use them.
 func jigSide() side   { return side{name: "jig", tool: noopTool, start: startJig} }
 func localSide() side { return side{name: "jig local", tool: quickTool, start: startJig} }
 func loopSide() side  { return side{name: "B0", tool: noopTool, start: startBaseline("Loop")} }
 func bareSide() side  { return side{name: "bare B0", tool: noopTool, start: startBaseline("Bare")} }
 
-// all returns the sides of P1 and P2: B0 is third.
+// allSides returns the sides of P1 and P2. B0 is the third.
 func allSides() []side { return []side{jigSide(), localSide(), loopSide(), bareSide()} }
 
 func startJig(ctx context.Context, c caller, id string, p plan) error {
@@ -94,7 +94,7 @@ func startBaseline(workflow string) func(context.Context, caller, string, plan) 
 	}
 }
 
-// newID makes an id of the client's own for a session, with its tenant in front.
+// newID returns a new session id that a client chose, with the tenant prefix.
 func newID(tenant string) string {
 	return jig.SessionID(tenant, strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
 }
@@ -111,14 +111,14 @@ func (b *bench) runSession(ctx context.Context, s side, p plan) (string, error) 
 	return id, nil
 }
 
-// runs tells what a session left in Temporal.
+// runs describes the workflow runs of a session.
 type runs struct {
 	count int
-	// events and bytes of history of all runs together, and of the largest one.
+	// events is the number of history events of all runs; maxEvents and maxBytes are those of the largest run.
 	events, maxEvents, maxBytes int64
 }
 
-// runsOf describes every run of a session, along the chain from the first.
+// runsOf describes all runs of a session, following the chain from the first run.
 func (b *bench) runsOf(ctx context.Context, id string) (runs, error) {
 	latest, err := b.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
@@ -142,7 +142,7 @@ func (b *bench) runsOf(ctx context.Context, id string) (runs, error) {
 	return r, nil
 }
 
-// nextRun is the run that a run continued as; "" when it did not.
+// nextRun returns the run as which a run continued, or "" if it did not continue as new.
 func (b *bench) nextRun(ctx context.Context, id, run string) (string, error) {
 	history := b.temporal.GetWorkflowHistory(ctx, id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for history.HasNext() {

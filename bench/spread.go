@@ -15,7 +15,7 @@ func spreadOf(values []float64) spread {
 	return spread{median: quantile(values, 0.5), low: slices.Min(values), high: slices.Max(values)}
 }
 
-// quantile is the value below which the share q of the values lies, by linear interpolation.
+// quantile returns the value below which the share q of the values lies, with linear interpolation.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -29,12 +29,12 @@ func quantile(values []float64, q float64) float64 {
 	return sorted[below] + (at-float64(below))*(sorted[below+1]-sorted[below])
 }
 
-// show writes the median and the range with as many decimals as asked, and the unit.
+// show formats the median and the range with that many decimals and the unit.
 func (s spread) show(decimals int, unit string) string {
 	return fmt.Sprintf("%.*f%s (%.*f–%.*f)", decimals, s.median, unit, decimals, s.low, decimals, s.high)
 }
 
-// ratios divides pair by pair.
+// ratios divides the values pair by pair.
 func ratios(over, under []float64) spread {
 	list := make([]float64, min(len(over), len(under)))
 	for i := range list {

@@ -14,16 +14,16 @@ import (
 	"github.com/jig-run/jig/policy"
 )
 
-// StepsInput is the input of the baselines for compositions: so many calls of a tool, one after another.
+// StepsInput is the input of the composition baselines: the number of calls of a tool, one after another.
 type StepsInput struct {
 	Tenant string
 	Tool   string
 	Steps  int
 }
 
-// Steps is B0 for a composition: the same calls as somebody would write them by hand on the SDK, one after another in one
-// run. Each is admitted by a local activity, with one more than the call before it gave, and run as an activity by the same
-// Go function, so ledger and events are the same; it lacks the language, cancellation that undoes, and a bounded history.
+// Steps is the baseline B0 for a composition: the same calls as somebody would write them by hand with the SDK, one after another in one
+// run. A local activity admits each call, with one more than the previous call returned, and an activity runs it with the same Go function.
+// The ledger and the events are therefore the same. It lacks the composition language, undo on cancellation, and a bounded history.
 func Steps(ctx workflow.Context, in StepsInput) (*toolOutput, error) {
 	var a *activities.Activities
 	var e *engine
@@ -34,7 +34,7 @@ func Steps(ctx workflow.Context, in StepsInput) (*toolOutput, error) {
 		SessionRef: ref, Tool: in.Tool, Input: json.RawMessage(`{"n":1}`), Principal: jig.Principal{ID: "bench"},
 	}).Get(ctx, &opened)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a workflow's error is Temporal's own
+		return nil, err //nolint:wrapcheck // a workflow returns Temporal's own errors
 	}
 	for n := 1; n <= in.Steps; n++ {
 		step := StepInput{SessionRef: ref, Tool: in.Tool, Step: n}
@@ -64,8 +64,8 @@ type StepInput struct {
 	Step int
 }
 
-// AdmitStep admits the call of one step as a composition's is: checked against the tool's schema, ruled on, digested and
-// stored in the ledger. It returns the call's id.
+// AdmitStep admits the call of one step in the same way as a composition's call: it checks the input against the tool's schema, asks
+// policy, computes the digest, and stores the call in the ledger. It returns the call's id.
 func (e *engine) AdmitStep(ctx context.Context, in StepInput) (string, error) {
 	before, err := e.StepOutput(ctx, StepInput{SessionRef: in.SessionRef, Step: in.Step - 1})
 	if err != nil {
@@ -94,7 +94,7 @@ func (e *engine) AdmitStep(ctx context.Context, in StepInput) (string, error) {
 	return call.ID, err
 }
 
-// StepOutput reads what a step gave; nothing before the first one.
+// StepOutput returns the output of a step, or a zero output for the step before the first one.
 func (e *engine) StepOutput(ctx context.Context, in StepInput) (out toolOutput, err error) {
 	if in.Step < 1 {
 		return out, nil
@@ -112,8 +112,8 @@ func (e *engine) StepOutput(ctx context.Context, in StepInput) (out toolOutput, 
 	return out, nil
 }
 
-// stepDigest is the digest that running the call checks. With the members sorted, and nothing that needs escaping, what
-// encoding/json writes is the RFC 8785 form.
+// stepDigest returns the digest that is checked when the call runs. Because the members are sorted and nothing needs escaping,
+// encoding/json writes the RFC 8785 form.
 func stepDigest(installation string, c jig.Call) (string, error) {
 	document, err := json.Marshal(struct {
 		Call         string          `json:"call"`
@@ -134,12 +134,12 @@ func stepDigest(installation string, c jig.Call) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// BareSteps is the same chain without a store: what Temporal alone costs. It is shown and not judged.
+// BareSteps is the same chain without a store: the cost of Temporal alone. It is shown but has no target.
 func BareSteps(ctx workflow.Context, in StepsInput) (*toolOutput, error) {
 	ctx = baselineOptions(ctx)
 	for n := range in.Steps {
 		if err := workflow.ExecuteLocalActivity(ctx, nothing, n).Get(ctx, nil); err != nil {
-			return nil, err //nolint:wrapcheck // a workflow's error is Temporal's own
+			return nil, err //nolint:wrapcheck // a workflow returns Temporal's own errors
 		}
 		if err := workflow.ExecuteActivity(ctx, nothingActivity, n).Get(ctx, nil); err != nil {
 			return nil, err //nolint:wrapcheck // as above

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// verdict says whether a target is reached.
+// verdict says whether a target was met.
 type verdict string
 
 const (
@@ -23,18 +23,18 @@ func judge(reached bool) verdict {
 	return missed
 }
 
-// row is a line of the table.
+// row is a row of the table.
 type row struct {
 	id, figure, target, jig, baseline, ratio string
 	verdict                                  verdict
 }
 
-// String is the row for people who watch.
+// String formats the row for people who watch the progress.
 func (r row) String() string {
 	return strings.Join([]string{r.id, r.figure, "target " + r.target, r.jig, "baseline " + r.baseline, "ratio " + r.ratio, string(r.verdict)}, " | ")
 }
 
-// table writes the rows as a Markdown table.
+// table formats the rows as a Markdown table.
 func table(rows []row) string {
 	var b strings.Builder
 	b.WriteString("| id | figure | target | jig | baseline | ratio | verdict |\n| --- | --- | --- | --- | --- | --- | --- |\n")
@@ -50,15 +50,15 @@ func table(rows []row) string {
 	return b.String()
 }
 
-// What the document has between these lines is written anew by every run.
+// Every run replaces what the document has between these lines.
 const (
 	beginMarker = "<!-- bench: begin -->"
 	endMarker   = "<!-- bench: end -->"
 )
 
-// writeDocument puts a report between the markers of a document.
+// writeDocument puts a report between the markers of a document. If the document does not exist, it creates it.
 func writeDocument(path, report string) error {
-	old, err := os.ReadFile(path) //nolint:gosec // a path that the user gave
+	old, err := os.ReadFile(path) //nolint:gosec // the user names the path
 	if errors.Is(err, os.ErrNotExist) {
 		old, err = []byte("# Benchmarks\n\n"+beginMarker+"\n"+endMarker+"\n"), nil
 	}
@@ -71,7 +71,7 @@ func writeDocument(path, report string) error {
 		return fmt.Errorf("%s lacks the lines %q and %q", path, beginMarker, endMarker)
 	}
 	whole := head + beginMarker + "\n" + report + endMarker + tail
-	if err := os.WriteFile(path, []byte(whole), 0o644); err != nil { //nolint:gosec // a document for everybody
+	if err := os.WriteFile(path, []byte(whole), 0o644); err != nil { //nolint:gosec // the document may be read by everybody
 		return fmt.Errorf("write the document: %w", err)
 	}
 	return nil

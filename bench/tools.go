@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// The tools of the bench.
+// Names of the tools.
 const (
 	noopTool  = "bench.noop"
 	quickTool = "bench.quick"
@@ -19,7 +19,7 @@ const (
 	markTool  = "bench.mark"
 )
 
-// blobBytes is the size of a result of bench.blob.
+// blobBytes is the size of a result of bench.blob, in bytes.
 const blobBytes = 200_000
 
 type toolInput struct {
@@ -31,8 +31,8 @@ type toolOutput struct {
 	Text string `json:"text,omitempty"`
 }
 
-// benchTools are tools that do nothing: one as an activity, one beside the workflow, one that asks for approval, one with
-// a large result, and one that is watched. entered is told when the one that asks or the one that is watched is entered.
+// benchTools returns tools that do nothing: one that runs as an activity, one that runs as a local activity, one with a large result, one
+// that asks for approval, and one whose calls are observed. It calls entered when one of the last two runs.
 func benchTools(entered func(entry)) []tools.Tool {
 	nothing := func(_ context.Context, _ jig.Invocation, in toolInput) (toolOutput, error) {
 		return toolOutput{N: in.N}, nil
@@ -61,14 +61,14 @@ func benchTools(entered func(entry)) []tools.Tool {
 	}
 }
 
-// entry is a call of bench.write or bench.mark that began.
+// entry is the start of a call of bench.write or bench.mark.
 type entry struct {
 	Session string    `json:"session"`
 	Call    string    `json:"call"`
 	At      time.Time `json:"at"`
 }
 
-// entries hands each entry to the one who waits for its session, or follows all sessions whose ids begin alike.
+// entries passes each entry to the receiver that waits for its session, and to those that follow a prefix of session ids.
 type entries struct {
 	mu       sync.Mutex
 	waiting  map[string]chan entry
@@ -79,7 +79,7 @@ func newEntries() *entries {
 	return &entries{waiting: map[string]chan entry{}, followed: map[string]chan entry{}}
 }
 
-// expect returns where a session's first entry will arrive.
+// expect returns a channel that receives a session's next entry.
 func (e *entries) expect(session string) <-chan entry {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,8 +88,8 @@ func (e *entries) expect(session string) <-chan entry {
 	return c
 }
 
-// follow returns where the entries of all sessions with a prefix will arrive, until it is stopped; at most n wait there to
-// be read, further ones are dropped.
+// follow returns a channel that receives the entries of all sessions whose ids have a prefix, until stop is called. The channel holds at
+// most n entries; more are dropped.
 func (e *entries) follow(prefix string, n int) (arrived <-chan entry, stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,7 +102,7 @@ func (e *entries) follow(prefix string, n int) (arrived <-chan entry, stop func(
 	}
 }
 
-// enter hands an entry over; one that nobody waits for is dropped.
+// enter delivers an entry. It drops an entry that nobody waits for.
 func (e *entries) enter(one entry) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,7 +116,7 @@ func (e *entries) enter(one entry) {
 		}
 		select {
 		case c <- one:
-		default: // nobody reads any more
+		default: // the channel is full
 		}
 	}
 }
