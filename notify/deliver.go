@@ -78,7 +78,7 @@ func (d *Dispatcher) attempt(ctx context.Context, one Delivery) Attempt {
 
 // spread adds up to a fifth to a wait, so that deliveries that failed together are not retried together.
 func spread(wait time.Duration) time.Duration {
-	return wait + rand.N(wait/5+1) //nolint:gosec // it keeps nothing secret
+	return wait + rand.N(wait/5+1) //nolint:gosec // no secret depends on it
 }
 
 // rest returns how long a webhook is left alone after a failure: at least as long as it asked for, and at least twice as long as the

@@ -26,8 +26,8 @@ func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pendi
 }
 
 // Lapse applies the passage of time to an open approval. If its expiry has been reached by now, the approval expires. Otherwise
-// reminders and escalations that are due are recorded as events and notices. The result reports the call's status. Lapse is
-// idempotent.
+// reminders and escalations that are due are recorded as events and notices. The result reports the call's status and, while the
+// approval is open, the approval. Lapse is idempotent.
 func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (jig.Lapse, error) {
 	var lapse jig.Lapse
 	err := db.transact(ctx, tenant, func(t *tx) error {

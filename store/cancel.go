@@ -67,8 +67,8 @@ func (r *callRow) hadNoEffect() bool {
 	return waits && !r.InDoubt && (r.Write || !r.Idempotent)
 }
 
-// composed returns which of the calls are answered by a composition. For those, the calls inside the composition show what took
-// effect.
+// composed returns which of the doubtful, idempotent calls are answered by a composition. For those, the calls inside the
+// composition show what took effect.
 func (t *tx) composed(ctx context.Context, open []callRow) ([]string, error) {
 	var ids, composed []string
 	for i := range open {

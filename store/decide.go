@@ -21,8 +21,8 @@ type subject struct {
 }
 
 // ruling locks the subject of a decision and passes it to rule. If the key was answered before, the stored answer is returned
-// instead. rule queues its changes; ruling adds the stored answer and commits. A token sent with the decision is used up only when
-// the decision is accepted. A refused decision changes nothing but the log and the audit.
+// instead. rule queues its changes; ruling adds the answer under the key and commits. A token sent with the decision is used up only
+// when the decision is accepted. A refused decision is recorded and changes nothing else.
 func (db *DB) ruling(
 	ctx context.Context, tenant, session, key, callID string, evidence *jig.Evidence,
 	rule func(t *tx, s subject, l *log) (jig.Ruled, error),
@@ -146,7 +146,8 @@ func (s subject) notice(kind jig.NoticeKind, p jig.Pending, unique string) jig.N
 }
 
 // Decide applies a decision: one compare-and-set on the approval's row, with its events, its audit row and its notice. It is
-// idempotent by Key. A refused decision writes a decision.refused event and its audit row, and changes nothing else.
+// idempotent by Key. A refused decision is recorded (a decision.refused event, an audit row and the answer under its key; see also
+// [MaxRefusedSignals]) and changes nothing else.
 func (db *DB) Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, error) {
 	if r.Now.IsZero() {
 		r.Now = time.Now()
@@ -188,7 +189,7 @@ func weigh(r jig.DecisionRequest, s subject) (d decision, why string, err error)
 	return d, why, nil
 }
 
-// decide carries out an accepted decision.
+// decide carries out a decision that weigh accepted. Details of the answer can still lead to a refusal.
 func (t *tx) decide(d decision, l *log) (jig.Ruled, error) {
 	switch d.Decision.Answer {
 	case jig.AnswerDeny:

@@ -141,7 +141,8 @@ type begunRow struct {
 }
 
 // BegunBelow reports whether a call that writes has begun inside a call, or in the whole session when callID is empty. It also
-// returns the ids of the calls that began there and write or use one of the given tools (at most 1,000).
+// returns the ids of the calls that began there and write or use one of the given tools (at most 1,000). A composition counts only
+// through its steps.
 func (db *DB) BegunBelow(ctx context.Context, tenant, id, callID string, tools []string) (wrote bool, calls []string, err error) {
 	var rows []begunRow
 	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("CallsBegunBelow", tenant, id, callID, tools), &rows) })

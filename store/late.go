@@ -9,7 +9,7 @@ import (
 
 // settlesLate reports whether a completion settles a call that has meanwhile been given up as unknown. The completion must come from
 // the latest attempt and must know the outcome. If a person has said that nothing happened, a success still counts as long as the
-// call has not begun again, because it must not run a second time.
+// call has neither changed nor begun again, because it must not run a second time.
 func settlesLate(c jig.Completion, row *callRow) bool {
 	if c.Fence != row.Fence || c.Status == jig.CallUnknown || c.InDoubt {
 		return false

@@ -177,7 +177,7 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 	in := pgx.Identifier{schema}.Sanitize()
 	for _, statement := range []string{
 		"select pg_advisory_xact_lock(" + strconv.Itoa(grantsLock) + ")",
-		"revoke temporary on database " + pgx.Identifier{database}.Sanitize() + " from public", // whoever does not own it gets a warning
+		"revoke temporary on database " + pgx.Identifier{database}.Sanitize() + " from public", // a role that does not own the database only gets a warning
 		"grant usage on schema " + in + to,
 		"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, documents, " +
 			"frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries" + to,

@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Reply answers a question: the call succeeds with the value. It is idempotent by Key. A refused answer writes a decision.refused
-// event and its audit row, and changes nothing else.
+// Reply answers a question: the call succeeds with the value. It is idempotent by Key. A refused answer is recorded (a
+// decision.refused event, an audit row and the answer under its key) and changes nothing else.
 func (db *DB) Reply(ctx context.Context, r jig.ReplyRequest) (jig.Ruled, error) {
 	w := r.Reply
 	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, w.Call, r.Evidence, func(t *tx, s subject, l *log) (jig.Ruled, error) {

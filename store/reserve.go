@@ -25,8 +25,9 @@ type startedRow struct {
 //
 // A call that [DB.MarkRestored] marked, so that a person is asked first, becomes unknown instead of beginning.
 //
-// What runs must be exactly what was admitted. If the version or digest differs, the outcome is [jig.ReserveWaiting] and the caller
-// admits the call again; an idempotent call that was executing goes back to reserved first.
+// What runs must be exactly what was admitted. If the version or digest differs, or a required approval does not cover it, the
+// outcome is [jig.ReserveWaiting] and the caller admits the call again; an idempotent call that was executing goes back to reserved
+// first. The same attempt may ask again and gets the same answer.
 func (db *DB) Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, error) {
 	if r.Child == "" { // most calls start no session, and most of those that need no approval take a single statement
 		var begun *startedRow
@@ -108,7 +109,7 @@ func approved(a *approvalRow, digest string) bool {
 	if err != nil {
 		return false
 	}
-	if len(pending.Votes) == 0 && pending.Terms == nil { // no votes and no terms: one decision is enough, and rows from before votes existed record only who decided
+	if len(pending.Votes) == 0 && pending.Terms == nil { // one decision is enough; rows from before votes existed record only who decided
 		return a.DecidedBy != ""
 	}
 	return pending.Consent().Granted()

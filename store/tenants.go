@@ -57,7 +57,7 @@ func (db *DB) ExportTenant(ctx context.Context, tenant string, w io.Writer) erro
 	if err != nil {
 		return db.translate(err)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() //nolint:errcheck // it only read
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() //nolint:errcheck // nothing was written
 	out := bufio.NewWriter(w)
 	for _, setup := range []string{"set local statement_timeout = 0", "set local row_security = on"} {
 		if _, err := tx.Exec(ctx, setup); err != nil {
