@@ -27,8 +27,8 @@ type Store interface {
 	Reviews
 }
 
-// Deps are the dependencies of the activities. All are required except Runs (without it the sweeper closes nothing), Bundles
-// (without it no tenant has any bundles), Thin (without it thin tools do not run), Logger and Now.
+// Deps are the dependencies of the activities. All are required except Runs (without it the sweeper closes nothing and no workflow is
+// told of late settlements), Bundles (without it no tenant has any bundles), Thin (without it thin tools do not run), Logger and Now.
 type Deps struct {
 	Store       Store
 	Catalogue   Catalogue
@@ -126,7 +126,7 @@ func temporalError(err error) error {
 	})
 }
 
-// ErrorFrom returns the jig.Error that an activity failed with. Errors without one become INTERNAL, or TIMEOUT and CANCELED for
+// ErrorFrom returns the [jig.Error] that an activity failed with. Errors without one become INTERNAL, or TIMEOUT and CANCELED for
 // Temporal's own time-outs and cancellations.
 func ErrorFrom(err error) *jig.Error {
 	if err == nil {

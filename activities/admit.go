@@ -33,8 +33,7 @@ type CallRef struct {
 	Title string `json:"title,omitempty"`
 	// Local reports whether the tool runs as a local activity.
 	Local bool `json:"local,omitempty"`
-	// Child is the kind of child workflow that runs the call: ChildComposition, ChildExtraction or ChildAgent. It is "" for an
-	// activity.
+	// Child is the kind of child workflow that runs the call: ChildComposition, ChildExtraction or ChildAgent. It is "" for an activity.
 	Child string `json:"child,omitempty"`
 	// Timeout is the time limit of an attempt, in whole seconds.
 	Timeout int `json:"timeout"`
@@ -386,8 +385,7 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 	return p
 }
 
-// cutOff returns the error for the last call of an answer that was too long. Its arguments may be incomplete, even if they are
-// valid JSON.
+// cutOff returns the error for the last call of an answer that was too long. Its arguments may be incomplete, even if they are valid JSON.
 func cutOff(session jig.Session) *jig.Error {
 	limit := session.Agent.Limits.WithDefaults().MaxTokens
 	return jig.Errorf(jig.CodeInvalidInput, "the answer was cut off at max_tokens (%d) while it wrote this call, which was not run", limit).

@@ -98,8 +98,7 @@ func (a *Activities) backtest(ctx context.Context, in BacktestRequest) (Backtest
 	return page, nil
 }
 
-// toolNow returns the contract under which a call would be ruled on today. For an execution spec that is the version that was
-// called.
+// toolNow returns the contract under which a call would be ruled on today. For an execution spec that is the version that was called.
 func (a *Activities) toolNow(ctx context.Context, c jig.Call) (jig.Tool, bool, error) {
 	tool, known, err := a.tool(ctx, c.Tenant, c.Tool, c.Version)
 	if code := jig.CodeOf(err); code == jig.CodeInvalidInput { // a spec in an older version of the language

@@ -328,8 +328,7 @@ func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pe
 	return call, approval, err
 }
 
-// undoOf returns the tool of a call, and the tool that undoes it according to its contract. undo is empty if the contract names
-// none.
+// undoOf returns the tool of a call, and the tool that undoes it according to its contract. undo is empty if the contract names none.
 func (c *composition) undoOf(ctx context.Context, path string) (undone, undo string, err error) {
 	_, call, err := c.callOf(ctx, c.ref(), c.root.ID+"/"+path)
 	if err != nil {
@@ -339,8 +338,7 @@ func (c *composition) undoOf(ctx context.Context, path string) (undone, undo str
 	return call.Tool, tool.Undo, err
 }
 
-// conclude sets the result of a composition that has ended: it checks the output against the spec's schema and cuts it down if it
-// is large.
+// conclude sets the result of a composition that has ended: it checks the output against the spec's schema and cuts it down if it is large.
 func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
 	if r.Success && len(c.spec.tool.OutputSchema) > 0 {
 		if err := c.schemas.ValidateOutput(c.spec.tool.OutputSchema, r.Data); err != nil {

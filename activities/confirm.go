@@ -49,8 +49,7 @@ func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.
 		call.Write = false
 		return nil
 	}
-	// Lift only a verdict that comes from the contract alone. What a rule asks for must still be asked, and destructive tools
-	// always ask.
+	// Lift only a verdict that comes from the contract alone. What a rule asks for must still be asked, and destructive tools always ask.
 	if call.Status != jig.CallWaiting || !ruling.Base || tool.Permission == jig.PermissionDestructive || tool.Approval == jig.ApprovalAlwaysAsk {
 		return nil
 	}

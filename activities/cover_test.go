@@ -169,8 +169,7 @@ func TestRevokingAGrant(t *testing.T) {
 	require.Equal(t, []string{"1.1 a 10"}, o.ran)
 }
 
-// A grant that comes with the second of two approvals does not count as the first person's approval. Later calls need two approvals
-// again.
+// A grant that comes with the second of two approvals does not count as the first person's approval. Later calls need two approvals again.
 func TestAGrantIsNotTheWordOfThoseWhoApprovedBefore(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)

@@ -45,8 +45,7 @@ func digest(installation string, c jig.Call) (string, error) {
 }
 
 // signature identifies equal calls, for the rule that nothing runs twice. It is the SHA-256 of the tool's name and the canonical
-// input. For a read it also includes the number of the session's successful writes, so that a read may be repeated after something
-// changed.
+// input. For a read it also includes the number of the session's successful writes, so that a read may be repeated after something changed.
 func signature(tool jig.Tool, input []byte, writes int) string {
 	h := sha256.New()
 	h.Write([]byte(tool.Name))

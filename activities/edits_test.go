@@ -134,8 +134,7 @@ func (r *racing) Decide(ctx context.Context, d jig.DecisionRequest) (jig.Ruled, 
 	return r.Store.Decide(ctx, d)
 }
 
-// Two people change the same input at the same time. The record of the later change says what it changed relative to the earlier
-// one.
+// Two people change the same input at the same time. The record of the later change says what it changed relative to the earlier one.
 func TestEdit_ThatRacesIsRecordedAgainstWhatItChanged(t *testing.T) {
 	t.Parallel()
 	var race *racing

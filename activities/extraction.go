@@ -11,8 +11,7 @@ import (
 // inputPath is the path under which the input of an extraction is stored. No task has such an id.
 const inputPath = "$input"
 
-// beginExtraction finds out what the call is to fill. ended is set if the call may not or cannot fill it; then the call has its
-// result.
+// beginExtraction finds out what the call is to fill. ended is set if the call may not or cannot fill it; then the call has its result.
 func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ran, err error) {
 	begun, err := c.extractor.Begin(ctx, c.root.Tool, c.asCall(), c.root.Input)
 	if err == nil {
@@ -28,7 +27,7 @@ func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ra
 	return &ran, err
 }
 
-// asCall returns the invocation on whose behalf the composition reads.
+// asCall returns the invocation with whose rights the composition reads.
 func (c *composition) asCall() jig.Invocation {
 	return jig.Invocation{
 		Tenant: c.root.Tenant, Principal: c.session.Principal, SessionID: c.root.SessionID, CallID: c.root.ID,
@@ -68,8 +67,7 @@ func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 	return nil, nil //nolint:nilnil // it continues
 }
 
-// toEntity adds what an extraction stores in addition to a composition: its input with the first move, and the change of its
-// entity.
+// toEntity adds what an extraction stores in addition to a composition: its input with the first move, and the change of its entity.
 func (c *composition) toEntity(m *jig.FrameMove, change *jig.EntityChange) {
 	if m.Revision == 0 && len(c.at.Input) > 0 {
 		m.Values = maps.Clone(m.Values)

@@ -414,8 +414,7 @@ func TestATokenIsForExactlyWhatWasSigned(t *testing.T) {
 	require.Equal(t, jig.DecisionRefused, o.hear(t, "approve", plain).Outcome, "once")
 }
 
-// A token is valid only for what it was signed for. It is refused once the call has changed, and for another call with the same
-// input.
+// A token is valid only for what it was signed for. It is refused once the call has changed, and for another call with the same input.
 func TestATokenIsForWhatWasShown(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)

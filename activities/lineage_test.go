@@ -137,8 +137,7 @@ func TestGrantsTellDraftsApart(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, status(other), "another document bears the same name")
 }
 
-// A call that starts an agent which the caller's document does not list is refused, for example when a web page made the model ask
-// for it.
+// A call that starts an agent which the caller's document does not list is refused, for example when a web page made the model ask for it.
 func TestAgentStartsOnlyWhatItsDocumentLists(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

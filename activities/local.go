@@ -65,8 +65,7 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 	return list, nil
 }
 
-// runQuick runs the calls that have not begun, all at the same time. It returns the records of those for which a single record is
-// enough.
+// runQuick runs the calls that have not begun, all at the same time. It returns the records of those for which a single record is enough.
 func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []jig.Call) []jig.QuickCompletion {
 	records := make([]*jig.QuickCompletion, len(calls))
 	var running sync.WaitGroup

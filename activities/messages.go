@@ -55,8 +55,7 @@ func (d Decisions) All() []jig.Decision {
 	return list
 }
 
-// misplaced names a member of the outer object that only makes sense inside one of several decisions. It returns "" if there is
-// none.
+// misplaced names a member of the outer object that only makes sense inside one of several decisions. It returns "" if there is none.
 func (d Decisions) misplaced() string {
 	if len(d.Decisions) == 0 {
 		return ""

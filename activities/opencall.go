@@ -9,13 +9,11 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// OpenCallInput asks for the session of a single call: of a tool or a registered execution spec by its name, or of a spec in the
-// request.
+// OpenCallInput asks for the session of a single call: of a tool or a registered execution spec by its name, or of a spec in the request.
 type OpenCallInput struct {
 	SessionRef
 	Tool string `json:"tool,omitempty"`
-	// Document is an execution spec, and DocumentArtifact the id of one that was uploaded. DocumentName is its file name, for
-	// messages.
+	// Document is an execution spec, and DocumentArtifact the id of one that was uploaded. DocumentName is its file name, for messages.
 	Document         string            `json:"document,omitempty"`
 	DocumentArtifact string            `json:"document_artifact,omitempty"`
 	DocumentName     string            `json:"document_name,omitempty"`

@@ -19,8 +19,7 @@ type Sessions interface {
 	// Session returns a session, or NOT_FOUND if the tenant has none with that id.
 	Session(ctx context.Context, tenant, id string) (jig.Session, error)
 	// BeginPass sets the session's pass and the status working, and writes pass.started. A second call for the same pass changes
-	// nothing. It returns the session, including the pause that holds it back, and the turn of the pass if the model has already
-	// answered.
+	// nothing. It returns the session, including the pause that holds it back, and the turn of the pass if the model has already answered.
 	BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *jig.Turn, error)
 	// Transcript returns the exchanges after the given pass, oldest first, with calls and results as the rows have them.
 	Transcript(ctx context.Context, tenant, id string, after int) ([]jig.Exchange, error)
@@ -53,8 +52,7 @@ type Ledger interface {
 	// Installation returns the id of this installation of jig. Digests and idempotency keys contain it, so that they are not valid
 	// in another installation.
 	Installation() string
-	// Signatures returns which of the given signatures belong to a call of an earlier pass of the session, with the id of that
-	// call.
+	// Signatures returns which of the given signatures belong to a call of an earlier pass of the session, with the id of that call.
 	Signatures(ctx context.Context, tenant, id string, pass int, signatures []string) (map[string]string, error)
 	// Admit stores a pass's calls, approvals and events in one transaction. If the pass was already admitted, nothing changes.
 	Admit(ctx context.Context, a jig.Admission) error
@@ -93,8 +91,7 @@ type Approvals interface {
 	// escalations write their events and notices. It returns the state of the call, and is idempotent.
 	Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (jig.Lapse, error)
 	// Readmit replaces the admission (version, digest, ruling) of a waiting or reserved call, because the tool has changed or
-	// because the call is reserved without a valid approval. An open approval expires and a new one opens. It returns the current
-	// call.
+	// because the call is reserved without a valid approval. An open approval expires and a new one opens. It returns the current call.
 	Readmit(ctx context.Context, call jig.Call, approval *jig.Pending) (jig.Call, error)
 	// Pending returns the open approval of a call, or NOT_FOUND if there is none.
 	Pending(ctx context.Context, tenant, id, callID string) (jig.Pending, error)
@@ -109,8 +106,7 @@ type Grants interface {
 	// Grants lists the grants of a tenant, the latest first, after a cursor ("" for the first page). next is "" at the end. If all
 	// is set, the list includes those that are used up, expired or revoked.
 	Grants(ctx context.Context, tenant, cursor string, limit int, all bool, now time.Time) (list []jig.Grant, next string, err error)
-	// RevokeGrant ends a grant. From then on it covers no call that has not begun. The error is NOT_FOUND if there is no such
-	// grant.
+	// RevokeGrant ends a grant. From then on it covers no call that has not begun. The error is NOT_FOUND if there is no such grant.
 	RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *jig.Evidence, now time.Time) (jig.Grant, error)
 }
 
@@ -215,7 +211,7 @@ type Catalogue interface {
 	Run(ctx context.Context, name string, input []byte, inv jig.Invocation) jig.ToolResult
 }
 
-// Filler is a catalogue whose tools complete their inputs when calls are admitted.
+// Filler is a catalog whose tools complete their inputs when calls are admitted.
 type Filler interface {
 	// Fill completes an input that fits the tool's schema; see tools.Fill.
 	Fill(ctx context.Context, name string, input []byte, inv jig.Invocation) ([]byte, error)
@@ -264,8 +260,7 @@ type Model interface {
 
 // Schemas checks values against schemas that belong to no tool.
 type Schemas interface {
-	// Validate checks an input against a JSON Schema. It returns nil if the input fits, and otherwise one Error with every
-	// violation.
+	// Validate checks an input against a JSON Schema. It returns nil if the input fits, and otherwise one Error with every violation.
 	Validate(schema json.RawMessage, document []byte) error
 	// ValidateOutput is like Validate, but for output. Numbers may be larger than in inputs.
 	ValidateOutput(schema json.RawMessage, document []byte) error
@@ -277,8 +272,7 @@ type Schemas interface {
 
 // Runs finds workflow runs and sends signals to them.
 type Runs interface {
-	// Open reports whether the workflow of a tenant's session is running. A workflow of another tenant with the same id does not
-	// count.
+	// Open reports whether the workflow of a tenant's session is running. A workflow of another tenant with the same id does not count.
 	Open(ctx context.Context, tenant, session string) (bool, error)
 	// Ended returns those ids of which a run has ended. Another run of the same id may be open. Temporal lists a run as ended only
 	// after a short delay.

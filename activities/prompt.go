@@ -84,8 +84,7 @@ func withSummary(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
 }
 
 // fit keeps the transcript within a budget of tokens. The newest results stay complete; older ones become references. If that is
-// not enough, overflow is the number of the oldest exchanges that a summary must replace. The latest two passes are never
-// shortened.
+// not enough, overflow is the number of the oldest exchanges that a summary must replace. The latest two passes are never shortened.
 func fit(sessionID string, exchanges []jig.Exchange, budget int) (fitted []jig.Exchange, overflow int) {
 	fitted = make([]jig.Exchange, len(exchanges))
 	left := budget
@@ -104,8 +103,7 @@ func fit(sessionID string, exchanges []jig.Exchange, budget int) (fitted []jig.E
 	return fitted, overflow
 }
 
-// shown copies an exchange with each result as the model gets it: as Markdown or data, or reduced to a reference if reference is
-// true.
+// shown copies an exchange with each result as the model gets it: as Markdown or data, or reduced to a reference if reference is true.
 func shown(sessionID string, e jig.Exchange, reference bool) jig.Exchange {
 	calls := make([]jig.Call, len(e.Calls))
 	for i, c := range e.Calls {

@@ -198,8 +198,7 @@ const (
 	documentSkill = "skill"
 )
 
-// documentNames lists the names of a kind that a tenant sees. The list is empty, not nil, if there are none, because nil means
-// unknown.
+// documentNames lists the names of a kind that a tenant sees. The list is empty, not nil, if there are none, because nil means unknown.
 func (a *Activities) documentNames(ctx context.Context, tenant, kind string) ([]string, error) {
 	names, err := a.store.DocumentNames(ctx, tenant, kind)
 	return append([]string{}, names...), err

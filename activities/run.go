@@ -267,8 +267,7 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 	if err != nil || ruling.Held != "" || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun || ruling.PolicyVersion != call.PolicyVersion {
 		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}
-	// The same policies ask now. Either they let the call run when it was admitted, or a person confirmed it, or somebody changed
-	// the row.
+	// The same policies ask now. Either they let the call run when it was admitted, or a person confirmed it, or somebody changed the row.
 	if ruling, err = a.policy.Rule(ctx, tool, call, session, call.CreatedAt); err != nil || ruling.Verdict != jig.VerdictAsk {
 		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}

@@ -78,8 +78,7 @@ func (c *contracts) put(key contractKey, found contract) {
 	c.known[key] = found
 }
 
-// tool finds a tool's contract: one in code that the tenant sees, or a version of an execution spec. It returns false if there is
-// none.
+// tool finds a tool's contract: one in code that the tenant sees, or a version of an execution spec. It returns false if there is none.
 func (a *Activities) tool(ctx context.Context, tenant, name, version string) (jig.Tool, bool, error) {
 	if tool, ok, err := a.code(ctx, tenant, name); ok || err != nil {
 		return tool, ok, err

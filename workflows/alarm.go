@@ -38,8 +38,7 @@ func (b *board) timeActs(ctx workflow.Context) bool {
 	})
 }
 
-// arm sets the alarm for the call that is due first. An alarm that rings too early does no harm: it finds nothing to do and is set
-// again.
+// arm sets the alarm for the call that is due first. An alarm that rings too early does no harm: it finds nothing to do and is set again.
 func (b *board) arm(ctx workflow.Context, t *alarm) {
 	var first time.Time
 	for _, c := range b.calls {

@@ -56,7 +56,7 @@ func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, er
 }
 
 // Extraction answers one call that fills one or many entities. It works like Composition; only the activity knows the difference.
-// It answers the query status with a jig.Progress.
+// It answers the query status with a [jig.Progress].
 func Extraction(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
 	c := newFrame(ExtractionWorkflow, in)
 	err := workflow.SetQueryHandler(ctx, QueryStatus, func() (jig.Progress, error) {

@@ -40,7 +40,7 @@ const (
 )
 
 // SignalSettled tells a workflow that a call which it considers unknown was settled late. Activities send it; other programs have
-// no use for it. Its payload is an activities.Settlement.
+// no use for it. Its payload is an [activities.Settlement].
 const SignalSettled = "jig.settled"
 
 // Signals between a session and the compositions and sessions that answer its calls. Other programs have no use for them.
@@ -99,8 +99,7 @@ type PassInput struct {
 	Inbox []Envelope `json:"inbox,omitempty"`
 	// Shown holds the current values of the search attributes.
 	Shown Shown `json:"shown,omitzero"`
-	// Parent identifies the call that this session answers as the child of another session's workflow. It is nil for any other
-	// session.
+	// Parent identifies the call that this session answers as the child of another session's workflow. It is nil for any other session.
 	Parent *ParentCall `json:"parent,omitempty"`
 }
 
@@ -141,8 +140,7 @@ type PassResult struct {
 
 // The payloads and requests of activities are defined in that package. Programs use them under these names.
 type (
-	// StartSession describes a new session. If Document or Input is large, the client can store it first and pass a reference
-	// instead.
+	// StartSession describes a new session. If Document or Input is large, the client can store it first and pass a reference instead.
 	StartSession = activities.StartSession
 	// Decisions is the payload of the signals approve and deny and of the update decide: one decision or several. For a signal, the
 	// signal's name is the answer. In the update, each decision carries its own answer (default: approve).
@@ -165,7 +163,7 @@ type (
 	CatalogRequest = activities.CatalogRequest
 	// CatalogPage is a page of tools, sorted by name.
 	CatalogPage = activities.CatalogPage
-	// EntityRequest asks for the state of the latest extraction of an entity. The answer is a jig.EntityStatus.
+	// EntityRequest asks for the state of the latest extraction of an entity. The answer is a [jig.EntityStatus].
 	EntityRequest = activities.EntityRequest
 	// ArtifactRequest asks for a piece of an artifact.
 	ArtifactRequest = activities.ArtifactRequest
@@ -192,8 +190,7 @@ type CallInput struct {
 	Tenant string `json:"tenant"`
 	// Tool names a tool or a registered execution spec. It is empty when a document is given.
 	Tool string `json:"tool,omitempty"`
-	// Document is an execution spec, and DocumentArtifact the id of one that was uploaded. DocumentName is its file name, for
-	// messages.
+	// Document is an execution spec, and DocumentArtifact the id of one that was uploaded. DocumentName is its file name, for messages.
 	Document         string          `json:"document,omitempty"`
 	DocumentArtifact string          `json:"document_artifact,omitempty"`
 	DocumentName     string          `json:"document_name,omitempty"`

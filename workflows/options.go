@@ -13,8 +13,7 @@ import (
 const (
 	// heartbeatTimeout is how long it takes to notice that a worker has died.
 	heartbeatTimeout = 10 * time.Second
-	// modelTimeout limits one attempt to get an answer from the model. modelAttempts is how often a provider that is down or busy
-	// is asked.
+	// modelTimeout limits one attempt to get an answer from the model. modelAttempts is how often a provider that is down or busy is asked.
 	modelTimeout  = 15 * time.Minute
 	modelAttempts = 10
 	// toolGrace is added to the tool's own time-out, so that the attempt can store its result.

@@ -12,15 +12,14 @@ import (
 // parent is the session whose call this session answers. It is told what waits for people here, so that the parent shows it too.
 type parent struct {
 	sessionID, call string
-	// told is the latest report to the parent. sent is ready once Temporal has delivered it.
+	// told is the latest report to the parent. sent is ready once Temporal has delivered it or given up.
 	told Waiting
 	sent workflow.Future
 	// earlier reports that a previous run may have told the parent that something waits.
 	earlier bool
 }
 
-// parentOf returns the parent of this run. It returns nil for a session that was not started as a child of another session's
-// workflow.
+// parentOf returns the parent of this run. It returns nil for a session that was not started as a child of another session's workflow.
 func parentOf(ctx workflow.Context, in PassInput) *parent {
 	switch {
 	case workflow.GetInfo(ctx).ParentWorkflowExecution == nil:

@@ -110,8 +110,7 @@ func (p *play) record() record {
 	return r
 }
 
-// audits reads the new rows of the tenant's audit chain, checks that the chain is intact, and returns the rows that concern the
-// session.
+// audits reads the new rows of the tenant's audit chain, checks that the chain is intact, and returns the rows that concern the session.
 func (p *play) audits() []jig.AuditEntry {
 	var own []jig.AuditEntry
 	for {
@@ -206,8 +205,7 @@ func (p *play) checkAgreement(r record) {
 	require.Equal(p.t, told, kept, "the event log (expected) and the audit (actual)")
 }
 
-// telling returns the audit row that an event must have, or "" if it has none. open records the calls whose approval can be
-// withdrawn.
+// telling returns the audit row that an event must have, or "" if it has none. open records the calls whose approval can be withdrawn.
 func telling(e jig.Event, f fact, open map[string]bool) string {
 	waited := open[e.CallID]
 	switch e.Type { //nolint:exhaustive // the other events record no decision

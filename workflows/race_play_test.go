@@ -204,8 +204,7 @@ func (p *play) decoded(name string, next *workflow.ContinueAsNewError) any {
 	return in
 }
 
-// nextMessage returns the next message that was not delivered. Signals and updates before it are dropped, because the session has
-// ended.
+// nextMessage returns the next message that was not delivered. Signals and updates before it are dropped, because the session has ended.
 func (p *play) nextMessage() *letter {
 	for _, l := range p.letters {
 		if l.heard {

@@ -12,8 +12,7 @@ import (
 const (
 	// maxIdle is how many times in a row a call may come back without having run.
 	maxIdle = 20
-	// firstRest is the wait before a call that came back without having run is started again. It doubles each time, up to
-	// longestRest.
+	// firstRest is the wait before a call that came back without having run is started again. It doubles each time, up to longestRest.
 	firstRest   = time.Second
 	longestRest = 30 * time.Second
 )

@@ -13,13 +13,13 @@ const (
 
 // The requests and answers of these activities.
 type (
-	// PendingRequest asks for a page of what waits in a tenant and matches a filter. The answer is an ApprovalsPage.
+	// PendingRequest asks for a page of what waits in a tenant and matches a filter. The answer is an [ApprovalsPage].
 	PendingRequest = activities.PendingRequest
-	// ShowRequest asks for what waits under a call, with a piece of its arguments. The answer is a ShowPage.
+	// ShowRequest asks for what waits under a call, with a piece of its arguments. The answer is a [ShowPage].
 	ShowRequest = activities.ShowRequest
 	// ShowPage is what waits under a call, with a piece of its arguments.
 	ShowPage = activities.ShowPage
-	// FiguresRequest asks for statistics of a tenant's approvals. The answer is jig.Figures.
+	// FiguresRequest asks for statistics of a tenant's approvals. The answer is a [jig.Figures].
 	FiguresRequest = activities.FiguresRequest
 	// BacktestRequest asks how a policy document would have decided the calls since a given time. It returns one page at a time.
 	BacktestRequest = activities.BacktestRequest

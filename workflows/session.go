@@ -232,8 +232,7 @@ func (s *session) quiet(ctx workflow.Context) bool {
 
 // record makes sure that the effects of updates are in the history before the run ends. If something arrives at the very moment the
 // run ends, Temporal rejects the end and replays the run from its history. An update that was processed in that same workflow task
-// is not in the history yet and would be lost, although the store has already applied it, and the session may have ended because of
-// it.
+// is not in the history yet and would be lost, although the store has already applied it, and the session may have ended because of it.
 func (s *session) record(ctx workflow.Context) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	for s.heardAt > 0 && s.heardAt == workflow.GetInfo(ctx).GetCurrentHistoryLength() {

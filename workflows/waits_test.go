@@ -112,8 +112,7 @@ func every(step, until time.Duration) []time.Duration {
 // still be running.
 const maxHistory = 650
 
-// An approval waits for a month. People are reminded, escalations entitle other people to decide, and one of them approves it in
-// the end.
+// An approval waits for a month. People are reminded, escalations entitle other people to decide, and one of them approves it in the end.
 func TestAnApprovalWaitsForAMonth(t *testing.T) {
 	t.Parallel()
 	for name, remind := range map[string]time.Duration{"reminded daily": day, "reminded hourly": time.Hour} {
