@@ -16,8 +16,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Sender sends a notice to a webhook. An error with ReasonGone ends the webhook; after any other error the delivery is retried, not
-// before the error's RetryAfter.
+// Sender sends a notice to a webhook. After an error with ReasonGone the webhook gets nothing more until the settings change. After
+// any other error the delivery is retried, not before the error's RetryAfter.
 type Sender interface {
 	Send(ctx context.Context, n jig.Notice, to jig.Webhook) error
 }

@@ -115,7 +115,7 @@ func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, 
 	return e, created, err
 }
 
-// missing returns NOT_FOUND for the first of the entities that does not exist.
+// missing returns NOT_FOUND for the first of the entities that does not exist, or CONFLICT when all of them exist by now.
 func (t *tx) missing(ctx context.Context, ids []string) error {
 	var rows []entityRow
 	list(t.queue("EntitiesGet", t.tenant, ids), &rows)
@@ -170,7 +170,8 @@ func (db *DB) EntityTypeOf(ctx context.Context, tenant, id string) (string, erro
 }
 
 // UpdateEntity changes some fields of an entity and returns the changed entity. revision must be its current revision; 0 means any.
-// Returns CONFLICT at another revision, and NOT_FOUND when the entity or the target of a relation does not exist.
+// Sending the latest patch again with its Key and the old revision changes nothing. Returns CONFLICT at another revision, and
+// NOT_FOUND when the entity or the target of a relation does not exist.
 func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch jig.EntityPatch) (jig.Entity, error) {
 	args, err := patchColumns(patch)
 	if err != nil {
@@ -230,7 +231,8 @@ type entityState struct {
 }
 
 // DeleteEntity hides an entity with its texts, its relations and its workspace memberships; the row stays. Deleting a deleted entity
-// is not an error. Returns CONFLICT when the entity is at another revision than the given one; revision 0 means any.
+// is not an error. Returns NOT_FOUND when the entity never existed, and CONFLICT when it is at another revision than the given one;
+// revision 0 means any.
 func (db *DB) DeleteEntity(ctx context.Context, tenant, id string, revision int64) error {
 	id = text(id)
 	var done int64
