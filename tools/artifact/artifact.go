@@ -1,5 +1,5 @@
-// Package artifact holds the tool artifact.read, with which a model looks into values that are too large for its prompt. It
-// reads them in pieces over a port and must not know where they are kept.
+// Package artifact contains the tool artifact.read, with which a model looks into values that are too large for its prompt. It reads them
+// in chunks through an interface and must not know where they are stored.
 package artifact
 
 import (
@@ -14,23 +14,24 @@ import (
 const (
 	// MaxContent is the longest content returned, in bytes.
 	MaxContent = 32 << 10
-	// MaxScan is the largest artifact that is searched, or read by lines from its beginning, in bytes.
+	// MaxScan is the size of the largest artifact that is searched by grep or by a streaming JSONPath, in bytes.
 	MaxScan = 64 << 20
-	// MaxTree is the largest artifact that a JSONPath with filters, slices or .. works on, in bytes: it needs the whole value in memory.
+	// MaxTree is the size of the largest artifact for a JSONPath with filters, slices or .., in bytes: such a path needs the whole value in
+	// memory.
 	MaxTree = 16 << 20
 
-	// chunk is how much is read at once.
+	// chunk is how many bytes are read at once.
 	chunk = 256 << 10
-	// maxLine is how much of a line is searched and shown.
+	// maxLine is how many bytes of a line are searched.
 	maxLine = 64 << 10
-	// maxShown cuts a matching line.
+	// maxShown is how many bytes of a matching line are shown.
 	maxShown = 2000
 )
 
-// Store reads what is kept aside.
+// Store reads artifacts.
 type Store interface {
-	// ReadArtifact returns at most limit bytes from offset, and the whole size; NOT_FOUND when there is no such artifact, or none that
-	// the caller may see.
+	// ReadArtifact returns at most limit bytes from offset, and the total size. It returns NOT_FOUND if the artifact does not exist or the
+	// caller may not see it.
 	ReadArtifact(ctx context.Context, inv jig.Invocation, id string, offset int64, limit int) (chunk []byte, size int64, err error)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/pattern"
 )
 
-// collector gathers lines up to a number of them and MaxContent bytes, from the beginning or, with last, at the end.
+// collector gathers at most limit lines and MaxContent bytes, from the beginning or, if last is set, from the end.
 type collector struct {
 	limit int // 0: no limit
 	last  bool
@@ -22,7 +22,7 @@ type collector struct {
 	more bool
 }
 
-// add takes a line, or reports that it needs no more.
+// add adds a line and reports whether no more lines are needed.
 func (c *collector) add(line string) (full bool) {
 	if c.last {
 		c.kept = append(c.kept, line)
@@ -62,7 +62,7 @@ func (c *collector) output() output {
 	return output{Content: content, Truncated: c.more}
 }
 
-// collectorFor reads head and tail.
+// collectorFor returns a collector for the head and tail of an input.
 func collectorFor(in input) *collector {
 	return &collector{limit: in.Head + in.Tail, last: in.Tail > 0}
 }
@@ -74,7 +74,7 @@ func lines(r *reader, in input) (output, error) {
 	return c.output(), err
 }
 
-// search returns the lines that match, with their numbers.
+// search returns the matching lines, with their numbers.
 func search(r *reader, in input) (output, error) {
 	expression, err := pattern.Compile(in.Grep)
 	if err != nil {
@@ -101,7 +101,7 @@ func search(r *reader, in input) (output, error) {
 	return c.output(), nil
 }
 
-// each hands over every line, without its end and at most maxLine bytes of it, until done says so or fails.
+// each calls done for every line, without its line ending and cut to maxLine bytes, until done returns true or an error.
 func each(r *reader, done func(number int, line []byte) (bool, error)) error {
 	buffered := bufio.NewReaderSize(r, maxLine)
 	for number := 1; ; number++ {

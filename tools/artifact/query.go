@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig/tools/artifact/jsonpath"
 )
 
-// query returns the values at a JSONPath, one a line. A path of names, indices and wildcards is followed while the text
-// streams by; any other needs the whole value.
+// query returns the values at a JSONPath, one per line. A path of names, indices and wildcards is followed while the text is read; any
+// other path needs the whole value in memory.
 func query(r *reader, in input) (output, error) {
 	path, err := jsonpath.Parse(in.JSONPath)
 	if err != nil {

@@ -22,7 +22,7 @@ type reader struct {
 	buffer []byte
 }
 
-// open reads the first chunk, and with it the size.
+// open reads the first chunk and the total size.
 func (r *reader) open() error {
 	b, size, err := r.store.ReadArtifact(r.ctx, r.inv, r.id, 0, chunk)
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// noting remembers why reading failed, so that it is not taken for a mistake in what was read.
+// noting records why reading failed, so that the failure is not mistaken for invalid JSON.
 type noting struct {
 	r      *reader
 	failed error
@@ -79,7 +79,7 @@ func (r *reader) at(offset int64, limit int) ([]byte, error) {
 	return b, nil
 }
 
-// within refuses an artifact that is larger than what a way of reading can take.
+// within refuses an artifact that is larger than limit, for ways of reading that cannot handle more.
 func (r *reader) within(limit int64) error {
 	if r.size <= limit {
 		return nil
@@ -96,7 +96,7 @@ func notText() error {
 // isText reports whether b is UTF-8 without NUL bytes.
 func isText(b []byte) bool { return bytes.IndexByte(b, 0) < 0 && utf8.Valid(b) }
 
-// wholeRunes drops a rune that is cut at the end.
+// wholeRunes drops an incomplete rune at the end.
 func wholeRunes(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
@@ -109,7 +109,7 @@ func wholeRunes(b []byte) []byte {
 	return b
 }
 
-// beginning returns as much as fits.
+// beginning returns the first MaxContent bytes.
 func beginning(r *reader) (output, error) {
 	b := make([]byte, min(r.size, MaxContent))
 	if _, err := io.ReadFull(r, b); err != nil {
@@ -125,7 +125,7 @@ func beginning(r *reader) (output, error) {
 	return output{Content: string(b), Truncated: more}, nil
 }
 
-// tail returns the last lines, reading no more than what can be returned.
+// tail returns the last lines. It reads no more than can be returned.
 func tail(r *reader, count int) (output, error) {
 	start := max(0, r.size-MaxContent)
 	var b []byte

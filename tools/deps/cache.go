@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// cache finds the Go module cache, once.
+// cache locates the Go module cache, once.
 type cache struct {
 	set  string
 	mu   sync.Mutex
@@ -34,7 +34,7 @@ func (c *cache) folder(ctx context.Context) (string, error) {
 	return c.path, nil
 }
 
-// goEnv asks the go command, which also knows its own settings file; "" when there is none.
+// goEnv asks the go command, which also reads its own settings file; "" if there is no go command.
 func goEnv(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE").Output()
 	if err != nil {

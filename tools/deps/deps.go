@@ -1,5 +1,5 @@
-// Package deps holds the tools deps.list, deps.license and deps.inspect: the modules of a Go module, the licences they come under
-// and what else is known of them. It reads go.mod files of the working directory and the module cache, and never the network.
+// Package deps contains the tools deps.list, deps.license and deps.inspect. They report the modules that a Go module requires, their
+// licenses and other known facts. The package reads go.mod files in the working directory and the module cache, never the network.
 package deps
 
 import (
@@ -14,8 +14,8 @@ import (
 type Options struct {
 	// Dirs are the working directories.
 	Dirs workdir.Dirs
-	// ModCache is the Go module cache; default: GOMODCACHE, else what `go env GOMODCACHE` says, else pkg/mod of GOPATH, else go/pkg/mod
-	// of the home folder.
+	// ModCache is the Go module cache. Default: GOMODCACHE, else the output of `go env GOMODCACHE`, else pkg/mod in GOPATH, else go/pkg/mod
+	// in the home folder.
 	ModCache string
 }
 
@@ -37,7 +37,7 @@ func Tools(options Options) []tools.Tool {
 				"deps.list gave; it does not read the network and says NOT_FOUND for a module that was not downloaded. Returns each SPDX id with its file and how " +
 				"much of the file it covers (percent), and the strictest risk: low (permissive), medium (weak copyleft), high (strong copyleft), unknown.",
 			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Tags: []string{"go", "dependencies", "licences"},
-			Timeout: 2 * time.Minute, // the first call compiles what every licence looks like: 2 s, far more on a busy machine
+			Timeout: 2 * time.Minute, // the first call compiles the patterns of all licenses: 2 s, far more on a busy machine
 		}, f.license),
 		tools.New(jig.Tool{
 			Name: "deps.inspect",

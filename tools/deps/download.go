@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// maxList is how much of a list of versions is read, maxInfo of what is known of one, in bytes.
+	// maxList bounds the part of a version list that is read, and maxInfo the part of an .info file, in bytes.
 	maxList = 1 << 20
 	maxInfo = 64 << 10
 )
 
-// download is what the module cache keeps of a module beside its unpacked versions: the folder cache/download/<module>/@v, as the
-// go command writes it (https://go.dev/ref/mod#module-cache).
+// download is what the module cache holds about a module besides its unpacked versions: the folder cache/download/<module>/@v, as the go
+// command writes it (https://go.dev/ref/mod#module-cache).
 type download struct {
-	// root is nil when there is no such folder.
+	// root is nil if the folder does not exist.
 	root *os.Root
-	// listed are the versions that a proxy named when it was last asked, held those of which the folder has a file.
+	// listed are the versions that a proxy listed when it was last asked; held are those for which the folder has a file.
 	listed, held []string
 }
 
-// download opens what the cache keeps of a module.
+// download opens the download folder of a module.
 func (f *family) download(ctx context.Context, path string) (*download, error) {
 	escaped, err := module.EscapePath(path)
 	if err != nil {
@@ -95,7 +95,7 @@ func (d *download) readNames() error {
 	return err
 }
 
-// read returns a file's beginning; nothing when it is not there.
+// read returns the first limit bytes of a file; nil if the file does not exist.
 func (d *download) read(name string, limit int64) ([]byte, error) {
 	if d.root == nil {
 		return nil, nil
@@ -115,16 +115,16 @@ func (d *download) read(name string, limit int64) ([]byte, error) {
 	return raw, nil
 }
 
-// fileOf is the name of a version's file.
+// fileOf returns the name of a version's file.
 func fileOf(version, ending string) string {
 	escaped, err := module.EscapeVersion(version)
-	if err != nil { // versions that get here were read from such names, or checked
+	if err != nil { // the versions come from such names or have been checked
 		return ""
 	}
 	return escaped + ending
 }
 
-// published is when a version was made: the time of its tag or commit. A pseudo-version has it in its name.
+// published returns when a version was made: the time of its tag or commit. A pseudo-version has that time in its name.
 func (d *download) published(version string) (time.Time, error) {
 	raw, err := d.read(fileOf(version, ".info"), maxInfo)
 	if err != nil {
@@ -142,7 +142,7 @@ func (d *download) published(version string) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// releases are the versions that the cache knows, without previews; with them when there is nothing else.
+// releases returns the versions that the cache knows, in ascending order, without prereleases unless there is nothing else.
 func (d *download) releases() []string {
 	var releases, previews []string
 	for _, v := range slices.Concat(d.listed, d.held) {
@@ -161,7 +161,7 @@ func (d *download) releases() []string {
 	return slices.Compact(releases)
 }
 
-// newer is the newest release that the cache knows, when that is the version itself or a newer one, and how many are newer.
+// newer returns the newest release that the cache knows, provided that it is not older than the version, and the number of newer releases.
 func (d *download) newer(version string) (latest string, behind int) {
 	for _, v := range d.releases() {
 		switch order := semver.Compare(v, version); {
@@ -175,7 +175,7 @@ func (d *download) newer(version string) (latest string, behind int) {
 	return latest, behind
 }
 
-// counts says that the list of versions is from after this one was made, so that those which are newer can be counted.
+// counts reports whether the list of versions was fetched after this version was made, so that newer ones can be counted.
 func (d *download) counts(version string) bool {
 	if module.IsPseudoVersion(version) {
 		return len(d.listed) > 0
@@ -183,7 +183,7 @@ func (d *download) counts(version string) bool {
 	return slices.Contains(d.listed, version)
 }
 
-// size is how many bytes and files a version has, unpacked; nil when its archive is not there.
+// size returns the unpacked size of a version in bytes and its number of files; nil if the cache has no archive of it.
 func (d *download) size(version string) (size *int64, files *int, err error) {
 	if d.root == nil {
 		return nil, nil, nil
@@ -201,8 +201,8 @@ func (d *download) size(version string) (size *int64, files *int, err error) {
 		return nil, nil, unreadable(err)
 	}
 	archive, err := zip.NewReader(f, info.Size())
-	if err != nil { // a download that broke off
-		return nil, nil, nil // it is not known
+	if err != nil { // an interrupted download
+		return nil, nil, nil // unknown
 	}
 	var bytes int64
 	var count int
@@ -215,8 +215,8 @@ func (d *download) size(version string) (size *int64, files *int, err error) {
 	return &bytes, &count, nil
 }
 
-// newestMod reads the go.mod of the newest version that the folder has one of: it is there that authors say what they took back
-// (https://go.dev/ref/mod#go-mod-file-retract). It is nil when there is none that can be read.
+// newestMod reads the go.mod of the newest version that has one in the folder, because authors declare retractions there
+// (https://go.dev/ref/mod#go-mod-file-retract). It returns nil if no go.mod can be read.
 func (d *download) newestMod() (file *modfile.File, version string, err error) {
 	known := d.releases()
 	for _, v := range slices.Backward(known) {
@@ -234,7 +234,7 @@ func (d *download) newestMod() (file *modfile.File, version string, err error) {
 	return nil, "", nil
 }
 
-// retractionOf is what a go.mod says of a version that was taken back; nil for one that was not.
+// retractionOf returns the retraction of a version that a go.mod declares; nil if there is none.
 func retractionOf(file *modfile.File, version string) *retraction {
 	for _, r := range file.Retract {
 		if semver.Compare(r.Low, version) <= 0 && semver.Compare(version, r.High) <= 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// The facts that deps.inspect looks for, as they stand in known and missing.
+// The facts that deps.inspect looks for, as named in its outputs known and missing.
 const (
 	factLicenses   = "licenses"
 	factPublished  = "published_at"
@@ -36,7 +36,7 @@ type inspectOutput struct {
 	Version  string    `json:"version"`
 	Licenses []license `json:"licenses" jsonschema:"empty when the module has no licence file"`
 	Risk     string    `json:"risk"     jsonschema:"the strictest of its licences: low permissive, medium weak copyleft, high strong copyleft, unknown" enum:"low,medium,high,unknown"`
-	// PublishedAt is when the version was tagged or committed.
+	// PublishedAt is the time of the version's tag or commit.
 	PublishedAt string `json:"published_at,omitempty" jsonschema:"when the version was made, RFC 3339"`
 	AgeDays     *int   `json:"age_days,omitempty"     jsonschema:"whole days from then to as_of; only with as_of"`
 	LatestKnown string `json:"latest_known,omitempty" jsonschema:"the newest release that the module cache knows of"`
@@ -52,7 +52,7 @@ type inspectOutput struct {
 	Missing        []string    `json:"missing"                   jsonschema:"the facts that the module cache does not know"`
 }
 
-// retraction says that a version was taken back.
+// retraction says that a version was retracted.
 type retraction struct {
 	Rationale string `json:"rationale" jsonschema:"why, in its authors' words; may be empty"`
 }
@@ -75,7 +75,7 @@ func (o inspectOutput) Summary() string {
 	return s
 }
 
-// note says of a fact whether it was found.
+// note records whether a fact was found.
 func (o *inspectOutput) note(fact string, found bool) {
 	if found {
 		o.Known = append(o.Known, fact)
@@ -117,7 +117,7 @@ func (f *family) inspect(ctx context.Context, inv jig.Invocation, in inspectInpu
 	return out, nil
 }
 
-// inspectFolder looks at the unpacked module. absent says that there is none.
+// inspectFolder inspects the unpacked module. absent is the NOT_FOUND error if it is not in the cache.
 func (f *family) inspectFolder(ctx context.Context, in inspectInput, out *inspectOutput) (absent, err error) {
 	root, err := f.open(ctx, in.Module, in.Version)
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *family) inspectFolder(ctx context.Context, in inspectInput, out *inspec
 	return nil, nil
 }
 
-// direct says whether a go.mod requires the module by itself; nil when it does not require it, or not this version.
+// direct reports whether a go.mod requires the module directly; nil if it does not require the module, or not in this version.
 func (f *family) direct(tenant string, in inspectInput) (*bool, error) {
 	name, raw, err := f.readModFile(tenant, in.Main)
 	if err != nil {
@@ -159,7 +159,7 @@ func (f *family) direct(tenant string, in inspectInput) (*bool, error) {
 	return nil, nil //nolint:nilnil // it is not known
 }
 
-// moment reads a time or a date; the zero time for an empty text.
+// moment parses a time or a date; it returns the zero time for an empty text.
 func moment(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -178,7 +178,7 @@ func localReplacement(path string) error {
 		WithReason("local_replacement").WithHint("look for its licence in that folder with file.list and file.read")
 }
 
-// strictest is the risk of a module under all of these licences.
+// strictest returns the risk of a module under all of these licenses.
 func strictest(list []license) string {
 	risk := riskUnknown
 	for i, l := range list {
@@ -189,7 +189,7 @@ func strictest(list []license) string {
 	return risk
 }
 
-// inspect adds what the download folder of a module says of a version.
+// inspect adds what the module's download folder says about a version.
 func (d *download) inspect(version string, asOf time.Time, out *inspectOutput) error {
 	published, err := d.published(version)
 	if err != nil {

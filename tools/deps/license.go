@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// maxLicenseFile is how much of a licence file is read, in bytes.
+	// maxLicenseFile bounds the part of a license file that is read, in bytes.
 	maxLicenseFile = 1 << 20
-	// minCoverage is the share of a file, in percent, that known licences must cover before it counts as recognised.
+	// minCoverage is the share of a file, in percent, that known licenses must cover for the file to count as recognized.
 	minCoverage = 75
-	// unrecognised stands for a licence file that is none of the known ones.
+	// unrecognised stands for a license file that matches no known license.
 	unrecognised = "UNKNOWN"
 )
 
@@ -109,12 +109,12 @@ type forms struct {
 
 func newForms() forms {
 	return forms{
-		// file matches the names that licences go by.
+		// file matches names that are used for license files.
 		file: regexp.MustCompile(`(?i)^((un)?licen[cs]es?|copying|copyright|notice|` +
 			`(mit|bsd|apache|mpl|lgpl|gpl|agpl|isc)[-._]?(v?[0-9.]+[-._]?)?licen[cs]e)([-._].*)?$`),
-		// notice matches those that name people and the licences of parts, but hold no terms.
+		// notice matches files that name people and the licenses of parts but contain no terms.
 		notice: regexp.MustCompile(`(?i)^(notice|copyright)`),
-		// address matches how the Open Source Initiative spells its pages; the library knows www and the old way alone.
+		// address matches the ways in which the Open Source Initiative writes its URLs; the library knows only www and the old form.
 		address: regexp.MustCompile(`(?i)(www\.)?opensource\.org/licenses?/([a-z0-9.-]+)`),
 	}
 }
@@ -123,7 +123,7 @@ func (f forms) isLicense(name string) bool {
 	return f.file.MatchString(name) && !strings.HasSuffix(strings.ToLower(name), ".go")
 }
 
-// scan names the licences of the files at a module's root. A notice adds those that no licence file has.
+// scan returns the licenses of the files at a module's root. Notices only add licenses that no license file has.
 func (f forms) scan(ctx context.Context, root *os.Root) ([]license, error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -165,7 +165,7 @@ func readStart(root *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxLicenseFile)) //nolint:wrapcheck // worded by the caller
 }
 
-// recognise names the licences in one file, each once, in the order they stand there.
+// recognise returns the licenses in one file, each once, in the order of their appearance.
 func (f forms) recognise(name string, text []byte) (list []license) {
 	coverage := licensecheck.Scan(f.address.ReplaceAll(text, []byte("www.opensource.org/licenses/$2")))
 	percent := math.Round(coverage.Percent*10) / 10

@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxModFile is the largest go.mod that is read, in bytes.
+// maxModFile is the size of the largest go.mod that is read, in bytes.
 const maxModFile = 4 << 20
 
 type listInput struct {
@@ -73,7 +73,7 @@ func (f *family) list(_ context.Context, inv jig.Invocation, in listInput) (list
 	return out, nil
 }
 
-// readModFile finds and reads the go.mod that a caller means.
+// readModFile reads the go.mod at the given path, or in the given folder.
 func (f *family) readModFile(tenant, name string) (string, []byte, error) {
 	dir, err := f.dirs.Open(tenant)
 	if err != nil {
@@ -113,7 +113,7 @@ func badModFile(why string) error {
 	return jig.Errorf(jig.CodeInvalidInput, "not a usable go.mod: %s", why).WithField("/path").WithReason("invalid_go_mod")
 }
 
-// firstProblem is the first of a parser's complaints.
+// firstProblem returns the first error that a parser reported.
 func firstProblem(err error) string {
 	var list modfile.ErrorList
 	if errors.As(err, &list) && len(list) > 0 {
@@ -122,8 +122,8 @@ func firstProblem(err error) string {
 	return err.Error()
 }
 
-// replaced returns the module that is built in place of m. A replacement for m's very version wins over one for all versions; a
-// local folder keeps the path and has no version.
+// replaced returns the module that is built instead of m. A replacement for exactly m's version takes precedence over one for all versions.
+// A local folder keeps the path and has no version.
 func replaced(list []*modfile.Replace, m module.Version) module.Version {
 	var found *modfile.Replace
 	for _, r := range list {

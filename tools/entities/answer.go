@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxQueryWords bounds the words of a question that are looked for, maxSentences the sentences of an extractive answer.
+	// maxQueryWords bounds the words of a question that are searched for, maxSentences the sentences of an extractive answer.
 	maxQueryWords, maxSentences = 40, 2
-	// passageEnd stands between passages, so that no quote reaches over two.
+	// passageEnd separates passages, so that no quote can span two of them.
 	passageEnd = "\n\n---\n\n"
 )
 
@@ -29,7 +29,7 @@ const answerSchema = `{"type":"object","required":["answer","claims"],"additiona
 	`"claims":{"type":"array","maxItems":10,"items":{"type":"object","required":["text","source_entity_ids","quote"],"additionalProperties":false,` +
 	`"properties":{"text":{"type":"string"},"source_entity_ids":{"type":"array","minItems":1,"items":{"type":"string"}},"quote":{"type":"string"}}}}}}`
 
-// answerer answers a question for one entity after the other.
+// answerer answers a question for one entity after another.
 type answerer struct {
 	Options
 	inv             jig.Invocation
@@ -46,7 +46,8 @@ func (a *answerer) method() string {
 	return methodModel
 }
 
-// of answers the question for an entity from its passages. When the model does not, sentences of them do, and it is said so.
+// of answers the question for an entity from its passages. If the model gives no valid answer, sentences from the passages are used, and a
+// note says so.
 func (a *answerer) of(ctx context.Context, f *Finding) error {
 	if len(f.Passages) == 0 {
 		return nil
@@ -68,7 +69,8 @@ func (a *answerer) of(ctx context.Context, f *Finding) error {
 	return nil
 }
 
-// ask asks the model. Claims that do not hold after it was asked again are rejected, and an answer without one that holds is none.
+// ask asks the model, and once more if claims do not hold. Claims that still do not hold are rejected, and an answer without a valid claim
+// is dropped.
 func (a *answerer) ask(ctx context.Context, f *Finding) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Question: %s\n\nRecord %s of type %s: %q\n", a.question, f.ID, f.Type, f.Title)
@@ -129,7 +131,8 @@ func (u *Usage) sum(v Usage) {
 	u.CacheRead, u.CacheCreate = u.CacheRead+v.CacheRead, u.CacheCreate+v.CacheCreate
 }
 
-// sourcesOf are the texts that claims about an entity may rest on: its passages, and those of each document.
+// sourcesOf returns the texts that claims about an entity may be based on: all passages under the entity's id, and those of each document
+// under its id.
 func sourcesOf(f *Finding) map[string]string {
 	sources := map[string]string{}
 	for _, p := range f.Passages {
@@ -143,7 +146,7 @@ func sourcesOf(f *Finding) map[string]string {
 	return sources
 }
 
-// extract answers with the sentences of the passages that have most words of the question, in the order in which they stand.
+// extract answers with the sentences of the passages that contain most words of the question, in their original order.
 func (a *answerer) extract(f *Finding) {
 	type sentence struct {
 		text, document string
@@ -176,7 +179,7 @@ func (a *answerer) extract(f *Finding) {
 	f.Answer = strings.Join(texts, " ")
 }
 
-// sentences cuts a text at the ends of sentences and at line breaks.
+// sentences splits a text at the ends of sentences and at line breaks.
 func sentences(text string) []string {
 	var list []string
 	keep := func(s string) {
@@ -196,16 +199,16 @@ func sentences(text string) []string {
 	return list
 }
 
-// lettersOf are the words of a text, in small letters.
+// lettersOf returns the words of a text in lower case.
 func lettersOf(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 }
 
-// smallWords are words of questions that say nothing about what is asked.
+// smallWords are words that say nothing about the subject of a question.
 var smallWords = strings.Fields("a about all an and any are as at be been by can could did do does for from had has have how i if in is it its me my no not " +
 	"of on or our should so tell than that the their them there these they this those to us was we were what when where which who whom whose why will with would you your")
 
-// wordsOf are the words of a question that can be looked for, each once: all of them when it has small ones alone.
+// wordsOf returns the distinct words of a question to search for. Small words are left out, unless there are no others.
 func wordsOf(question string) []string {
 	all := unique(lettersOf(question))
 	words := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return slices.Contains(smallWords, w) })
@@ -215,5 +218,5 @@ func wordsOf(question string) []string {
 	return words[:min(len(words), maxQueryWords)]
 }
 
-// searchQuery is a question as the search takes it: any of its words will do, and more of them rank higher.
+// searchQuery returns the search query for a question: any of its words matches, and more matches rank higher.
 func searchQuery(question string) string { return strings.Join(wordsOf(question), " or ") }

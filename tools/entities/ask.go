@@ -10,16 +10,16 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxAnswerTokens bounds an answer of the model.
+// maxAnswerTokens bounds an answer of the model, in tokens.
 const maxAnswerTokens = 4096
 
-// Model answers requests: what the tools that ask a model share with those of package prompt.
+// Model sends requests to models, as in package prompt.
 type Model interface {
-	// Answer asks the model once. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE may be tried again, others not.
+	// Answer asks the model once. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE may be retried, others may not.
 	Answer(ctx context.Context, request jig.ModelRequest, progress func(text string)) (jig.Turn, error)
 }
 
-// Usage counts tokens, over both questions when an answer had to be repaired.
+// Usage counts tokens, in total for both requests if an answer had to be repaired.
 type Usage struct {
 	Input       int64 `json:"input"`
 	Output      int64 `json:"output"`
@@ -32,19 +32,19 @@ func (u *Usage) add(v jig.Usage) {
 	u.CacheRead, u.CacheCreate = u.CacheRead+v.CacheReadTokens, u.CacheCreate+v.CacheCreateTokens
 }
 
-// question is what the model is asked: an answer in JSON that fits a schema.
+// question is a request to the model for an answer in JSON that fits a schema.
 type question struct {
 	model, system, prompt string
 	schema                json.RawMessage
 }
 
-// asked is who answered, and what it took.
+// asked says which model answered and how many tokens were used.
 type asked struct {
 	model string
 	usage Usage
 }
 
-// modelFor is the model that answers: the one that is named, else the worker's; "" when there is none.
+// modelFor returns the model to ask: the named one, else the worker's default; "" if there is none.
 func (o Options) modelFor(name string) (string, error) {
 	name = cmp.Or(name, o.DefaultModel)
 	if strings.HasPrefix(name, "script/") {
@@ -57,9 +57,9 @@ func (o Options) modelFor(name string) (string, error) {
 	return name, nil
 }
 
-// ask asks the model. Each answer is given to take, which says what is wrong with it; then the model is asked once more, with
-// that. What take says of the second answer is left to the caller. An answer without a JSON object is INVALID_OUTPUT, unless
-// the one before had one.
+// ask asks the model and passes the answer to take, which returns what is wrong with it. If something is wrong, the model is told so and
+// asked once more; what take then says about the second answer is left to the caller. If neither answer contains a JSON object, the error
+// is INVALID_OUTPUT.
 func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take func(answer json.RawMessage) (wrong []string, err error)) (asked, error) {
 	request := jig.ModelRequest{
 		Model: q.model, MaxTokens: maxAnswerTokens, SessionID: inv.SessionID, Pass: 1,
@@ -90,7 +90,7 @@ func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take f
 		if len(wrong) == 0 || request.Pass == 2 {
 			break
 		}
-		turn.Calls, turn.Opaque = nil, nil // of tools that it was not offered
+		turn.Calls, turn.Opaque = nil, nil // these tools were not offered
 		request.Pass++
 		request.Exchanges[0].Turn = &turn
 		request.Exchanges = append(request.Exchanges, jig.Exchange{Pass: 2, Messages: []jig.Message{{
@@ -104,10 +104,10 @@ func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take f
 	return done, nil
 }
 
-// misfit tells the model that its answer cannot be read.
+// misfit words, for the model, that its answer cannot be read.
 func misfit(problem error) string { return "it does not fit the schema: " + problem.Error() }
 
-// spoken refuses an answer that is none.
+// spoken returns an error for an answer that was refused or cut off.
 func spoken(turn jig.Turn, model string) error {
 	switch turn.Stop {
 	case jig.StopRefusal:
@@ -121,7 +121,7 @@ func spoken(turn jig.Turn, model string) error {
 	return nil
 }
 
-// objectIn is the JSON object of an answer: from its first brace to its last, whatever stands around. nil when it is none.
+// objectIn returns the JSON object in an answer: everything from the first brace to the last; nil if that is not valid JSON.
 func objectIn(text string) json.RawMessage {
 	from, to := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
 	if from < 0 || to < from || !json.Valid([]byte(text[from:to+1])) {
@@ -130,5 +130,5 @@ func objectIn(text string) json.RawMessage {
 	return json.RawMessage(text[from : to+1])
 }
 
-// plain is a text as it is compared: small letters, single spaces.
+// plain normalizes a text for comparison: lower case, single spaces.
 func plain(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }

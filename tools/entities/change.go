@@ -53,7 +53,7 @@ func (o Options) create(ctx context.Context, inv jig.Invocation, in createIn) (C
 	return Changed{e.ID, e.Type, e.Revision, "created"}, err
 }
 
-// complete fills in the defaults of a new entity and checks its content. Of a type with tasks, the fields that they fill may be missing.
+// complete fills in the defaults of a new entity and checks its content. If the type has fields that tasks fill, these may be missing.
 func (o Options) complete(
 	t jig.EntityType, given map[string]json.RawMessage, at string,
 ) (raw json.RawMessage, content map[string]json.RawMessage, err error) {
@@ -75,7 +75,8 @@ func (o Options) complete(
 	return raw, content, err
 }
 
-// checked writes fields as a content and checks it. Pointers of the checker are into the content, which is at a place of the input.
+// checked encodes fields as a content and checks it. at is the position of the content in the input; it is put in front of the checker's
+// pointers.
 func (o Options) checked(t jig.EntityType, fields map[string]json.RawMessage, partial bool, at string) (json.RawMessage, error) {
 	b, err := json.Marshal(fields)
 	if err != nil {
@@ -132,8 +133,8 @@ func (o Options) update(ctx context.Context, inv jig.Invocation, in updateIn) (C
 	return Changed{e.ID, e.Type, e.Revision, "updated"}, err
 }
 
-// relations are what the relation fields among some fields of a type point at, by the fields' dotted names, after a look at
-// whether the principal may read it.
+// relations returns the targets of the relation fields among the given fields, by the dotted names of those fields. It checks that the
+// principal may read the targets and that they have the right type.
 func (o Options) relations(
 	ctx context.Context, inv jig.Invocation, t jig.EntityType, content map[string]json.RawMessage, at string,
 ) (map[string][]string, error) {
@@ -164,7 +165,7 @@ func (o Options) relations(
 	return found.ends, nil
 }
 
-// kinds are the types of those of some entities that the principal may read, by id.
+// kinds returns the types of the given entities, by id, leaving out those that the principal may not read.
 func (o Options) kinds(ctx context.Context, inv jig.Invocation, ids []string) (map[string]string, error) {
 	types, err := o.readable(ctx, inv)
 	if err != nil {
@@ -183,13 +184,13 @@ func (o Options) kinds(ctx context.Context, inv jig.Invocation, ids []string) (m
 	return kinds, nil
 }
 
-// links are the ids in relation fields and the types that they must be of, by dotted names.
+// links are the ids in relation fields and the types that they must have, by dotted field name.
 type links struct {
 	ends   map[string][]string
 	target map[string]string
 }
 
-// collect reads a value of a field. Every relation field gets an entry, so that what it pointed at before is let go.
+// collect adds the ids in a value of a field. Every relation field gets an entry, even if empty, so that old relations are removed.
 func (l links) collect(f *jig.Field, name string, v json.RawMessage) {
 	switch f.Type { //nolint:exhaustive // the others hold no ids
 	case jig.FieldRelation:
@@ -223,7 +224,7 @@ func (l links) collect(f *jig.Field, name string, v json.RawMessage) {
 	}
 }
 
-// Related is the input of entities.createRelation and its output.
+// Related is both the input and the output of entities.createRelation.
 type Related struct {
 	From string `json:"from" jsonschema:"the id of the entity that points" minLength:"1"`
 	Name string `json:"name" jsonschema:"what the relation is called, e.g. depends_on" pattern:"^[a-z][a-z0-9_]*$" maxLength:"64"`
@@ -259,7 +260,7 @@ func (o Options) delete(ctx context.Context, inv jig.Invocation, in deleteIn) (C
 	if err != nil {
 		return Changed{}, err
 	}
-	// Also of one that was deleted: the call may be another attempt at what was done.
+	// This also works for a deleted entity, because the call may be another attempt at a deletion that succeeded.
 	kind, err := o.Store.EntityTypeOf(ctx, inv.Tenant, in.ID)
 	if _, ok := types[kind]; !ok && (err == nil || jig.CodeOf(err) == jig.CodeNotFound) {
 		return Changed{}, notFound("/id", in.ID)

@@ -1,7 +1,7 @@
-// Package entities holds the tools over a tenant's entities: what types there are, search, filter, reading in two steps,
-// creating, changing, relating, deleting, extraction, and finding out. Every one of them asks first whether the principal may: what it may not read is
-// not there for it. The tenant is that of the call, never an argument. The package must not know how entities are stored, nor
-// how contents are checked.
+// Package entities contains the tools for a tenant's entities: listing types, search, filter, reading in two steps, create, update, relate,
+// delete, extraction, and research. Each tool first checks whether the principal is permitted: entities that it may not read do not exist
+// for it. The tenant is always that of the call, never an argument. The package must not know how entities are stored, nor how contents are
+// checked.
 package entities
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// Store keeps entities. What is of another tenant is NOT_FOUND, as what is not there.
+// Store stores entities. Those of another tenant are NOT_FOUND, like entities that do not exist.
 type Store interface {
 	Entities(ctx context.Context, tenant string, ids []string) ([]jig.Entity, error)
 	EntityTypeOf(ctx context.Context, tenant, id string) (string, error)
@@ -23,35 +23,35 @@ type Store interface {
 	Relate(ctx context.Context, tenant string, r jig.Relation) error
 	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
 	SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]jig.EntityHit, error)
-	// EntityProgress returns an entity, and how its tasks ended in earlier extractions, by id.
+	// EntityProgress returns an entity and how its tasks ended in earlier extractions, by task id.
 	EntityProgress(ctx context.Context, tenant, id string) (jig.Entity, map[string]json.RawMessage, error)
-	// Connected lists what can be reached along relations, either way.
+	// Connected lists the entities that can be reached along relations in either direction.
 	Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error)
-	// Sources returns some entities and their texts with hashes, and at most so many bytes of bodies.
+	// Sources returns the given entities and their texts, with hashes and at most the given number of bytes of bodies.
 	Sources(ctx context.Context, tenant string, ids []string, bytes int) (jig.Sources, error)
-	// Text returns a text, PutText stores one, and TextInfos lists those of an entity without their bodies.
+	// Text returns a text, PutText stores one, and TextInfos lists the texts of an entity without their bodies.
 	Text(ctx context.Context, tenant, id string) (jig.Text, error)
 	PutText(ctx context.Context, t jig.Text) (jig.Text, error)
 	TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]jig.TextInfo, error)
 	FilterEntities(ctx context.Context, tenant string, t jig.EntityType, f jig.EntityFilter) (jig.EntityPage, error)
-	// SearchText finds chunks of the texts of some entities, the best first.
+	// SearchText finds chunks in the texts of the given entities, the best first.
 	SearchText(ctx context.Context, tenant, query string, entityIDs []string, limit int) ([]jig.TextHit, error)
 }
 
 // Options are the settings of the family. Store, Types and Check are required.
 type Options struct {
 	Store Store
-	// Types gives the entity types that a tenant has. Entities of other types are not there.
+	// Types returns a tenant's entity types. Entities of other types do not exist for the tools.
 	Types func(ctx context.Context, tenant string) ([]jig.EntityType, error)
-	// Check refuses a content that does not fit a type, with INVALID_INPUT and pointers into the content; with partial,
-	// required fields may be missing.
+	// Check returns INVALID_INPUT, with pointers into the content, if a content does not fit a type. If partial is true, required fields
+	// may be missing.
 	Check func(t jig.EntityType, content json.RawMessage, partial bool) error
-	// Model answers what is asked in words, and DefaultModel (provider/model) where a call names none. Without, filters are not made of
-	// words, and the answers of research are sentences of the texts.
+	// Model answers questions in natural language; DefaultModel (provider/model) is used if a call names no model. Without a Model,
+	// entities.extractFilters is not available, and research answers with sentences from the texts.
 	Model        Model
 	DefaultModel string
-	// CheckClaims says what is wrong with claims, nil when they hold: sources are the texts that they may rest on, by the ids they name.
-	// Research gives no claims of a model without it.
+	// CheckClaims returns what is wrong with claims, or nil if they hold. sources are the texts that claims may be based on, by the ids
+	// that claims use. Without it, research returns no claims from a model.
 	CheckClaims func(claims []jig.TextClaim, sources map[string]string) *jig.Error
 }
 
@@ -113,7 +113,7 @@ func Tools(o Options) []tools.Tool {
 	}
 }
 
-// The actions that permissions are about: entities.<type>.<action>, or entities.*.<action>.
+// The actions that can be permitted, by the permission entities.<type>.<action> or entities.*.<action>.
 const (
 	actionRead   = "read"
 	actionWrite  = "write"
@@ -124,7 +124,7 @@ func may(p jig.Principal, kind, action string) bool {
 	return p.Holds("entities."+kind+"."+action) || p.Holds("entities.*."+action)
 }
 
-// readable are the types of a call's tenant that its principal may read, by name.
+// readable returns the types of the call's tenant that its principal may read, by name.
 func (o Options) readable(ctx context.Context, inv jig.Invocation) (map[string]jig.EntityType, error) {
 	all, err := o.Types(ctx, inv.Tenant)
 	if err != nil {
@@ -139,7 +139,7 @@ func (o Options) readable(ctx context.Context, inv jig.Invocation) (map[string]j
 	return types, nil
 }
 
-// typeFor finds a type that the principal may read and do something with.
+// typeFor returns a type on which the principal may perform an action. A type that it may not read is NOT_FOUND.
 func (o Options) typeFor(ctx context.Context, inv jig.Invocation, at, name, action string) (jig.EntityType, error) {
 	types, err := o.readable(ctx, inv)
 	if err != nil {
@@ -160,7 +160,7 @@ func allowed(inv jig.Invocation, kind, action string) error {
 		WithHint("it takes the permission entities." + kind + "." + action)
 }
 
-// entity reads an entity that the principal may read and do something with. What it may not read is not found.
+// entity returns an entity on which the principal may perform an action. An entity that it may not read is NOT_FOUND.
 func (o Options) entity(ctx context.Context, inv jig.Invocation, at, id, action string) (jig.Entity, jig.EntityType, error) {
 	types, err := o.readable(ctx, inv)
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// ExtractTool lets the tasks of an entity's type fill its fields.
+// ExtractTool is the name of the tool that runs the tasks of an entity's type to fill its fields.
 const ExtractTool = "entities.extract"
 
 const (
-	// ExtractTimeout bounds an extraction, its waits for people included.
+	// ExtractTimeout bounds an extraction, including the time it waits for people.
 	ExtractTimeout = 24 * time.Hour
-	// connectedDepth is how far away what claims may cite is, and maxQuotable how many bytes of texts are there to be quoted.
+	// connectedDepth is the maximum distance of entities that claims may cite. maxQuotable bounds the texts that are loaded for quotes, in
+	// bytes.
 	connectedDepth = 2
 	maxQuotable    = 4 << 20
 )
@@ -30,8 +31,8 @@ type extractIn struct {
 	Mode   string          `json:"mode,omitempty"   jsonschema:"run: every task; retry: those without a value; refresh: those whose sources or inputs changed" enum:"run,retry,refresh" default:"run"`
 }
 
-// extractTool is the contract of entities.extract. What runs is a workflow of its own: whoever runs calls knows the tool by
-// its implementation and does not come here.
+// extractTool returns the contract of entities.extract. A separate workflow answers its calls: the engine recognizes the tool by its
+// implementation and never calls this function.
 func extractTool() tools.Tool {
 	return tools.New(jig.Tool{
 		Name: ExtractTool,
@@ -54,19 +55,18 @@ func extractTool() tools.Tool {
 	}, tools.AdjustInput(func(s *jsonschema.Schema) { s.Properties["input"].Type = "object" }))
 }
 
-// Extraction is what an extraction of an entity begins with.
+// Extraction is the input for starting an extraction of an entity.
 type Extraction struct {
 	Entity jig.Entity
 	Type   jig.EntityType
 	Fields []string
 	Mode   string
 	Input  json.RawMessage
-	// Tasks says how tasks ended before.
+	// Tasks says how tasks ended in earlier extractions, by id.
 	Tasks map[string]json.RawMessage
 }
 
-// Extraction reads what a call of ExtractTool is to work on, after a look at whether the principal may: it must be permitted
-// to read and to write entities of the type, and what it may not read is no source.
+// Extraction reads what a call of ExtractTool is to work on. The principal must be permitted to read and write entities of the type.
 func (o Options) Extraction(ctx context.Context, inv jig.Invocation, input json.RawMessage) (Extraction, error) {
 	var in extractIn
 	if err := json.Unmarshal(input, &in); err != nil {
@@ -93,8 +93,8 @@ func (o Options) Extraction(ctx context.Context, inv jig.Invocation, input json.
 	return Extraction{Entity: e, Type: t, Fields: in.Fields, Mode: in.Mode, Input: in.Input, Tasks: tasks}, nil
 }
 
-// Sources are an entity's texts, and what it is connected with as far as the principal may read it. Bodies of texts come along
-// when claims are checked.
+// Sources returns the texts of an entity, and the entities connected with it that the principal may read, with their texts. It loads the
+// bodies of texts only if the type has a task that checks claims.
 func (o Options) Sources(ctx context.Context, inv jig.Invocation, t jig.EntityType, id string) (jig.Sources, error) {
 	types, err := o.readable(ctx, inv)
 	if err != nil {
@@ -131,7 +131,7 @@ func (o Options) Sources(ctx context.Context, inv jig.Invocation, t jig.EntityTy
 	return out, nil
 }
 
-// Links are what relation fields among some values of a type point at, by the fields' dotted names.
+// Links returns the targets of the relation fields among the values, by the dotted names of those fields.
 func Links(t jig.EntityType, values map[string]json.RawMessage) map[string][]string {
 	return linksOf(t, values).ends
 }

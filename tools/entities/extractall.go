@@ -11,10 +11,10 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// ExtractAllTool lets the tasks of a type fill the fields of many entities.
+// ExtractAllTool is the name of the tool that runs the tasks of a type for many entities.
 const ExtractAllTool = "entities.extractAll"
 
-// maxBatchInput bounds what the tasks of every entity read as input: it is stored with each.
+// maxBatchInput bounds the input that the tasks of every entity read, in bytes: it is stored once for each entity.
 const maxBatchInput = 16 << 10
 
 type extractAllIn struct {
@@ -29,7 +29,7 @@ type extractAllIn struct {
 	Limit       int                `json:"limit,omitempty"        jsonschema:"stop after so many entities; none when it is left out" minimum:"1"`
 }
 
-// extractAllTool is the contract of entities.extractAll. As entities.extract, it is answered by a workflow.
+// extractAllTool returns the contract of entities.extractAll. Like entities.extract, it is answered by a workflow.
 func extractAllTool() tools.Tool {
 	return tools.New(jig.Tool{
 		Name: ExtractAllTool,
@@ -59,8 +59,8 @@ func extractAllTool() tools.Tool {
 	}))
 }
 
-// CheckExtractAll looks whether the principal may read and write entities of the type that a call of ExtractAllTool names, and
-// whether there is anything to extract. The filter is checked by the first page.
+// CheckExtractAll checks whether the principal may read and write entities of the type that a call of ExtractAllTool names, and whether
+// there is anything to extract. The filter itself is checked when the first page is read.
 func (o Options) CheckExtractAll(ctx context.Context, inv jig.Invocation, input json.RawMessage) error {
 	var in extractAllIn
 	if err := json.Unmarshal(input, &in); err != nil {
@@ -77,7 +77,7 @@ func (o Options) CheckExtractAll(ctx context.Context, inv jig.Invocation, input 
 	return extractable(t, "/type", in.Fields)
 }
 
-// extractable refuses a type, or fields, that no task fills.
+// extractable returns an error for a type without tasks, and for fields that no task fills.
 func extractable(t jig.EntityType, at string, fields []string) error {
 	if len(t.Tasks) == 0 {
 		return jig.Errorf(jig.CodeInvalidInput, "the type %s has no tasks: there is nothing to extract", t.Name).WithField(at)

@@ -24,12 +24,13 @@ type TypeInfo struct {
 	Name        string `json:"name"`
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
-	// May says what the principal may do: read, write, delete.
+	// May lists what the principal may do: read, write, delete.
 	May []string `json:"may"`
-	// Fields are given when the type was asked for by name; FieldCount always.
+	// Fields are set only if the type was requested by name; FieldCount is always set.
 	Fields     []json.RawMessage `json:"fields,omitempty"`
 	FieldCount int               `json:"field_count"`
-	// FilterFields are given when the type was asked for by name: what its entities can be filtered by, and how people say it.
+	// FilterFields are set only if the type was requested by name: the fields that its entities can be filtered by, with the words that
+	// people use for them.
 	FilterFields []spec.FilterField `json:"filter_fields,omitempty"`
 }
 
@@ -153,7 +154,7 @@ type filterIn struct {
 	Fields    []string           `json:"fields,omitempty"    jsonschema:"fields to return with each entity, dotted into objects" maxItems:"20"`
 }
 
-// filterInput says which operators there are.
+// filterInput adds the list of operators to the schema of a filter.
 func filterInput(s *jsonschema.Schema) {
 	var ops []any
 	for _, op := range jig.FilterOps() {
@@ -171,7 +172,7 @@ type Row struct {
 	Title     string    `json:"title,omitempty"`
 	Revision  int64     `json:"revision"`
 	UpdatedAt time.Time `json:"updated_at"`
-	// Values are those of the fields that were asked for; Large names those that are too long for a list.
+	// Values are the values of the requested fields. Large names the fields whose values are too long for a list.
 	Values map[string]json.RawMessage `json:"values,omitempty"`
 	Large  []string                   `json:"large,omitempty"`
 }
@@ -244,7 +245,7 @@ func fieldAt(t jig.EntityType, at, name string) (jig.Field, error) {
 	return found, nil
 }
 
-// valueAt is the value of a field in a content; nil when it is missing or null.
+// valueAt returns the value of a field in a content; nil if it is missing or null.
 func valueAt(content json.RawMessage, name string) json.RawMessage {
 	v := content
 	for part := range strings.SplitSeq(name, ".") {

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// maxInline is the longest value that the structure of an entity shows whole, and maxBeginning how much of a longer text
-	// it shows, in bytes and characters.
+	// maxInline is the longest value, in bytes, that the structure of an entity shows in full. maxBeginning is the number of characters
+	// that it shows of a longer text.
 	maxInline, maxBeginning = 300, 160
-	// maxRunes and maxPart bound what one reading of a field gives, in characters of a text and bytes of a list's items.
+	// maxRunes and maxPart bound one reading of a field: the characters of a text, and the bytes of a list's items.
 	maxRunes, maxPart = 16_000, 24 << 10
 )
 
@@ -28,9 +28,9 @@ type getIn struct {
 type FieldInfo struct {
 	Name string        `json:"name"`
 	Type jig.FieldType `json:"type"`
-	// Size of the value in bytes of JSON.
+	// Size is the size of the value in bytes of JSON.
 	Size int `json:"size"`
-	// Value is given when it is short, else Beginning: of a text its first characters, of a list how long it is.
+	// Value is set if the value is short. Otherwise Beginning has the first characters of a text or the length of a list.
 	Value     json.RawMessage `json:"value,omitempty"`
 	Beginning string          `json:"beginning,omitempty"`
 }
@@ -43,12 +43,12 @@ type Reading struct {
 	Revision  int64     `json:"revision"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
-	// Fields are given when no field was asked for; what is not there is left out and named in Missing.
+	// Fields are set if no field was requested. Fields without a value are named in Missing instead.
 	Fields  []FieldInfo `json:"fields,omitempty"`
 	Missing []string    `json:"missing,omitempty"`
-	// Texts are those of the entity, the oldest first, at most 50; entities.getText reads one.
+	// Texts are the texts of the entity, the oldest first, at most 50; entities.getText reads one.
 	Texts []jig.TextInfo `json:"texts,omitempty"`
-	// Field, Value and Next are of the field that was asked for; Next is the offset of what follows.
+	// Field, Value and Next belong to the requested field; Next is the offset of the next part.
 	Field string          `json:"field,omitempty"`
 	Value json.RawMessage `json:"value,omitempty"`
 	Next  int             `json:"next,omitempty"`
@@ -83,7 +83,7 @@ func (o Options) get(ctx context.Context, inv jig.Invocation, in getIn) (Reading
 	return r, err
 }
 
-// structure lists fields; those of a large object one by one.
+// structure lists the fields, and for a large object also the fields in it.
 func (r *Reading) structure(fields []jig.Field, content json.RawMessage, prefix string) {
 	for _, f := range fields {
 		v := valueAt(content, f.Name)
@@ -111,7 +111,7 @@ func (r *Reading) structure(fields []jig.Field, content json.RawMessage, prefix 
 	}
 }
 
-// window is a part of a value from an offset on, and the offset of what follows; 0 at the end. A missing value is null.
+// window returns the part of a value that begins at offset, and the offset of the next part; 0 at the end. A missing value is null.
 func window(v json.RawMessage, offset int) (out json.RawMessage, next int, err error) {
 	var text string
 	var list []json.RawMessage

@@ -12,22 +12,22 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// ResearchTool looks for what the texts of entities say about a question.
+// ResearchTool is the name of the tool that finds what the texts of entities say about a question.
 const ResearchTool = "entities.research"
 
 const (
-	// maxNarrowed bounds the entities that a filter leaves, and maxFound those and the chunks that a search gives.
+	// maxNarrowed bounds the entities that a filter selects. maxFound bounds the entities, and the chunks, that a search returns.
 	maxNarrowed, maxFound = 2000, 500
-	// rankConstant is k of reciprocal rank fusion: Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and
-	// individual Rank Learning Methods", SIGIR 2009.
+	// rankConstant is the constant k of reciprocal rank fusion: Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet
+	// and individual Rank Learning Methods", SIGIR 2009.
 	rankConstant = 60
-	// atOnce bounds the entities that are worked on at the same time.
+	// atOnce bounds the entities that are processed at the same time.
 	atOnce = 4
-	// maxShown bounds what a model is shown of the results, in bytes.
+	// maxShown bounds the part of the results that a model is shown, in bytes.
 	maxShown = 12 << 10
 )
 
-// The ways in which answers come about.
+// The methods by which results are produced.
 const (
 	methodSearch     = "search"
 	methodModel      = "model"
@@ -47,26 +47,27 @@ type researchIn struct {
 	Model     string             `json:"model,omitempty"     jsonschema:"provider/model that answers; default: the worker's" maxLength:"256"`
 }
 
-// Passage is a piece of a text that fits the question.
+// Passage is a piece of a text that matches the question.
 type Passage struct {
 	DocumentID string `json:"document_id"`
 	Title      string `json:"title,omitempty"`
-	// Chunk is its number in the text, from 0.
+	// Chunk is the number of the passage in the text, from 0.
 	Chunk int    `json:"chunk"`
 	Text  string `json:"text"`
-	// Snippet is its best part, with the words between ** and **.
+	// Snippet is the best part of the passage, with the matching words marked with ** on both sides.
 	Snippet string `json:"snippet"`
 }
 
-// Finding is what research found of an entity.
+// Finding is what research found about one entity.
 type Finding struct {
 	ID    string `json:"entity_id"`
 	Type  string `json:"type"`
 	Title string `json:"title,omitempty"`
-	// Score is that of reciprocal rank fusion; 0 of an entity that passes the filter and says nothing about the question.
+	// Score is the reciprocal rank fusion score; 0 for an entity that passes the filter but says nothing about the question.
 	Score    float64   `json:"score"`
 	Passages []Passage `json:"passages"`
-	// Answer and Claims are given when they were asked for and there are passages; Method says how they came about when not as asked.
+	// Answer and Claims are set if they were requested and there are passages. Method is set if they were produced in another way than the
+	// rest.
 	Answer string          `json:"answer,omitempty"`
 	Claims []jig.TextClaim `json:"claims,omitempty"`
 	Method string          `json:"method,omitempty"`
@@ -81,18 +82,19 @@ type RejectedClaim struct {
 	Why   string        `json:"why"`
 }
 
-// Searched says in how much research looked.
+// Searched says how much was searched.
 type Searched struct {
-	// Entities passed the filter, or, without one, were found by the words; Documents are the texts with a passage among them.
+	// Entities is the number of entities that passed the filter, or that matched the words if there is no filter. Documents is the number
+	// of their texts with a matching passage.
 	Entities  int `json:"entities"`
 	Documents int `json:"documents"`
-	// More says that there were more entities than are looked at.
+	// More reports that there were more entities than could be searched.
 	More bool `json:"more,omitempty"`
 }
 
 // Research is the output of entities.research.
 type Research struct {
-	// Method is search without answers, model when the model gave them, extractive when they are sentences of the texts.
+	// Method is search if no answers were requested, model if a model answered, and extractive if the answers are sentences from the texts.
 	Method   string    `json:"method"`
 	Entities []Finding `json:"entities"`
 	Searched Searched  `json:"searched"`
@@ -105,7 +107,7 @@ func (r Research) Summary() string {
 	return fmt.Sprintf("%d entities, %d documents looked at (%s)", len(r.Entities), r.Searched.Documents, r.Method)
 }
 
-// Markdown implements tools.Markdowner: answers, otherwise snippets; the data has the passages whole.
+// Markdown implements tools.Markdowner. It shows answers, or snippets if there are none; the data has the full passages.
 func (r Research) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n", r.Summary())
@@ -175,7 +177,7 @@ func (o Options) research(ctx context.Context, inv jig.Invocation, in researchIn
 	return out, nil
 }
 
-// researched are the types to look at: those that were named, or all that the principal may read.
+// researched returns the types to search: the named ones, or all that the principal may read.
 func (o Options) researched(ctx context.Context, inv jig.Invocation, in researchIn) ([]jig.EntityType, error) {
 	readable, err := o.readable(ctx, inv)
 	if err != nil {
@@ -206,7 +208,7 @@ func (o Options) researched(ctx context.Context, inv jig.Invocation, in research
 	return types, nil
 }
 
-// found merges what the filter leaves and what the words find, the best first, without passages.
+// found merges what the filter selects and what the words match, the best first. Passages are not filled in.
 func (o Options) found(ctx context.Context, tenant string, types []jig.EntityType, query string, in researchIn) ([]Finding, Searched, error) {
 	known, left, more, err := o.narrowed(ctx, tenant, types, in)
 	if err != nil {
@@ -253,7 +255,7 @@ func (o Options) found(ctx context.Context, tenant string, types []jig.EntityTyp
 			return -1
 		case scores[a] < scores[b]:
 			return 1
-		case scores[a] == 0: // in the filter's order
+		case scores[a] == 0: // keep the filter's order
 			return 0
 		}
 		return strings.Compare(a, b)
@@ -267,7 +269,7 @@ func (o Options) found(ctx context.Context, tenant string, types []jig.EntityTyp
 	return findings, searched, nil
 }
 
-// narrowed are the entities that pass the filter, with their ids in its order; none without a filter.
+// narrowed returns the entities that pass the filter, and their ids in its order; none without a filter.
 func (o Options) narrowed(ctx context.Context, tenant string, types []jig.EntityType, in researchIn) (known map[string]Finding, ids []string, more bool, err error) {
 	known = map[string]Finding{}
 	if len(in.Where) == 0 {
@@ -290,7 +292,7 @@ func (o Options) narrowed(ctx context.Context, tenant string, types []jig.Entity
 	return known, ids, f.Cursor != "", nil
 }
 
-// passages are an entity's best.
+// passages adds the best passages of an entity to its finding.
 func (o Options) passages(ctx context.Context, tenant, query string, limit int, f *Finding) error {
 	chunks, err := o.Store.SearchText(ctx, tenant, query, []string{f.ID}, limit)
 	for _, c := range chunks {
@@ -299,7 +301,7 @@ func (o Options) passages(ctx context.Context, tenant, query string, limit int, 
 	return err
 }
 
-// fused are the scores of ids by their places in some rankings: the sum of 1/(k + place), places from 1.
+// fused returns the scores of ids, given their positions in several rankings: the sum of 1/(k + position), with positions from 1.
 func fused(rankings ...[]string) map[string]float64 {
 	scores := map[string]float64{}
 	for _, ranking := range rankings {
@@ -310,7 +312,7 @@ func fused(rankings ...[]string) map[string]float64 {
 	return scores
 }
 
-// unique is a list with the first of what is in it several times.
+// unique returns a list without duplicates, keeping the first of each.
 func unique(list []string) []string {
 	var kept []string
 	seen := map[string]bool{}
@@ -323,7 +325,7 @@ func unique(list []string) []string {
 	return kept
 }
 
-// each does something n times, some at once. The first error ends the others, and is returned.
+// each calls do n times, up to atOnce at a time. The first error cancels the rest and is returned.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

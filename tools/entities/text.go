@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxTexts is how many texts of an entity its structure shows.
+// maxTexts is how many texts the structure of an entity shows.
 const maxTexts = 50
 
 type putTextIn struct {
@@ -63,14 +63,14 @@ type TextPart struct {
 	Title     string `json:"title,omitempty"`
 	MediaType string `json:"media_type"`
 	Body      string `json:"body"`
-	// Next is the offset of the part that follows; 0 at the end.
+	// Next is the offset of the next part; 0 at the end.
 	Next int `json:"next,omitempty"`
 }
 
 // Summary implements tools.Summarizer.
 func (p TextPart) Summary() string { return fmt.Sprintf("text %s of entity %s", p.Document, p.ID) }
 
-// getText reads a text of an entity that the principal may read, in parts.
+// getText reads part of a text, if the principal may read the text's entity.
 func (o Options) getText(ctx context.Context, inv jig.Invocation, in getTextIn) (TextPart, error) {
 	text, err := o.Store.Text(ctx, inv.Tenant, in.Document)
 	if err != nil {
@@ -84,7 +84,7 @@ func (o Options) getText(ctx context.Context, inv jig.Invocation, in getTextIn) 
 	return out, nil
 }
 
-// noText is the error of a text that is not there for the caller, whatever the reason; one of not finding out stays what it is.
+// noText returns NOT_FOUND for a text that the caller cannot see, for whatever reason. Errors other than NOT_FOUND are returned unchanged.
 func noText(err error, at, id string) error {
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return err
@@ -92,7 +92,7 @@ func noText(err error, at, id string) error {
 	return jig.Errorf(jig.CodeNotFound, "there is no text %q", id).WithField(at).WithHint("entities.get names the texts of an entity")
 }
 
-// part is a part of a text from an offset on, in characters, and the offset of what follows; 0 at the end.
+// part returns the part of a text that begins at offset, in characters, and the offset of the next part; 0 at the end.
 func part(text string, offset int) (body string, next int) {
 	runes := []rune(text)
 	from := min(offset, len(runes))
@@ -103,7 +103,7 @@ func part(text string, offset int) (body string, next int) {
 	return string(runes[from:to]), next
 }
 
-// withTexts adds the texts of the entity to its structure.
+// withTexts adds the entity's texts to its structure.
 func (o Options) withTexts(ctx context.Context, tenant string, r *Reading) error {
 	infos, err := o.Store.TextInfos(ctx, tenant, r.ID, maxTexts)
 	r.Texts = infos

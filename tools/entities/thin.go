@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Readable returns an entity that a call's principal may read; found is false for every other id, whoever's it is.
+// Readable returns an entity that the call's principal may read. found is false for every other id, no matter whose it is.
 func (o Options) Readable(ctx context.Context, inv jig.Invocation, id string) (e jig.Entity, found bool, err error) {
 	e, _, err = o.entity(ctx, inv, "id", id, actionRead)
 	if jig.CodeOf(err) == jig.CodeNotFound {
@@ -19,24 +19,24 @@ func (o Options) Readable(ctx context.Context, inv jig.Invocation, id string) (e
 	return e, err == nil, err
 }
 
-// ReadableTypes are the names of the entity types that a call's principal may read, sorted.
+// ReadableTypes returns the names of the entity types that the call's principal may read, sorted.
 func (o Options) ReadableTypes(ctx context.Context, inv jig.Invocation) ([]string, error) {
 	types, err := o.readable(ctx, inv)
 	return slices.Sorted(maps.Keys(types)), err
 }
 
-// Draft is an entity as a document says that it is to be.
+// Draft is an entity to be created, as a document describes it.
 type Draft struct {
 	Type, Title string
 	Content     map[string]json.RawMessage
-	// Relations are ids by name. Those of a field of type relation become its value, unless the content has one.
+	// Relations are ids by name. If the name is a field of type relation, they become its value, unless the content has one.
 	Relations map[string][]string
-	// At says where in the document the content stands and RelationsAt where the relations do, for messages.
+	// At is the position of the content in the document, and RelationsAt that of the relations; both are used in messages.
 	At, RelationsAt string
 }
 
-// New makes a draft an entity that may be created, after a look at whether the principal may: with its defaults, checked against its
-// type. missing are ids that it would point at and that are not there for the principal; then there is no entity.
+// New turns a draft into an entity to be created, with defaults filled in and checked against its type, if the principal is permitted.
+// missing are ids of relation targets that do not exist for the principal; if there are any, no entity is returned.
 func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n jig.NewEntity, missing []string, err error) {
 	t, err := o.typeFor(ctx, inv, "creates.type", d.Type, actionWrite)
 	if err != nil {
@@ -70,7 +70,8 @@ func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n jig.Ne
 	return n, nil, nil
 }
 
-// withLink makes ids the value of a relation field, dotted into objects, unless it has one. It is false when no field has the name.
+// withLink sets ids as the value of a relation field, which may be nested (dotted name), unless it has one. It returns false if no field
+// has that name.
 func withLink(fields []jig.Field, name string, ids []string, at string, content map[string]json.RawMessage) (bool, error) {
 	top, rest, dotted := strings.Cut(name, ".")
 	i := slices.IndexFunc(fields, func(f jig.Field) bool { return f.Name == top })
@@ -115,8 +116,8 @@ func encodeTo(content map[string]json.RawMessage, name string, v any) error {
 	return nil
 }
 
-// unreadable are the ids that an entity would point at and that the principal may not read. Of those that it may, each must be of
-// the type that its field points at.
+// unreadable returns the ids of relation targets that the principal may not read. If there are none, it checks that each target has the
+// type that its field requires.
 func (o Options) unreadable(
 	ctx context.Context, inv jig.Invocation, found links, others map[string][]string, at string,
 ) (missing []string, err error) {

@@ -2,23 +2,23 @@ package schema
 
 import "encoding/json"
 
-// Checker checks documents against schemas that come along with them, each compiled once.
+// Checker validates documents against schemas that are passed with them. It compiles each schema once.
 type Checker struct{ inputs, outputs *Compiler }
 
-// NewChecker makes a Checker; see NewCompiler for the options. Numbers of outputs are as their makers wrote them: ExactNumbers is about
-// inputs alone.
+// NewChecker returns a Checker; see [NewCompiler] for the options. ExactNumbers applies only to inputs, because tools may write the numbers
+// in their outputs as they like.
 func NewChecker(o Options) Checker {
 	outputs := o
 	outputs.ExactNumbers = false
 	return Checker{inputs: NewCompiler(o), outputs: NewCompiler(outputs)}
 }
 
-// Validate checks an input against a schema, any object when that is left out. The error has every violation.
+// Validate checks an input against a schema; without a schema, any object is valid. The error has all violations.
 func (c Checker) Validate(raw json.RawMessage, document []byte) error {
 	return validate(c.inputs, raw, document)
 }
 
-// ValidateOutput is Validate for an output.
+// ValidateOutput is like Validate, but for an output.
 func (c Checker) ValidateOutput(raw json.RawMessage, document []byte) error {
 	return validate(c.outputs, raw, document)
 }
@@ -31,18 +31,18 @@ func validate(compiler *Compiler, raw json.RawMessage, document []byte) error {
 	return compiled.Validate(document)
 }
 
-// Check refuses a schema that is none.
+// Check returns an error if a schema is not valid.
 func (c Checker) Check(raw json.RawMessage) error {
 	_, err := c.inputs.Compile(raw)
 	return err
 }
 
-// FromPairs is the function of this name, for any object when the schema is left out.
+// FromPairs is like the function [FromPairs], but without a schema it accepts any object.
 func (Checker) FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
 	return FromPairs(orObject(raw), pairs)
 }
 
-// orObject stands in for a schema that was left out: any object.
+// orObject returns the schema, or one that accepts any object if it is empty.
 func orObject(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage(`{"type":"object"}`)

@@ -13,36 +13,36 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// base is the address schemas without an $id resolve their references against. Nothing can be loaded from it. negated is that
-// of the schema that fits what base does not.
+// base is the URL against which schemas without an $id resolve their references. Nothing can be loaded from it. negated is the URL of the
+// schema that accepts exactly what base rejects.
 const (
 	base    = "jig:///schema.json"
 	negated = "jig:///negated.json"
 )
 
-// The bounds on schemas beside those of Options. A compiled schema takes about a kilobyte for each value in it, and holds the path
-// to each of them as a text.
+// Limits on schemas, in addition to those in Options. A compiled schema takes about a kilobyte for each value in it, and stores the path to
+// each value as text.
 const (
 	MaxSchemaValues = 20_000
 	MaxSchemaPaths  = 8 << 20
-	// MaxCachedValues is how many values all schemas in a cache may hold together.
+	// MaxCachedValues bounds the total number of values in all cached schemas.
 	MaxCachedValues = 200_000
 )
 
-// Options are the settings of a Compiler. The zero value refuses every reference that leaves the schema.
+// Options are the settings of a [Compiler]. The zero value refuses every reference to another document.
 type Options struct {
-	// MaxSchemaBytes and MaxSchemaDepth cap a schema; default 1 MiB and 64 levels.
+	// MaxSchemaBytes and MaxSchemaDepth bound a schema; default 1 MiB and 64 levels.
 	MaxSchemaBytes, MaxSchemaDepth int
-	// MaxInstanceBytes and MaxInstanceDepth cap a value that is checked; default 64 MiB and 128 levels.
+	// MaxInstanceBytes and MaxInstanceDepth bound a value to be validated; default 64 MiB and 128 levels.
 	MaxInstanceBytes, MaxInstanceDepth int
-	// ExactNumbers refuses numbers beyond 2^53 with more than 15 digits, zeros at the end aside: two of them can be the
-	// same double, so two inputs would share a digest. Default: any number is accepted.
+	// ExactNumbers refuses numbers beyond 2^53 with more than 15 significant digits, because two of them may be the same double, and two
+	// different inputs would then share a digest. Default: any number is accepted.
 	ExactNumbers bool
-	// AssertFormats checks `format` (date-time, email, uri …). Default: an annotation, as draft 2020-12 has it.
+	// AssertFormats validates `format` (date-time, email, uri …). Default: format is only an annotation, as in draft 2020-12.
 	AssertFormats bool
-	// Load gives the schema behind an absolute reference. Default: every remote and file reference is refused.
+	// Load returns the schema for an absolute URL. Default: all remote and file references are refused.
 	Load func(url string) ([]byte, error)
-	// CacheSize is how many compiled schemas are kept, the least recently used going first; default 1,024.
+	// CacheSize is the number of compiled schemas to keep; the least recently used are dropped first. Default 1,024.
 	CacheSize int
 }
 
@@ -62,19 +62,19 @@ func orDefault(v, d int) int {
 	return v
 }
 
-// Compiler compiles schemas, each once per content hash, and keeps them in a bounded cache. It is safe for concurrent use.
+// Compiler compiles schemas, once per content hash, and keeps them in a bounded cache. It is safe for concurrent use.
 type Compiler struct {
 	options Options
 
 	mu     sync.Mutex
 	byHash map[[sha256.Size]byte]*list.Element
-	recent *list.List // of *entry, the most recently used first
+	recent *list.List // of *entry, most recently used first
 	values int
 }
 
 type entry struct {
 	hash   [sha256.Size]byte
-	values int // an upper bound, from the text
+	values int // an upper bound, estimated from the text
 	once   sync.Once
 	schema *Schema
 	err    error
@@ -85,8 +85,8 @@ func NewCompiler(options Options) *Compiler {
 	return &Compiler{options: options.withDefaults(), byHash: map[[sha256.Size]byte]*list.Element{}, recent: list.New()}
 }
 
-// Compile returns the schema ready for use. The error is an INVALID_INPUT with every violation of the metaschema, their
-// pointers going into the schema.
+// Compile returns a compiled schema. The error is an INVALID_INPUT with all violations of the metaschema; their pointers point into the
+// schema.
 func (c *Compiler) Compile(raw []byte) (*Schema, error) {
 	if len(raw) > c.options.MaxSchemaBytes {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the schema has %d bytes, at most %d are allowed", len(raw), c.options.MaxSchemaBytes)
@@ -96,7 +96,7 @@ func (c *Compiler) Compile(raw []byte) (*Schema, error) {
 	return e.schema, e.err
 }
 
-// entry finds or makes the cache's place for a schema.
+// entry returns the cache entry for a schema and creates it if necessary.
 func (c *Compiler) entry(raw []byte) *entry {
 	hash := sha256.Sum256(raw)
 	c.mu.Lock()
@@ -153,7 +153,7 @@ func (c *Compiler) compile(raw []byte) (*Schema, error) {
 	}, nil
 }
 
-// paths adds up the lengths of the pointers to all parts of a document, with what escaping may add.
+// paths returns the total length of the pointers to all parts of a document, including what escaping may add.
 func paths(v any, above int) int {
 	sum := above
 	switch x := v.(type) {
@@ -169,7 +169,7 @@ func paths(v any, above int) int {
 	return sum
 }
 
-// refused translates what the library says of a schema that does not compile.
+// refused translates the library's error for a schema that does not compile.
 func refused(err error) error {
 	var violation *jsonschema.ValidationError
 	if errors.As(err, &violation) {
@@ -187,7 +187,7 @@ func refused(err error) error {
 	return jig.Errorf(jig.CodeInvalidInput, "the schema does not compile: %w", err)
 }
 
-// notJSON translates an error of decode; what names the text, as in "the input".
+// notJSON translates an error of decode. what names the text, e.g. "the schema".
 func notJSON(what string, err error) *jig.Error {
 	e := jig.Errorf(jig.CodeInvalidInput, "%s cannot be read: %w", what, err)
 	var s *syntaxError
@@ -200,7 +200,7 @@ func notJSON(what string, err error) *jig.Error {
 
 var errRemote = errors.New("references to other documents are not followed")
 
-// loader reads referenced schemas through the caller's option alone.
+// loader loads referenced schemas only through the caller's option.
 type loader struct{ options Options }
 
 // Load implements jsonschema.URLLoader.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// types is the set of JSON types that a schema allows; nil when it says nothing of them.
+// types returns the set of JSON types that a schema allows; nil if it does not restrict them.
 func (c converter) types(node any, depth int) map[string]bool {
 	object, ok := c.resolve(node).(map[string]any)
 	if !ok || depth > 8 {
@@ -71,7 +71,7 @@ func typeName(v any) string {
 	}
 }
 
-// convert reads one value as the schema wants it.
+// convert reads a value as the schema requires.
 func (c converter) convert(node any, value string) (any, error) {
 	types := c.types(node, 0)
 	v, err := decode([]byte(value), 64, MaxValues, false)
@@ -82,7 +82,7 @@ func (c converter) convert(node any, value string) (any, error) {
 		}
 		return value, nil
 	}
-	// What is written as JSON of a wanted type is that, strings apart: those are taken as they stand.
+	// A value that is JSON of an allowed type is used as such. Strings are the exception: they are taken literally.
 	if name := typeName(v); isJSON && name != "string" && (types[name] || (name == "number" && types["integer"])) {
 		if name == "number" && !types["number"] && !isInteger(value) {
 			return nil, errors.New("must be an integer")
@@ -122,13 +122,13 @@ func startsLike(value string, c byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace([]byte(value)), []byte{c})
 }
 
-// isInteger reports whether a JSON number has no fraction, as JSON Schema sees it: 1.0 and 1e3 are integers.
+// isInteger reports whether a JSON number is an integer in the sense of JSON Schema: 1.0 and 1e3 are integers.
 func isInteger(literal string) bool {
 	_, ok := integer(strings.TrimSpace(literal))
 	return ok
 }
 
-// wanted words a set of types, with an example where people get them wrong.
+// wanted describes a set of types, with an example where people often make mistakes.
 func wanted(types map[string]bool) string {
 	words := map[string]string{
 		"integer": "an integer", "number": "a number", "boolean": "true or false", "null": "null",

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// The caps on numbers. A literal beyond them would cost the validator's exact arithmetic memory without bound.
+// Limits on numbers. The validator's exact arithmetic would need unbounded memory for longer literals.
 const (
 	maxNumberLength   = 512
 	maxNumberExponent = 400
 )
 
-// MaxValues is how many values a checked JSON text may hold.
+// MaxValues is the maximum number of values in a JSON text to be validated.
 const MaxValues = 1_000_000
 
-// syntaxError is a text that is not acceptable JSON, with the JSON pointer of the value it was found in.
+// syntaxError describes a text that is not acceptable JSON, with the JSON pointer of the value at fault.
 type syntaxError struct {
 	pointer string
 	offset  int
@@ -25,19 +25,19 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.message + " at byte " + strconv.Itoa(e.offset) }
 
-// decoder reads one JSON value in a single pass. Unlike encoding/json it refuses duplicate keys, invalid UTF-8, lone
-// surrogates and too deep nesting, all of which would let two readers see different values in the same text.
+// decoder reads one JSON value in a single pass. Unlike encoding/json, it refuses duplicate keys, invalid UTF-8, lone surrogates and
+// excessive nesting, all of which could make two readers see different values in the same text.
 type decoder struct {
 	text     string
 	pos      int
 	depth    int
 	maxDepth int
-	values   int // that may still come
+	values   int // how many more are allowed
 	exact    bool
 	path     []string
 }
 
-// decode returns the value with numbers as json.Number. With exact, integers beyond 2^53 are refused.
+// decode returns the value with numbers as json.Number. If exact is set, it refuses numbers that fail exactNumber.
 func decode(text []byte, maxDepth, maxValues int, exact bool) (any, error) {
 	d := decoder{text: string(text), maxDepth: maxDepth, values: maxValues, exact: exact}
 	v, err := d.value()
@@ -65,7 +65,7 @@ func (d *decoder) space() {
 	}
 }
 
-// next skips white space and returns the next byte, 0 at the end.
+// next skips white space and returns the next byte without consuming it, 0 at the end.
 func (d *decoder) next() byte {
 	d.space()
 	if d.pos >= len(d.text) {
@@ -167,7 +167,7 @@ func (d *decoder) array() (any, error) {
 		if d.next() == ']' && first {
 			break
 		}
-		// The index is written out only when something is wrong below it.
+		// The index is written into the path only if there is an error below it.
 		at := len(d.path)
 		d.path = append(d.path, "")
 		v, err := d.value()
@@ -190,7 +190,7 @@ func (d *decoder) array() (any, error) {
 	return items, nil
 }
 
-// indexed puts an array's index into the pointer of an error from below it.
+// indexed inserts the index of an array item into the pointer of an error that was found below the item.
 func (d *decoder) indexed(err error, at, index int) error {
 	if s, ok := err.(*syntaxError); ok { //nolint:errorlint // made in this file, never wrapped
 		d.path[at] = strconv.Itoa(index)
@@ -223,7 +223,7 @@ func (d *decoder) str() (string, error) {
 	return "", d.fail("a string is not closed")
 }
 
-// escaped reads a string with escapes; start is the position after its opening quote.
+// escaped reads a string that contains escapes; start is the position after its opening quote.
 func (d *decoder) escaped(start int) (string, error) {
 	for i := start; i < len(d.text); i++ {
 		switch c := d.text[i]; {
@@ -256,7 +256,7 @@ func (d *decoder) escaped(start int) (string, error) {
 	return "", d.fail("a string is not closed")
 }
 
-// surrogate returns the width of the \u escape at the start of s, a pair counting as one; false for half a pair.
+// surrogate returns the width of the \u escape at the start of s, counting a surrogate pair as one; false for half a pair.
 func surrogate(s string) (int, bool) {
 	high, err := strconv.ParseUint(s[2:6], 16, 32)
 	switch {

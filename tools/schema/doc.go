@@ -1,5 +1,4 @@
-// Package schema is the one entry point for JSON Schema (draft 2020-12): it compiles schemas, checks instances against
-// them and converts key=value pairs by them. It must not know what the schemas describe. Size and depth are capped before
-// anything is parsed, references leave the schema only through a loader that the caller gives, and every violation is
-// reported with a JSON pointer.
+// Package schema is the only entry point for JSON Schema (draft 2020-12). It compiles schemas, validates instances and converts key=value
+// pairs according to a schema. It must not know what the schemas describe. Size and depth are limited before anything is parsed, references
+// to other documents are resolved only by a loader that the caller provides, and every violation is reported with a JSON pointer.
 package schema

@@ -10,33 +10,34 @@ import (
 	"github.com/jig-run/jig/pattern"
 )
 
-// The bounds on one validation.
+// Limits on one validation.
 const (
-	// MaxSteps is how many times a subschema may be held against a value, counting more for what takes longer. It is about two seconds.
+	// MaxSteps bounds the number of times a subschema is applied to a value; expensive keywords count more. It corresponds to about two
+	// seconds.
 	MaxSteps = 5_000_000
-	// maxInPlace is how many subschemas may lead to one another without going deeper into the value.
+	// maxInPlace bounds a chain of subschemas that are applied to the same value.
 	maxInPlace = 500
-	// maxReported is what the errors of a validation may take at most, in bytes, if each subschema fails. The places of a value
-	// for which it is more are not named.
+	// maxReported bounds, in bytes, what the errors of a validation could take if every subschema failed. If a value could exceed it, the
+	// positions of its errors are not reported.
 	maxReported = 64 << 20
 	errorSize   = 250
 	tokenSize   = 16
-	// What single keywords take, in steps.
-	regexpSteps   = 64 // of a regular expression's, for one of ours
+	// Costs of single keywords, in steps.
+	regexpSteps   = 64 // steps of a regular expression that count as one step here
 	numberSteps   = 8
 	regexFormSize = 20_000
 )
 
-// meter counts what validating a value takes before it is done. The library has no limit of its own, and schemas whose parts
-// refer to each other take time that doubles with every one of them: {"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}.
+// meter computes the cost of a validation before it is done. The library has no limit of its own, and schemas whose parts refer to each
+// other take time that doubles with each reference: {"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}.
 type meter struct {
 	left    int
 	dynamic []*jsonschema.Schema
-	// depth is how deep the value lies, reported what its errors take when it fails everywhere.
+	// depth is the depth of the current value. reported is the size of its errors if it fails everywhere.
 	depth, reported int
 }
 
-// errTooMuch ends a count.
+// errTooMuch is returned when a validation would exceed MaxSteps.
 var errTooMuch = jig.Errorf(jig.CodeInvalidInput, "checking the value against its schema takes more than %d steps", MaxSteps).
 	WithReason("limit_exceeded").WithHint("make the value smaller, or the schema simpler: fewer $ref, anyOf and allOf within each other")
 
@@ -48,8 +49,8 @@ func (m *meter) spend(n int) error {
 	return nil
 }
 
-// visit counts a schema that is held against a value, and all that this leads to. inPlace is how many schemas were before it
-// at the same place of the value.
+// visit counts the application of a schema to a value, with everything that follows from it. inPlace is the number of schemas already
+// applied to the same value in this chain.
 func (m *meter) visit(s *jsonschema.Schema, v any, inPlace int) error {
 	if s == nil || s.Bool != nil {
 		return m.spend(1)
@@ -75,7 +76,7 @@ func (m *meter) visit(s *jsonschema.Schema, v any, inPlace int) error {
 	return nil
 }
 
-// inPlace counts the subschemas for the same value.
+// inPlace counts the subschemas that apply to the same value.
 func (m *meter) inPlace(s *jsonschema.Schema, v any, inPlace int) error {
 	visit := func(list ...*jsonschema.Schema) error {
 		for _, sub := range list {
@@ -93,7 +94,7 @@ func (m *meter) inPlace(s *jsonschema.Schema, v any, inPlace int) error {
 			return err
 		}
 	}
-	if s.RecursiveRef != nil || s.DynamicRef != nil { // whichever schema of such an anchor it leads to
+	if s.RecursiveRef != nil || s.DynamicRef != nil { // any schema with such an anchor may be meant
 		for _, sub := range m.dynamic {
 			if s.RecursiveRef != nil && sub != s.RecursiveRef || s.DynamicRef != nil && sub != s.DynamicRef.Ref && sub.DynamicAnchor == s.DynamicRef.Anchor {
 				if err := visit(sub); err != nil {
@@ -128,7 +129,7 @@ func (m *meter) inPlace(s *jsonschema.Schema, v any, inPlace int) error {
 	return nil
 }
 
-// members counts the schemas for what an object holds.
+// members counts the schemas that apply to the members of an object.
 func (m *meter) members(s *jsonschema.Schema, object map[string]any) error {
 	additional, _ := s.AdditionalProperties.(*jsonschema.Schema) //nolint:errcheck // nil for true and false
 	for key, v := range object {
@@ -169,7 +170,7 @@ func (m *meter) members(s *jsonschema.Schema, object map[string]any) error {
 	return nil
 }
 
-// items counts the schemas for what a list holds.
+// items counts the schemas that apply to the items of an array.
 func (m *meter) items(s *jsonschema.Schema, list []any) error {
 	earlier, _ := s.Items.([]*jsonschema.Schema)                            //nolint:errcheck // of drafts before 2020-12
 	prefix := append(earlier[:len(earlier):len(earlier)], s.PrefixItems...) //nolint:gocritic // the capacity is clipped
@@ -197,7 +198,7 @@ func (m *meter) items(s *jsonschema.Schema, list []any) error {
 	return nil
 }
 
-// own counts the keywords of a schema that have no subschemas.
+// own returns the cost of the keywords of a schema that have no subschemas.
 func own(s *jsonschema.Schema, v any) int {
 	n := len(s.Required)
 	switch x := v.(type) {
@@ -231,7 +232,7 @@ func own(s *jsonschema.Schema, v any) int {
 	return min(n, MaxSteps+1)
 }
 
-// comparing is what comparing a value with another one takes at most.
+// comparing returns the maximum cost of comparing a value with another.
 func comparing(v any) int {
 	switch v.(type) {
 	case json.Number, float64, int64:
@@ -240,7 +241,7 @@ func comparing(v any) int {
 	return weigh(v)
 }
 
-// weigh counts a value and what is in it, long texts more.
+// weigh counts a value and all values in it; long texts count more.
 func weigh(v any) int {
 	n := 1
 	switch x := v.(type) {
@@ -260,7 +261,7 @@ func weigh(v any) int {
 	return n
 }
 
-// matching is what matching a text takes.
+// matching returns the cost of matching a text.
 func matching(re jsonschema.Regexp, text string) int {
 	p, ok := re.(*pattern.Pattern)
 	if !ok {
@@ -269,7 +270,7 @@ func matching(re jsonschema.Regexp, text string) int {
 	return int(min(1+p.Steps(len(text))/regexpSteps, math.MaxInt32))
 }
 
-// engine compiles the regular expressions of one schema, and later those that a value holds where format is regex.
+// engine compiles the regular expressions of one schema as a set, and after compiled is called, those in values whose format is regex.
 func engine() (compile jsonschema.RegexpEngine, compiled func()) {
 	set := &pattern.Set{}
 	return func(source string) (jsonschema.Regexp, error) {
@@ -282,7 +283,7 @@ func engine() (compile jsonschema.RegexpEngine, compiled func()) {
 		}
 }
 
-// dynamic lists the schemas that a dynamic reference may lead to.
+// dynamic lists the schemas that a dynamic reference may resolve to.
 func dynamic(root *jsonschema.Schema) []*jsonschema.Schema {
 	var found []*jsonschema.Schema
 	seen := map[*jsonschema.Schema]bool{}
@@ -303,7 +304,7 @@ func dynamic(root *jsonschema.Schema) []*jsonschema.Schema {
 	return found
 }
 
-// parts lists the subschemas of a schema, those that it refers to included.
+// parts lists the subschemas of a schema, including those that it refers to.
 func parts(s *jsonschema.Schema) []*jsonschema.Schema {
 	list := []*jsonschema.Schema{
 		s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else, s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020,
@@ -339,7 +340,7 @@ func parts(s *jsonschema.Schema) []*jsonschema.Schema {
 	return list
 }
 
-// simple bounds the steps that a byte of a value takes, 0 when that cannot be said: of schemas that refer to others.
+// simple returns an upper bound on the steps per byte of a value, or 0 if there is none, e.g. because the schema has references.
 func simple(root *jsonschema.Schema) int {
 	sum, plain := 0, true
 	seen := map[*jsonschema.Schema]bool{}

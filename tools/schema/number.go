@@ -9,10 +9,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxExactInteger is the last integer up to which every one has its own double (2^53).
+// maxExactInteger is 2^53: up to it, every integer has its own double.
 const maxExactInteger = 1 << 53
 
-// maxExactDigits is how many significant decimal digits a double always keeps apart.
+// maxExactDigits is the number of significant decimal digits that a double always distinguishes.
 const maxExactDigits = 15
 
 func (d *decoder) number() (any, error) {
@@ -77,8 +77,8 @@ func (d *decoder) checkNumber(literal, exponent string) error {
 	return nil
 }
 
-// exactNumber reports whether no other value shares the double that the literal stands for: integers up to 2^53, and larger values
-// in no more digits than a double keeps apart, however they are written: 1.5e20 comes back from its double as 150000000000000000000.
+// exactNumber reports whether the literal can be told apart from others by its double: integers up to 2^53, and larger values with no more
+// significant digits than a double distinguishes, in any notation. For example, 1.5e20 comes back from its double as 150000000000000000000.
 func exactNumber(literal string) bool {
 	f, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
@@ -97,7 +97,7 @@ func exactNumber(literal string) bool {
 	return len(strings.Trim(mantissa, "0")) <= maxExactDigits
 }
 
-// integer writes a JSON number without fraction and exponent, when it is an integer up to 2^53: 1.0 and 1e3 are.
+// integer returns a JSON number without fraction and exponent if it is an integer up to 2^53, as 1.0 and 1e3 are.
 func integer(literal string) (string, bool) {
 	f, err := strconv.ParseFloat(literal, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > maxExactInteger || !exactNumber(literal) {
@@ -106,8 +106,8 @@ func integer(literal string) (string, bool) {
 	return strconv.FormatInt(int64(f), 10), true
 }
 
-// RewriteIntegers writes a JSON text's integers without fraction and exponent (1.0 and 1e3 as 1 and 1000), so that they
-// decode into Go's integer types. Everything else keeps its value.
+// RewriteIntegers returns the JSON text with its integers written without fraction and exponent (1.0 and 1e3 become 1 and 1000), so that
+// they decode into Go's integer types. All other values stay the same.
 func RewriteIntegers(text []byte) ([]byte, error) {
 	v, err := decode(text, 128, MaxValues, false)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/jig-run/jig/nearest"
 )
 
-// FromPairs makes a JSON object of key=value pairs, each value converted by what the schema says of its property:
+// FromPairs makes a JSON object from key=value pairs. The schema determines how each value is converted:
 //
 //   - numbers, booleans and null are read as such where the schema wants them; where it wants a string, 1 stays "1";
 //   - an array is a JSON array, or its items with commas between them; "" is the empty array;
 //   - an object is a JSON object, or several pairs whose keys name its properties: author.name=Ana;
-//   - where the schema says nothing, a value that is JSON is taken as JSON and any other as a string.
+//   - where the schema does not restrict the type, a value that is JSON is taken as JSON and any other as a string.
 //
-// The object still has to be validated. The error is a *jig.Error with code INVALID_INPUT, its field the pointer of the value.
+// The result still has to be validated. The error is a *jig.Error with code INVALID_INPUT; its field is the pointer of the value at fault.
 func FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
 	document, err := decode(raw, 64, MaxSchemaValues, false)
 	if err != nil {
@@ -36,10 +36,10 @@ func FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, e
 	return b, nil
 }
 
-// converter reads what a schema says of types, following references within the document.
+// converter looks up the types that a schema declares, following references within the document.
 type converter struct{ document any }
 
-// set puts one value where its key says, making the objects on the way.
+// set stores one value at the position that its key names and creates the objects on the way.
 func (c converter) set(object map[string]any, node any, key, value string) error {
 	var path []string
 	rest := key
@@ -83,7 +83,7 @@ func (c converter) set(object map[string]any, node any, key, value string) error
 	}
 }
 
-// step splits the first name off a key. A property whose own name has dots wins over nesting.
+// step splits the first name off a key. A property whose name contains dots takes precedence over nesting.
 func (c converter) step(node any, key string) (name, rest string, nested bool) {
 	if _, ok := c.propertiesOf(node)[key]; ok {
 		return key, "", false
@@ -92,7 +92,7 @@ func (c converter) step(node any, key string) (name, rest string, nested bool) {
 	return name, rest, nested
 }
 
-// property returns the schema of a property, nil (anything goes) when none is given, and false when it is not allowed.
+// property returns the schema of a property: nil (any value) if there is none, and false if the property is not allowed.
 func (c converter) property(node any, name string) (any, bool) {
 	if child, ok := c.propertiesOf(node)[name]; ok {
 		return child, true
@@ -110,7 +110,7 @@ func (c converter) property(node any, name string) (any, bool) {
 	return nil, true
 }
 
-// propertiesOf gathers the properties of a schema and of what it combines.
+// propertiesOf collects the properties of a schema and of the schemas that it combines.
 func (c converter) propertiesOf(node any) map[string]any {
 	all := map[string]any{}
 	c.gather(node, all, 0)

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/message"
 )
 
-// phrase says what an instance must be. It never repeats the instance: that may be a secret, or very long.
+// phrase says what an instance must be. It never repeats the instance, which may be secret or very long.
 func phrase(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
@@ -80,7 +80,7 @@ func number(r *big.Rat) string {
 	return string(b)
 }
 
-// values lists what a schema allows, cut after a dozen.
+// values lists the values that a schema allows, at most a dozen.
 func values(list []any) string {
 	var words []string
 	for _, v := range list[:min(12, len(list))] {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Pointer writes a JSON pointer (RFC 6901); no parts give "", the whole document.
+// Pointer returns a JSON pointer (RFC 6901); without parts it returns "", the whole document.
 func Pointer(parts ...string) string {
 	var b strings.Builder
 	for _, part := range parts {

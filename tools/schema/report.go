@@ -13,21 +13,21 @@ import (
 	"github.com/jig-run/jig/nearest"
 )
 
-// maxViolations bounds a report; the rest is counted in its last line. maxHints is how many unknown names of one object are
+// maxViolations bounds the violations in a report; the last entry counts the rest. maxHints bounds how many unknown names of one object are
 // compared with the known ones.
 const (
 	maxViolations = 100
 	maxHints      = 10
 )
 
-// finding is a violation with what decides its code and its hint.
+// finding is a violation with what determines its code and its hint.
 type finding struct {
 	jig.Violation
 	missing bool
 	hint    string
 }
 
-// report turns the library's tree of errors into one error. document is the schema, for the names of known properties.
+// report turns the library's tree of errors into one error. document is the schema, which provides the names of known properties.
 func report(what string, root *jsonschema.ValidationError, document any) *jig.Error {
 	findings := flatten(root, document)
 	slices.SortStableFunc(findings, func(a, b finding) int {
@@ -50,7 +50,7 @@ func report(what string, root *jsonschema.ValidationError, document any) *jig.Er
 	return e
 }
 
-// sentence names the first three findings.
+// sentence describes the first three findings.
 func sentence(what string, findings []finding) string {
 	var parts []string
 	for _, f := range findings[:min(3, len(findings))] {
@@ -63,8 +63,8 @@ func sentence(what string, findings []finding) string {
 	return s
 }
 
-// flatten lists the leaves of the tree. A failed choice (anyOf, oneOf) is one finding, as none of its branches is wrong
-// by itself.
+// flatten lists the leaves of the error tree. A failed choice (anyOf, oneOf) is a single finding, because none of its branches is wrong by
+// itself.
 func flatten(e *jsonschema.ValidationError, document any) []finding {
 	at := Pointer(e.InstanceLocation...)
 	switch k := e.ErrorKind.(type) {
@@ -116,7 +116,7 @@ func unknown(e *jsonschema.ValidationError, names []string, document any) []find
 	return list
 }
 
-// properties lists the property names of the subschema at url, when that is in document itself.
+// properties lists the property names of the subschema at url if it is within document.
 func properties(document any, url string) []string {
 	pointer, ok := strings.CutPrefix(url, base+"#")
 	if !ok {
@@ -137,7 +137,7 @@ func properties(document any, url string) []string {
 	return sortedKeys(known)
 }
 
-// choice words a failed anyOf or oneOf.
+// choice describes a failed anyOf or oneOf.
 func choice(e *jsonschema.ValidationError, at string, document any) finding {
 	var types, others []string
 	for _, cause := range e.Causes {

@@ -12,29 +12,30 @@ import (
 // Schema is a compiled schema. It is safe for concurrent use.
 type Schema struct {
 	compiled *jsonschema.Schema
-	// negated fits what compiled does not, and keeps no places of errors.
+	// negated accepts exactly what compiled rejects. Validating with it does not collect the positions of errors, which saves memory.
 	negated  *jsonschema.Schema
 	document any
 	options  Options
-	// dynamic are the schemas that dynamic references may lead to. simple bounds the steps for a byte of a value, or is 0.
+	// dynamic lists the schemas that dynamic references may resolve to. simple is an upper bound on the steps per byte of a value, or 0 if
+	// there is none.
 	dynamic []*jsonschema.Schema
 	simple  int
 }
 
-// Object reports whether the schema says that its instances are objects, at its top and nothing else.
+// Object reports whether the schema requires its instances to be objects: its top-level type must be "object" alone.
 func (s *Schema) Object() bool {
 	types := s.compiled.Types
 	return types != nil && len(types.ToStrings()) == 1 && types.ToStrings()[0] == "object"
 }
 
-// Validate checks a JSON text. The error is a *jig.Error with every violation: MISSING_PARAM when only required
-// properties are missing, else INVALID_INPUT. Field is the pointer of the first violation.
+// Validate checks a JSON text. The error is a *jig.Error with all violations: MISSING_PARAM if only required properties are missing, else
+// INVALID_INPUT. Its Field is the pointer of the first violation.
 func (s *Schema) Validate(instance []byte) error {
 	_, err := s.Read(instance)
 	return err
 }
 
-// Read is Validate and returns the value: map[string]any, []any, string, json.Number, bool or nil.
+// Read validates a JSON text like [Schema.Validate] and returns the decoded value: map[string]any, []any, string, json.Number, bool or nil.
 func (s *Schema) Read(instance []byte) (any, error) {
 	if len(instance) > s.options.MaxInstanceBytes {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the value has %d bytes, at most %d are allowed", len(instance), s.options.MaxInstanceBytes)
@@ -53,11 +54,11 @@ func (s *Schema) Read(instance []byte) (any, error) {
 	return v, nil
 }
 
-// fewSteps is what is not worth counting.
+// fewSteps is the number of steps below which counting is not worthwhile.
 const fewSteps = 100_000
 
-// ValidateValue checks a decoded value, numbers being json.Number, int64 or float64. How large it may be is the caller's affair; a
-// check that would take too much is an INVALID_INPUT with the reason limit_exceeded.
+// ValidateValue checks a decoded value whose numbers are json.Number, int64 or float64. It does not limit the size of the value; the caller
+// must do so. A check that would take too many steps returns INVALID_INPUT with the reason limit_exceeded.
 func (s *Schema) ValidateValue(v any) error {
 	m := meter{left: MaxSteps, dynamic: s.dynamic}
 	if err := m.visit(s.compiled, v, 0); err != nil {

@@ -1,8 +1,8 @@
-// Package jsonpath selects values from JSON by a path (RFC 9535) that a model or a person supplies. It never holds more than
-// one found value, counts what it visits, and stops when its context ends, so that no path over no document can take the
-// process down.
+// Package jsonpath selects values from JSON by a path (RFC 9535) that a model or a person supplies. It never holds more than one selected
+// value at a time, counts the values that it visits, and stops when its context ends, so that no combination of path and document can bring
+// the process down.
 //
-// Beside the standard it takes paths without the leading $, =~ with a regular expression, and in with a list. It must not know
+// In addition to the standard, it accepts paths without the leading $, =~ with a regular expression, and in with a list. It must not know
 // where the JSON comes from.
 package jsonpath
 
@@ -13,15 +13,15 @@ import (
 	"io"
 )
 
-// The bounds of one query.
+// Limits on one query.
 const (
-	// MaxBytes is how long a path may be.
+	// MaxBytes is the maximum length of a path.
 	MaxBytes = 4_000
-	// MaxSteps is how many values a path may visit, again each time that it comes by them.
+	// MaxSteps bounds the values that a path visits; a value visited again counts again.
 	MaxSteps = 5_000_000
-	// MaxDepth is how deep the JSON may be nested.
+	// MaxDepth is the maximum nesting depth of the JSON.
 	MaxDepth = 512
-	// MaxValues is how many values the JSON may hold when the whole of it is needed in memory.
+	// MaxValues is the maximum number of values in the JSON if all of it must be held in memory.
 	MaxValues = 1_000_000
 )
 
@@ -30,7 +30,7 @@ type Path struct {
 	segments []segment
 }
 
-// segment selects from every value that the one before has found, and with descend also from all that is below.
+// segment selects from every value that the previous segment found and, if descend is set, also from all values below them.
 type segment struct {
 	descend   bool
 	selectors []selector
@@ -47,9 +47,9 @@ type (
 	filter   struct{ test expression }
 )
 
-// LimitError says that a query exceeds one of the bounds.
+// LimitError says that a query exceeds one of the limits.
 type LimitError struct {
-	// OfDocument is set when the JSON is too large or too deep; otherwise the path asks for too much.
+	// OfDocument is set if the JSON is too large or too deep; otherwise the path asks for too much.
 	OfDocument bool
 	message    string
 }
@@ -65,8 +65,8 @@ func tooMuch(format string, args ...any) error {
 	return &LimitError{OfDocument: true, message: fmt.Sprintf(format, args...)}
 }
 
-// Streams reports whether the path is followed while the JSON is read, without holding it in memory: a path of names, indices
-// from the beginning, and wildcards.
+// Streams reports whether the path can be followed while the JSON is read, without holding all of it in memory. This is so for paths of
+// names, nonnegative indices and wildcards.
 func (p *Path) Streams() bool {
 	for _, s := range p.segments {
 		if s.descend || len(s.selectors) != 1 {
@@ -85,8 +85,8 @@ func (p *Path) Streams() bool {
 	return true
 }
 
-// Select reads JSON and calls found with each value at the path as compact JSON, its first limit bytes when it is longer, until
-// found returns false. An error that is neither a *LimitError nor one of the reader or of ctx is one of the JSON.
+// Select reads JSON and calls found with each value at the path, as compact JSON cut to limit bytes, until found returns false. An error
+// that is neither a *LimitError nor an error of the reader or of ctx means that the JSON is invalid.
 func (p *Path) Select(ctx context.Context, r io.Reader, limit int, found func(text string) bool) error {
 	tokens := newTokens(ctx, r)
 	var err error
@@ -119,5 +119,5 @@ func (p *Path) fromTree(ctx context.Context, tokens *tokens, limit int, found fu
 	})
 }
 
-// errEnough ends a walk that has found what it looked for.
+// errEnough ends a walk once no more values are needed.
 var errEnough = errors.New("enough")

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxNesting is how deep filters and parentheses may be nested.
+// maxNesting is the maximum nesting depth of filters and parentheses.
 const maxNesting = 20
 
 // maxInteger is the largest index: 2^53-1, as in the standard.
 const maxInteger = 1<<53 - 1
 
-// Parse reads a path such as $.items[*].id or $.items[?(@.price > 5)].name. The error says what is wrong, and where.
+// Parse parses a path such as $.items[*].id or $.items[?(@.price > 5)].name. The error says what is wrong, and where.
 func Parse(source string) (*Path, error) {
 	if len(source) > MaxBytes {
 		return nil, exceeded("the path has %d bytes, at most %d are allowed", len(source), MaxBytes)
@@ -52,7 +52,7 @@ func (p *parser) fail(format string, args ...any) error {
 	return fmt.Errorf("%s at position %d", fmt.Sprintf(format, args...), utf8.RuneCountInString(p.source[:p.at])+1)
 }
 
-// next is the character that comes next, 0 at the end.
+// next returns the next character without consuming it, 0 at the end.
 func (p *parser) next() rune {
 	if p.at >= len(p.source) {
 		return 0
@@ -67,7 +67,7 @@ func (p *parser) space() {
 	}
 }
 
-// take goes past a text if it comes next.
+// take consumes a text if it comes next.
 func (p *parser) take(text string) bool {
 	if !strings.HasPrefix(p.source[p.at:], text) {
 		return false
@@ -93,7 +93,7 @@ func (p *parser) enter() error {
 	return nil
 }
 
-// segments reads all that follow: .name, .*, [...], ..name, ..*, ..[...].
+// segments reads all segments that follow: .name, .*, [...], ..name, ..*, ..[...].
 func (p *parser) segments() ([]segment, error) {
 	var list []segment
 	for {
@@ -147,7 +147,7 @@ func (p *parser) shorthand() (selector, error) {
 	return name(p.source[begin:p.at]), nil
 }
 
-// nameCharacter is a character that a name without quotes may begin with. A dash is one of ours.
+// nameCharacter reports whether a name without quotes may begin with the character. The dash is an extension of ours.
 func nameCharacter(c rune) bool {
 	return c == '_' || c == '-' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= utf8.RuneSelf && c != utf8.RuneError
 }
@@ -205,7 +205,7 @@ func (p *parser) indexOrSlice() (selector, error) {
 		return nil, err
 	}
 	if p.space(); !p.take(":") {
-		return index(*start), nil // selector has seen that a number comes
+		return index(*start), nil // selector has made sure that a number follows
 	}
 	s := slice{start: start}
 	p.space()
@@ -221,7 +221,7 @@ func (p *parser) indexOrSlice() (selector, error) {
 	return s, nil
 }
 
-// optionalInteger reads an integer, nil when none comes.
+// optionalInteger reads an integer; nil if there is none.
 func (p *parser) optionalInteger() (*int, error) {
 	if p.next() != '-' && !digit(p.next()) {
 		return nil, nil //nolint:nilnil // both are left out in a slice
@@ -284,7 +284,7 @@ func (p *parser) escaped(b *strings.Builder, quote byte) error {
 	return p.fail("\\%c is not an escape", c)
 }
 
-// unicode reads the digits after \u, and the second half of a surrogate pair.
+// unicode reads the digits after \u, including the second half of a surrogate pair.
 func (p *parser) unicode(b *strings.Builder) error {
 	c, err := p.hex()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig/pattern"
 )
 
-// expression is a part of a filter that is true or false: either, both, not, comparison, matching, membership, exists.
+// expression is a part of a filter with a truth value: either, both, not, comparison, matching, membership or exists.
 type expression any
 
 type (
@@ -29,7 +29,7 @@ type (
 	}
 )
 
-// operand is what stands beside an operator: a literal, *query (of one value at most), length, count or valueOf.
+// operand is an operand of an operator: a literal, a *query (of at most one value), length, count or valueOf.
 type operand any
 
 type (
@@ -37,14 +37,14 @@ type (
 	length  struct{ of operand }
 	count   struct{ of *query }
 	valueOf struct{ of *query }
-	// query is a path from the current value, or from the root.
+	// query is a path from the current value or from the root.
 	query struct {
 		root     bool
 		segments []segment
 	}
 )
 
-// single reports whether a query can find one value at most.
+// single reports whether a query can find at most one value.
 func (q *query) single() bool {
 	for _, s := range q.segments {
 		if s.descend || len(s.selectors) != 1 {
@@ -67,7 +67,7 @@ func (p *parser) both() (expression, error) {
 	return p.chain("&&", p.basic, func(list []expression) expression { return both(list) })
 }
 
-// chain reads one expression or several with an operator between them.
+// chain reads one expression, or several joined by an operator.
 func (p *parser) chain(operator string, next func() (expression, error), join func([]expression) expression) (expression, error) {
 	var list []expression
 	for {
@@ -86,7 +86,7 @@ func (p *parser) chain(operator string, next func() (expression, error), join fu
 	return join(list), nil
 }
 
-// basic reads what stands between && and ||.
+// basic reads an operand of && or ||.
 func (p *parser) basic() (expression, error) {
 	p.space()
 	switch {
@@ -121,7 +121,7 @@ func (p *parser) basic() (expression, error) {
 	return p.compared(left)
 }
 
-// call reports whether a function is called next, and goes past its name.
+// call reports whether a call of the function comes next and consumes its name.
 func (p *parser) call(function string) bool {
 	rest, named := strings.CutPrefix(p.source[p.at:], function)
 	if !named || !strings.HasPrefix(strings.TrimLeft(rest, " \t\r\n"), "(") {
@@ -131,7 +131,7 @@ func (p *parser) call(function string) bool {
 	return true
 }
 
-// compared reads the operator after an operand and what follows it. Without one, a query asks whether it finds anything.
+// compared reads the operator after an operand and its right-hand side. Without an operator, a query is true if it finds anything.
 func (p *parser) compared(left operand) (expression, error) {
 	p.space()
 	for _, operator := range []string{"==", "!=", "<=", ">=", "=~", "<", ">"} {
@@ -173,7 +173,7 @@ func (p *parser) checkSingle(o operand) error {
 	return nil
 }
 
-// operand reads a literal, a path or a call of a function that gives a value.
+// operand reads a literal, a path, or a call of a function that returns a value.
 func (p *parser) operand() (operand, error) {
 	p.space()
 	switch {
@@ -210,7 +210,7 @@ func (p *parser) open() error {
 	return p.enter()
 }
 
-// queryArgument reads (path).
+// queryArgument reads a path in parentheses.
 func (p *parser) queryArgument() (*query, error) {
 	if err := p.want("("); err != nil {
 		return nil, err
@@ -281,7 +281,7 @@ func (p *parser) list() ([]any, error) {
 	return list, p.want("]")
 }
 
-// matchingCall reads the arguments of match, which wants the whole text to match, or search.
+// matchingCall reads the arguments of match or search; match requires the whole text to match.
 func (p *parser) matchingCall() (expression, error) {
 	whole := strings.HasSuffix(p.source[:p.at], "match")
 	if err := p.open(); err != nil {
@@ -306,7 +306,7 @@ func (p *parser) matchingCall() (expression, error) {
 	return matching{text: text, pattern: re}, p.want(")")
 }
 
-// regularExpression reads one as a text in quotes or between slashes.
+// regularExpression reads a regular expression in quotes or between slashes.
 func (p *parser) regularExpression(whole bool) (*pattern.Pattern, error) {
 	var source string
 	switch p.next() {

@@ -23,7 +23,7 @@ func (s *streaming) all(segments []segment) error {
 	return s.tokens.end()
 }
 
-// follow reads the value that begins with a token.
+// follow reads the rest of a value, given its first token.
 func (s *streaming) follow(segments []segment, token json.Token) error {
 	if len(segments) == 0 {
 		return s.take(token)
@@ -72,7 +72,7 @@ func (s *streaming) child(wanted bool, rest []segment) error {
 	return s.pass(token)
 }
 
-// pass goes past a value.
+// pass skips a value, given its first token.
 func (s *streaming) pass(token json.Token) error {
 	inside := s.tokens.depth
 	if token != json.Delim('{') && token != json.Delim('[') {
@@ -86,7 +86,7 @@ func (s *streaming) pass(token json.Token) error {
 	return nil
 }
 
-// take hands over the value that begins with a token.
+// take passes the value that begins with token to found.
 func (s *streaming) take(token json.Token) error {
 	t := newText(s.limit)
 	if err := s.write(t, token); err != nil {
@@ -98,7 +98,7 @@ func (s *streaming) take(token json.Token) error {
 	return nil
 }
 
-// write copies the value that begins with a token. It reads a value to its end, also when the text is full.
+// write copies the value that begins with token. It reads the value to its end even if the text is full.
 func (s *streaming) write(t *text, token json.Token) error {
 	switch token {
 	case json.Delim('{'):

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// nothing is what a query that finds no value gives; it equals itself alone.
+// nothing is the result of a query that finds no value; it equals only itself.
 type nothing struct{}
 
 // test reports whether a filter keeps a value.
@@ -43,7 +43,7 @@ func (w *walk) test(e expression, current any) (bool, error) {
 	return false, nil
 }
 
-// until tests expressions until one gives what is wanted.
+// until evaluates expressions until one has the wanted result.
 func (w *walk) until(list []expression, current any, wanted bool) (bool, error) {
 	for _, e := range list {
 		ok, err := w.test(e, current)
@@ -54,7 +54,7 @@ func (w *walk) until(list []expression, current any, wanted bool) (bool, error) 
 	return !wanted, nil
 }
 
-// ask gives the last value that a query finds, and how many it has found when it stops at most.
+// ask returns the last value that a query finds and the number of values found. It stops after most values; 0 means no limit.
 func (w *walk) ask(q *query, current any, most int) (any, int, error) {
 	from, n := current, 0
 	if q.root {
@@ -74,7 +74,7 @@ func (w *walk) ask(q *query, current any, most int) (any, int, error) {
 	return last, n, err
 }
 
-// value gives what an operand stands for.
+// value returns the value of an operand.
 func (w *walk) value(o operand, current any) (any, error) {
 	switch o := o.(type) {
 	case literal:
@@ -152,7 +152,7 @@ func (w *walk) compare(c comparison, current any) (bool, error) {
 	return w.less(right, left)
 }
 
-// less orders numbers and texts; nothing else has an order.
+// less compares numbers and texts; other values have no order.
 func (w *walk) less(a, b any) (bool, error) {
 	switch x := a.(type) {
 	case json.Number:
@@ -189,7 +189,7 @@ func compareTwo[T int64 | float64](a, b T) int {
 	return 0
 }
 
-// equal compares whole values.
+// equal compares values deeply.
 func (w *walk) equal(a, b any) (bool, error) {
 	if err := w.spend(1); err != nil {
 		return false, err

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// text is compact JSON up to a number of bytes.
+// text collects compact JSON up to a number of bytes.
 type text struct {
 	b     strings.Builder
 	limit int
@@ -14,7 +14,7 @@ type text struct {
 
 func newText(limit int) *text { return &text{limit: limit} }
 
-// String returns what was written, cut between characters at the limit.
+// String returns the text, cut to the limit at a character boundary.
 func (t *text) String() string {
 	s := t.b.String()
 	if len(s) <= t.limit {
@@ -27,7 +27,7 @@ func (t *text) String() string {
 	return s[:end]
 }
 
-// full reports that nothing more can be seen.
+// full reports whether the limit is exceeded, so that more text would not show.
 func (t *text) full() bool { return t.b.Len() > t.limit }
 
 func (t *text) raw(s string) {
@@ -36,7 +36,7 @@ func (t *text) raw(s string) {
 	}
 }
 
-// quoted writes a JSON string, of a long one no more than can be seen.
+// quoted writes a JSON string; of a long one it writes no more than can show.
 func (t *text) quoted(s string) {
 	if t.full() {
 		return
@@ -49,7 +49,7 @@ func (t *text) quoted(s string) {
 	_ = e.Encode(s) //nolint:errcheck,errchkjson // a text in memory
 }
 
-// trimmed leaves out the newline that an encoder ends with.
+// trimmed drops the newline that an encoder appends.
 type trimmed struct{ b *strings.Builder }
 
 // Write implements io.Writer.
@@ -75,7 +75,7 @@ func (t *text) scalar(v any) {
 	}
 }
 
-// write puts a value of a tree into a text until that is full.
+// write appends a value of a tree to a text, until the text is full.
 func (w *walk) write(t *text, v any) error {
 	if err := w.spend(1); err != nil || t.full() {
 		return err

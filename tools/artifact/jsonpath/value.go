@@ -8,10 +8,10 @@ import (
 	"io"
 )
 
-// object is a JSON object as it was written. A name that occurs twice has its last value.
+// object is a JSON object in its original order. A duplicate name has the last of its values.
 type object struct {
 	members []member
-	places  map[string]int // of objects with many members
+	places  map[string]int // only for objects with many members
 }
 
 type member struct {
@@ -19,7 +19,7 @@ type member struct {
 	value any
 }
 
-// indexedFrom is how many members an object has at least to be looked up by a map.
+// indexedFrom is the number of members from which an object is looked up by a map.
 const indexedFrom = 16
 
 func (o *object) place(key string) (int, bool) {
@@ -60,7 +60,7 @@ func (o *object) set(key string, v any) {
 	}
 }
 
-// tokens reads JSON piece by piece. It refuses what is nested too deeply, and looks at the context now and then.
+// tokens reads JSON token by token. It refuses excessive nesting and checks the context regularly.
 type tokens struct {
 	ctx         context.Context //nolint:containedctx // of one query
 	decoder     *json.Decoder
@@ -109,7 +109,7 @@ func (t *tokens) end() error {
 	return err //nolint:wrapcheck // worded by the caller
 }
 
-// tree reads a whole document: *object, []any, string, json.Number, bool or nil.
+// tree reads a whole document as *object, []any, string, json.Number, bool or nil.
 func (t *tokens) tree() (any, error) {
 	v, err := t.value()
 	if err != nil {
@@ -126,7 +126,7 @@ func (t *tokens) value() (any, error) {
 	return t.begun(token)
 }
 
-// begun reads the rest of a value that begins with a token.
+// begun reads the rest of a value, given its first token.
 func (t *tokens) begun(token json.Token) (any, error) {
 	if t.held++; t.held > MaxValues {
 		return nil, tooMuch("the JSON holds more than %d values; a path of names, indices and [*] alone needs no whole in memory", MaxValues)

@@ -2,14 +2,14 @@ package jsonpath
 
 import "context"
 
-// walk follows a path through a tree. Every value that it comes by takes a step.
+// walk follows a path through a tree. Every value that it visits costs a step.
 type walk struct {
 	ctx  context.Context //nolint:containedctx // of one query
 	root any
 	left int
 }
 
-// spend takes steps; it ends the walk when none is left or the context has ended.
+// spend takes n steps. It returns an error if not enough steps are left or the context has ended.
 func (w *walk) spend(n int) error {
 	before := w.left
 	if w.left -= n; w.left < 0 || n < 0 {
@@ -21,7 +21,7 @@ func (w *walk) spend(n int) error {
 	return nil
 }
 
-// follow calls found with each value that the segments lead to from v.
+// follow calls found with each value that the segments select, starting from v.
 func (w *walk) follow(segments []segment, v any, found func(any) error) error {
 	if err := w.spend(1); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (w *walk) follow(segments []segment, v any, found func(any) error) error {
 	return w.children(v, func(child any) error { return w.follow(segments, child, found) })
 }
 
-// children calls next with what a list or an object holds.
+// children calls next with each item of a list or each member value of an object.
 func (w *walk) children(v any, next func(any) error) error {
 	switch x := v.(type) {
 	case []any:
@@ -59,7 +59,7 @@ func (w *walk) children(v any, next func(any) error) error {
 	return nil
 }
 
-// choose calls next with the children of v that a selector selects.
+// choose calls next with the children of v that match a selector.
 func (w *walk) choose(s selector, v any, next func(any) error) error {
 	switch s := s.(type) {
 	case wildcard:
@@ -92,7 +92,7 @@ func (w *walk) choose(s selector, v any, next func(any) error) error {
 	return nil
 }
 
-// fromEnd turns an index that counts from the end into one that counts from the beginning.
+// fromEnd converts an index that counts from the end into one that counts from the beginning.
 func fromEnd(at, length int) int {
 	if at < 0 {
 		return at + length

@@ -1,5 +1,5 @@
-// Package extraction joins the interpreter of extractions to the tools over entities: what begins one, what its values may rest on,
-// and what its moves write. It must not know how entities are stored, nor what runs the moves.
+// Package extraction connects the interpreter of extractions with the entity tools: how an extraction begins, what its values may be based
+// on, and what its moves write. It must not know how entities are stored, nor what runs the moves.
 package extraction
 
 import (
@@ -12,20 +12,20 @@ import (
 	"github.com/jig-run/jig/tools/entities"
 )
 
-// Extractor fills entities: what is read of them is what the tools over entities may read. It is safe for concurrent use.
+// Extractor fills entities, with the permissions of the entity tools. It is safe for concurrent use.
 type Extractor struct {
 	entities entities.Options
 	engine   *extract.Engine
 }
 
-// New makes an Extractor. check holds a value against the JSON Schema of a task's output.
+// New returns an Extractor. check validates a value against the JSON Schema of a task's output.
 func New(o entities.Options, check func(schema json.RawMessage, value []byte) error) Extractor {
 	return Extractor{entities: o, engine: extract.NewEngine(spec.LoadEntityType, extract.Checks{
 		Field: checkField, Schema: func(schema, value json.RawMessage) error { return check(schema, value) },
 	})}
 }
 
-// Begin says what a call of a tool that fills entities runs.
+// Begin returns what a call of a tool that fills entities runs.
 func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error) {
 	if tool == entities.ExtractAllTool {
 		return jig.Extraction{}, x.entities.CheckExtractAll(ctx, inv, input)
@@ -40,7 +40,7 @@ func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, i
 	return jig.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
 }
 
-// Sources are what the values of an entity may rest on.
+// Sources returns what the values of an entity may be based on.
 func (x Extractor) Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (jig.Sources, error) {
 	t, err := x.engine.Type(body)
 	if err != nil {
@@ -49,7 +49,7 @@ func (x Extractor) Sources(ctx context.Context, inv jig.Invocation, body []byte,
 	return x.entities.Sources(ctx, inv, t, entity)
 }
 
-// Advance works out the next move. What fields of type relation have as values becomes relations, too.
+// Advance computes the next move. The values of fields of type relation also become relations of the entity.
 func (x Extractor) Advance(
 	ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.ExtractionFacts, at jig.Situation,
 ) (jig.Move, error) {
@@ -68,7 +68,7 @@ func (x Extractor) Advance(
 	return move, nil
 }
 
-// checkField refuses a value that does not fit a field, or that no entity can hold.
+// checkField returns an error for a value that does not fit its field or is too large for any entity.
 func checkField(f jig.Field, value json.RawMessage) error {
 	if len(value) > jig.MaxEntityBytes {
 		return jig.Errorf(jig.CodeInvalidInput, "it takes %d KiB; an entity holds at most %d", len(value)>>10, jig.MaxEntityBytes>>10).

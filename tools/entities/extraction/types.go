@@ -8,13 +8,13 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Documents is where entity types are kept.
+// Documents is the store of entity types.
 type Documents interface {
 	CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.DocumentVersion, error)
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
 }
 
-// Types reads the entity types that tenants have registered; a version is parsed once. It is safe for concurrent use.
+// Types reads the entity types that tenants have registered and parses each version once. It is safe for concurrent use.
 type Types struct {
 	documents Documents
 
@@ -22,21 +22,21 @@ type Types struct {
 	known map[typeKey]jig.EntityType
 }
 
-// typeKey is a version of an entity type as a tenant sees it.
+// typeKey identifies a version of an entity type for a tenant.
 type typeKey struct {
 	tenant string
 	jig.DocumentVersion
 }
 
-// maxEntityTypes bounds the versions that are kept parsed.
+// maxEntityTypes bounds the parsed versions that are cached.
 const maxEntityTypes = 10_000
 
-// NewTypes reads entity types from documents.
+// NewTypes returns a reader of the entity types in documents.
 func NewTypes(documents Documents) *Types {
 	return &Types{documents: documents, known: map[typeKey]jig.EntityType{}}
 }
 
-// Of gives a tenant's entity types, sorted by name.
+// Of returns a tenant's entity types, sorted by name.
 func (e *Types) Of(ctx context.Context, tenant string) ([]jig.EntityType, error) {
 	versions, err := e.documents.CurrentDocuments(ctx, tenant, string(spec.KindEntityType))
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *Types) Of(ctx context.Context, tenant string) ([]jig.EntityType, error)
 	return list, nil
 }
 
-// Read parses a version that a tenant sees.
+// Read returns the parsed version of an entity type, as a tenant sees it.
 func (e *Types) Read(ctx context.Context, tenant string, v jig.DocumentVersion) (jig.EntityType, error) {
 	key := typeKey{tenant, v}
 	e.mu.Lock()
