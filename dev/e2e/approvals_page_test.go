@@ -18,22 +18,23 @@ import (
 
 const approvalsPage = "docs/approvals.md"
 
-// manual is the page in a reader's hands: a worker, a shell, and the tenant that the page uses.
+// manual follows docs/approvals.md as a reader would: it has a worker, a shell, and the tenant that the page uses.
 type manual struct {
 	office
-	// key and public are the id and public half of the key that the reader made in place of the page's; operator is the operator's.
+	// key and public are the id and the public half of the key that the reader made, which replace the page's. operator is the public half of
+	// the operator's key.
 	key, public, operator string
-	// said is what the last commands said.
+	// said is the output of the last commands.
 	said said
 }
 
-// The names that the page has for what differs from run to run.
+// The page's values for what differs from run to run.
 const (
 	pageKey    = "ana-21fe31df"
 	pagePublic = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
 )
 
-// step is a block of commands on the page: what is there before, how the commands end, and what holds afterwards.
+// step describes a block of commands on the page: what must exist before it, how the commands end, and what must hold afterwards.
 type step struct {
 	section string
 	given   func() string
@@ -44,7 +45,7 @@ type step struct {
 // fence is a block of code on the page.
 type fence struct{ section, before, language, body string }
 
-// fences are the blocks of code of a page, in their order, with the heading and the text that they stand under.
+// fences returns the blocks of code on a page in order, each with its heading and the text before it.
 func fences(t *testing.T, page string) []fence {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", page))
@@ -62,7 +63,7 @@ func fences(t *testing.T, page string) []fence {
 	return list
 }
 
-// Every document on the page is taken, every command on it does what the page says, and says what is shown.
+// Every document on the page is accepted, and every command on it does what the page says and prints what the page shows.
 func TestApprovalsPage(t *testing.T) {
 	t.Parallel()
 	stock, err := filepath.Abs(filepath.Join("..", "..", ".cache", "bin"))
@@ -101,7 +102,7 @@ func TestApprovalsPage(t *testing.T) {
 	require.Equal(t, len(steps), ran, "the page has lost commands that this test has steps for")
 }
 
-// file writes a document of the page under the name that the text before it gives.
+// file writes a document of the page to the file that the text before it names.
 func (m *manual) file(f fence) {
 	name := "three.md"
 	if f.language == "yaml" {
@@ -119,7 +120,7 @@ func (m *manual) file(f fence) {
 	}
 }
 
-// run runs commands as they stand, with the id of what they are about.
+// run runs commands as they are on the page, with the id that they are about.
 func (m *manual) run(commands, id string, code int) {
 	m.t.Helper()
 	if strings.Contains(commands, "_…") {
@@ -131,7 +132,7 @@ func (m *manual) run(commands, id string, code int) {
 	m.t.Logf("%s%s%s", about, m.said.out, m.said.err)
 }
 
-// shows checks that the commands before said every line that the page shows.
+// shows checks that the commands before this block printed every line that the page shows.
 func (m *manual) shows(f fence) {
 	m.t.Helper()
 	heard := regexp.MustCompile(`ses_[a-z0-9]+`).ReplaceAllString(m.said.out+m.said.err, "ses_…")
@@ -144,7 +145,7 @@ func (m *manual) shows(f fence) {
 	}
 }
 
-// written is a call of file.write that waits.
+// written returns a function that makes a waiting call of file.write and returns its session.
 func (m *manual) written(path string) func() string {
 	return func() string {
 		result := m.trigger("file.write", map[string]any{"path": path, "content": "hello"})
@@ -153,7 +154,7 @@ func (m *manual) written(path string) func() string {
 	}
 }
 
-// three is a session of the page's agent.
+// three starts a session of the page's agent.
 func (m *manual) three() string {
 	started, err := m.Start(m.t.Context(), client.StartOptions{
 		Tenant: m.tenant, Agent: "three", Principal: jig.Principal{ID: "tester"},
@@ -163,10 +164,10 @@ func (m *manual) three() string {
 	return started.SessionID
 }
 
-// payroll is a call that the page's policy asks two people about.
+// payroll makes a call that needs two people according to the page's policy.
 func (m *manual) payroll() string { return m.written("payroll/may.csv")() }
 
-// ruled waits until both documents hold: the policy that wants finance, and the tenant's, which says who that is.
+// ruled waits until both documents take effect: the policy that asks finance, and the tenant's document, which says who finance is.
 func (m *manual) ruled(string) {
 	m.t.Helper()
 	m.says("ok    payroll takes two")("")
@@ -182,7 +183,7 @@ func (m *manual) question() string {
 	return result.SessionID
 }
 
-// doubtful is a call whose worker died in the middle.
+// doubtful makes a call whose worker is killed while the call runs.
 func (m *manual) doubtful() string {
 	r := newReceiver(m.t)
 	in := callInput("test.effect", map[string]any{"url": r.URL, "name": "e", "after": 30_000})
@@ -196,7 +197,7 @@ func (m *manual) doubtful() string {
 	return started.SessionID
 }
 
-// ends waits for the end of a single call.
+// ends returns a function that waits until a single call has ended with a status.
 func (m *manual) ends(status jig.CallStatus) func(id string) {
 	return func(id string) {
 		m.t.Helper()
@@ -205,7 +206,7 @@ func (m *manual) ends(status jig.CallStatus) func(id string) {
 	}
 }
 
-// over is a single call that has ended: soon, for what the page says has been done.
+// over waits until a single call has ended. What the page has described so far must be enough for that.
 func (m *manual) over(id string) client.CallResult {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
@@ -215,7 +216,7 @@ func (m *manual) over(id string) client.CallResult {
 	return done
 }
 
-// holds is what a file has by now, when a call ended well.
+// holds returns a function that checks a file's content after a call has succeeded.
 func (m *manual) holds(path, content string) func(id string) {
 	return func(id string) {
 		m.t.Helper()
@@ -229,7 +230,7 @@ func (m *manual) waits(id string) {
 	require.Len(m.t, m.waiting(id).Pending, 1)
 }
 
-// says checks what the commands said.
+// says returns a function that checks the output of the last commands.
 func (m *manual) says(words ...string) func(string) {
 	return func(string) {
 		m.t.Helper()
@@ -239,7 +240,7 @@ func (m *manual) says(words ...string) func(string) {
 	}
 }
 
-// answers is what the session of the page's agent ends with.
+// answers returns a function that checks the answer of a session of the page's agent.
 func (m *manual) answers(answer string) func(id string) {
 	return func(id string) { m.t.Helper(); require.Equal(m.t, answer, m.finish(id).Answer) }
 }
@@ -250,7 +251,7 @@ func (m *manual) answered(id string) {
 	require.Contains(m.t, string(m.over(id).Result.Data), `"answer":"eu"`)
 }
 
-// granted checks that a grant speaks for the page's kind of call, and ends it.
+// granted checks that a grant covers the page's kind of call, and revokes it.
 func (m *manual) granted(string) {
 	m.t.Helper()
 	require.Equal(m.t, jig.CallSucceeded, m.trigger("file.write", map[string]any{"path": "reports/more.md", "content": "x"}).Status)
@@ -267,7 +268,7 @@ func (m *manual) endGrants() {
 	require.NoError(m.t, err)
 }
 
-// grant gives a grant and returns its id.
+// grant creates a grant and returns its id.
 func (m *manual) grant() string {
 	ruled := m.decided(m.written("reports/hello.md")(), jig.Decision{By: "ana", Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 2}})
 	require.NotEmpty(m.t, ruled.Grant, ruled.Reason)
@@ -281,14 +282,14 @@ func (m *manual) notPaused(string) {
 	require.Empty(m.t, result.Pauses)
 }
 
-// refusal waits until a refused signal is in the session's events.
+// refusal waits until the session's events contain a refused signal.
 func (m *manual) refusal(id string) {
 	m.t.Helper()
 	require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.told(id, jig.EventDecisionRefused)) == 1 }))
 	m.waits(id)
 }
 
-// proved waits for the end of a call and checks that nobody claimed it only.
+// proved returns a function that waits for an event of a kind and checks that its author was proved, not only claimed.
 func (m *manual) proved(kind jig.EventType) func(id string) {
 	return func(id string) {
 		m.t.Helper()
@@ -303,7 +304,7 @@ func (m *manual) proved(kind jig.EventType) func(id string) {
 	}
 }
 
-// made takes the key that a command printed.
+// made returns the key that a command printed.
 func (m *manual) made() (id, public string) {
 	m.t.Helper()
 	found := regexp.MustCompile(`\{id: "([^"]+)".*public_key: "([^"]+)"\}`).FindStringSubmatch(m.said.out)

@@ -18,8 +18,8 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// shelfBundle is a bundle with a document of every kind. Everything that it brings has "uq" in its name and in its words, so that
-// whatever has leaked is seen: two letters that no id can have, whose alphabet has no u, and no word of jig's.
+// shelfBundle returns a bundle with a document of every kind. Every name and text in it contains "uq", so that a leak is easy to find: ids
+// cannot contain these two letters, because their alphabet has no u, and neither do jig's own words.
 func shelfBundle() map[string]string {
 	return map[string]string{
 		"bundle.yaml": "kind: bundle\nname: uqshelf\nversion: 1.0.0\ntitle: The uqshelf\ndescription: Books of the uqshelf and what is done with them.\n",
@@ -92,7 +92,7 @@ Keep the uqshelf in order.
 	}
 }
 
-// folder writes a bundle below the working directory.
+// folder writes a bundle's files below the working directory.
 func (d *desk) folder(name string, files map[string]string) string {
 	d.t.Helper()
 	for file, body := range files {
@@ -101,7 +101,7 @@ func (d *desk) folder(name string, files map[string]string) string {
 	return name
 }
 
-// bundleFiles are a bundle's documents as the tool that installs it takes them.
+// bundleFiles returns a bundle's documents as the input of the tool that installs it.
 func bundleFiles(files map[string]string) map[string]any {
 	list := make([]map[string]string, 0, len(files))
 	for path, body := range files {
@@ -110,7 +110,7 @@ func bundleFiles(files map[string]string) map[string]any {
 	return map[string]any{"files": list}
 }
 
-// approved makes a call that asks, approves it, and returns its end.
+// approved makes a call, approves it if it asks, and returns its result.
 func (o office) approved(tool string, input any) workflows.CallResult {
 	o.t.Helper()
 	result := o.trigger(tool, input)
@@ -129,18 +129,18 @@ func (o office) at(args ...string) said {
 	return o.jig(append(args, "--tenant", o.tenant)...)
 }
 
-// stranger is a tenant that wants to know what another one has.
+// stranger is a tenant that tries to find out what another tenant has.
 type stranger struct {
 	office
-	// theirs and nobodys are the ids of another tenant's things, and ids of the same kind that nobody has.
+	// theirs holds ids of another tenant's things, and nobodys ids of the same kinds that do not exist.
 	theirs, nobodys map[string]string
 }
 
-// varies is what differs between two answers to the same question.
+// varies matches what may differ between two answers to the same question.
 var varies = regexp.MustCompile(`(ses|art|ent)_[a-z0-9]{20,}|\d{4}-\d\d-\d\d[ T][\d:.]+Z?|[\d.]+ ?m?s\b`)
 
-// asks runs a command of which each %s is a name, once with one that another tenant has and once with one that nobody has: the
-// answers are the same.
+// asks runs a command in which each %s is a name, once with a name that another tenant has and once with one that does not exist. The
+// answers must be the same.
 func (s stranger) asks(theirs, nobodys string, args ...string) {
 	s.t.Helper()
 	require.Len(s.t, nobodys, len(theirs))
@@ -160,7 +160,7 @@ func (s stranger) asks(theirs, nobodys string, args ...string) {
 	s.t.Logf("%s: exit %d\n%s%s", about, got.code, got.out, got.err)
 }
 
-// lists runs commands that list what there is: nothing of the bundle is in it.
+// lists runs commands that list things. The output must not contain anything of the bundle.
 func (s stranger) lists(commands ...[]string) {
 	s.t.Helper()
 	for _, args := range commands {
@@ -207,7 +207,7 @@ func (s stranger) seesNothing() {
 	s.seesNoIDs()
 }
 
-// sameOf holds the answers to two commands against each other, of which the second is about a name that nobody has.
+// sameOf checks that two commands give the same answer. The first uses a name of another tenant, the second one that does not exist.
 func (s stranger) sameOf(theirs, nobodys string, one, other []string) {
 	s.t.Helper()
 	clean := func(o said, name string) said {
@@ -250,7 +250,7 @@ func (s stranger) seesNoIDs() {
 			s.asks(theirs, nobodys, "trigger", "artifact.read", "--input", "id=%s", "--output", "json")
 		}
 	}
-	if s.theirs == nil { // what it did itself stays in its audit
+	if s.theirs == nil { // a former owner's audit keeps what the owner did
 		return
 	}
 	audit := s.at("audit", "list", "--output", "json")
@@ -259,7 +259,7 @@ func (s stranger) seesNoIDs() {
 	}
 }
 
-// shelfOwner is a tenant with the bundle, with some of everything in it.
+// shelfOwner returns a tenant with the bundle, and the ids of an entity, a session and an artifact that it has.
 func shelfOwner(t *testing.T) (o office, theirs map[string]string) {
 	t.Helper()
 	o = newOffice(t, "JIG_PERMISSIONS=*")
@@ -285,7 +285,7 @@ func TestBundlesNeverLeak(t *testing.T) {
 	o, theirs := shelfOwner(t)
 	nobodys := map[string]string{"session": jig.NewSessionID(), "entity": jig.NewEntityID(), "artifact": jig.NewArtifactID()}
 
-	// The one who has it has all of it.
+	// The owner has everything in the bundle.
 	catalog := o.at("catalog")
 	for _, name := range []string{"uqshelf.stamp", "uqshelf.add", "uqshelf.tidy", "uqshelf.blurb", "uqlibrarian", "uqstyle"} {
 		require.Contains(t, catalog.out, name)
@@ -304,7 +304,7 @@ func TestBundlesNeverLeak(t *testing.T) {
 	other := stranger{office: office{desk: o.desk, tenant: o.tenant + "b"}, theirs: theirs, nobodys: nobodys}
 	other.seesNothing()
 
-	// What is removed is not there any more for the one who had it, and what waited does not run.
+	// After the bundle is removed, its former owner does not see it any more, and a waiting call does not run.
 	removed := o.approved("bundle.remove", map[string]any{"name": "uqshelf"})
 	require.Equal(t, jig.CallSucceeded, removed.Status, "%+v", removed.Result)
 	require.Contains(t, string(removed.Result.Data), `"entities":1`)
@@ -317,10 +317,10 @@ func TestBundlesNeverLeak(t *testing.T) {
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		return o.trigger("test.echo", map[string]any{"value": "forbidden"}).Status == jig.CallSucceeded
 	}), "its policy holds no more")
-	was := stranger{office: o} // of its own sessions it knows, of course
+	was := stranger{office: o} // it still knows its own sessions
 	was.seesNothing()
 
-	// Its entities are back when it is.
+	// The entities are back when the bundle is installed again.
 	again := o.approved("bundle.install", bundleFiles(shelfBundle()))
 	require.Equal(t, jig.CallSucceeded, again.Status, "%+v", again.Result)
 	book := o.trigger("entities.get", map[string]any{"id": theirs["entity"]})
@@ -353,7 +353,7 @@ func TestBundleUpgradeKeepsEntities(t *testing.T) {
 	lower := upgrade("1.0.1", "fields:", "fields:\n  - {name: uqshade, type: text}")
 	require.Equal(t, "bundle_downgrade", lower.Result.Error.Reason)
 
-	// What the tenant made its own is left alone until somebody says otherwise.
+	// A document that the tenant has changed is kept until somebody says otherwise.
 	o.install("uqcareful.yaml", "kind: policy\nname: uqcareful\nrules: [{name: none, when: \"tool.name == 'uq.nothing'\", verdict: ask}]\n", o.trusting)
 	next := shelfBundle()
 	next["bundle.yaml"] = strings.ReplaceAll(next["bundle.yaml"], "1.0.0", "1.2.0")
@@ -388,7 +388,7 @@ func TestBundleInstallIsWholeAndIdempotent(t *testing.T) {
 	}
 	require.Equal(t, 1, rows)
 
-	// One that is too large to travel with the call is kept aside.
+	// A bundle that is too large to travel with the call is uploaded first.
 	large := shelfBundle()
 	large["skills/uqstyle/most.md"] = strings.Repeat("Be short on the uqshelf.\n", 8_000)
 	large["skills/uqstyle/rest.md"] = strings.Repeat("Be kind on the uqshelf.\n", 8_000)
@@ -396,7 +396,7 @@ func TestBundleInstallIsWholeAndIdempotent(t *testing.T) {
 	require.Zero(t, kept.code, kept.out+kept.err)
 }
 
-// Whenever the worker is killed, all of a bundle is there or nothing of it, and the call that installs it ends well.
+// Whenever the worker is killed, the bundle is installed completely or not at all, and the call that installs it succeeds.
 func TestChaosBundleInstall(t *testing.T) {
 	t.Parallel()
 	times, seed := chaos(t, 20, 6, 3)
@@ -436,7 +436,8 @@ func TestChaosBundleInstall(t *testing.T) {
 	}
 }
 
-// requireWholeBundle checks that the current documents are those of one version of the bundle, and returns which; -1 for none.
+// requireWholeBundle checks that the current documents are those of exactly one version of the bundle. It returns the version's number, or
+// -1 if the bundle is not installed.
 func (o office) requireWholeBundle(db *store.DB, latest, documents int) int {
 	o.t.Helper()
 	installed, err := db.Bundles(o.t.Context(), o.tenant)
@@ -458,7 +459,7 @@ func (o office) requireWholeBundle(db *store.DB, latest, documents int) int {
 	return n
 }
 
-// What ships is there for the default tenant, of more than one worker at the same time.
+// The shipped bundles are installed for the default tenant, even if several workers start at the same time.
 func TestShippedBundlesAreInstalled(t *testing.T) {
 	t.Parallel()
 	d := open(t)

@@ -26,7 +26,7 @@ type dagRun struct {
 	session string
 }
 
-// dags are an office where graphs are extracted.
+// dags is an office in which graphs are extracted.
 type dags struct {
 	office
 	db      *store.DB
@@ -46,7 +46,7 @@ func dagsOf(o office) dags {
 	return dags{office: o, db: db, outside: newOutside(o.t)}
 }
 
-// prepare registers a graph and makes an entity of it.
+// prepare registers a graph and creates an entity of its type.
 func (d dags) prepare(g dag) *dagRun {
 	d.t.Helper()
 	d.install(g.name+".yaml", g.document(), d.trusting)
@@ -58,7 +58,7 @@ func (d dags) prepare(g dag) *dagRun {
 	return run
 }
 
-// begin begins to fill the entity, and waits for nothing.
+// begin starts the extraction of the entity and does not wait for it.
 func (r *dagRun) begin() {
 	r.t.Helper()
 	in := callInput("entities.extract", map[string]any{"id": r.entity.ID, "input": map[string]any{"seed": dagSeed}})
@@ -68,7 +68,7 @@ func (r *dagRun) begin() {
 	r.session = started.SessionID
 }
 
-// end waits for the end and holds all that can be seen of it against the model. It returns how the tasks ended.
+// end waits for the end of the extraction and compares everything that can be observed with the model. It returns the counts of the tasks.
 func (r *dagRun) end() extract.Counts {
 	r.t.Helper()
 	out, now := r.filled(r.session, r.entity)
@@ -79,7 +79,7 @@ func (r *dagRun) end() extract.Counts {
 	return out.Counts
 }
 
-// requireResult checks statuses, attempts, values and provenance.
+// requireResult checks the statuses, attempts, values and provenance.
 func (r *dagRun) requireResult(out extract.Result, now jig.Entity, want []dagEnd) {
 	r.t.Helper()
 	counts := extract.Counts{Total: len(r.tasks)}
@@ -88,7 +88,7 @@ func (r *dagRun) requireResult(out extract.Result, now jig.Entity, want []dagEnd
 		got, end := out.Tasks[t.id], want[i]
 		require.Equal(r.t, end.status, got.Status, "%s %s: %+v", r.name, t.id, got)
 		require.Equal(r.t, end.attempts, got.Attempts, "%s %s", r.name, t.id)
-		switch end.status { //nolint:exhaustive // a model knows no others
+		switch end.status { //nolint:exhaustive // the model has no others
 		case extract.TaskSkipped:
 			counts.Skipped++
 			require.Contains(r.t, end.because, got.Because, "%s %s", r.name, t.id)
@@ -132,7 +132,7 @@ func callOf(task string, attempt int) string {
 	return "1.1/" + task
 }
 
-// requireEffects checks that each attempt had its effect once, with the right number, and after those of what it waits for.
+// requireEffects checks that each attempt had its effect exactly once, with the right number, and after the effects it depends on.
 func (r *dagRun) requireEffects(want []dagEnd) {
 	r.t.Helper()
 	effects := r.outside.of(r.path)
@@ -164,7 +164,7 @@ func (r *dagRun) requireEffects(want []dagEnd) {
 	require.Len(r.t, effects, total, "%s: nothing else had an effect", r.name)
 }
 
-// log are all events of the session, as they are stored.
+// log returns all events of the session, as they are stored.
 func (r *dagRun) log() []jig.Event {
 	r.t.Helper()
 	var all []jig.Event
@@ -179,11 +179,11 @@ func (r *dagRun) log() []jig.Event {
 	}
 }
 
-// largeMove is how many events of tasks a move may have that left something to the next one: it works out 200 things at most.
+// largeMove is the number of task events from which a move may have left work to the next one: a move evaluates at most 200 things.
 const largeMove = 100
 
-// requireOrder checks the log: each task starts and ends once, starts when all that it depends on has a value, and starts then,
-// unless as many are under way as may be.
+// requireOrder checks the log: each task starts and ends once, and it starts as soon as everything it depends on has a value, unless the
+// maximum number of tasks is already running.
 func (r *dagRun) requireOrder(want []dagEnd) {
 	r.t.Helper()
 	number, started, ended, valued := map[string]int{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
@@ -193,7 +193,7 @@ func (r *dagRun) requireOrder(want []dagEnd) {
 	together, cutOff := 0, false
 	for _, e := range r.log() {
 		if e.Type == jig.EventToolStarted || e.Type == jig.EventToolCompleted {
-			// No move writes these: whatever the moves before could start, they have, unless the last one left the rest to the next.
+			// Moves do not write these events. The moves before have started everything they could, unless the last one left the rest to the next.
 			if together > 0 {
 				cutOff = together >= largeMove
 			}
@@ -229,7 +229,7 @@ func (r *dagRun) requireOrder(want []dagEnd) {
 	require.Len(r.t, ended, len(r.tasks), r.name)
 }
 
-// requireNoneWaits checks that no task waits that could be under way.
+// requireNoneWaits checks that no task is waiting that could be running.
 func (r *dagRun) requireNoneWaits(started, ended map[int]bool) {
 	r.t.Helper()
 	open := 0
@@ -251,7 +251,7 @@ func (r *dagRun) requireNoneWaits(started, ended map[int]bool) {
 	}
 }
 
-// killAmid kills the worker a moment after so many further effects, of which there will be so many in all, and starts another.
+// killAmid waits for a number of further effects, of which there will be all in total, kills the worker a moment later, and starts another.
 func (d dags) killAmid(effects, all int, later time.Duration) {
 	d.t.Helper()
 	until := min(d.outside.total()+effects, all)
@@ -264,9 +264,9 @@ func (d dags) killAmid(effects, all int, later time.Duration) {
 // together is how many extractions share a round of kills.
 const together = 6
 
-// TestChaosDAG extracts random graphs, several at once, and kills the worker at random moments: each task runs once, after what
-// it depends on and as soon as that is there, is skipped when it must be and not otherwise, and all values are those of the model.
-func TestChaosDAG(t *testing.T) { //nolint:paralleltest // it kills the worker of all
+// TestChaosDAG extracts random graphs, several at once, and kills the worker at random moments. Each task must run once, as soon as
+// everything it depends on is there, and must be skipped only if it has to be. All values must be those of the model.
+func TestChaosDAG(t *testing.T) { //nolint:paralleltest // it kills the worker of all its extractions
 	runs, seed := chaos(t, 100, 6, 2)
 	random := rand.New(rand.NewPCG(uint64(seed), 6))
 	d := newDAGs(t)
@@ -303,12 +303,12 @@ func TestChaosDAG(t *testing.T) { //nolint:paralleltest // it kills the worker o
 	}
 }
 
-// TestDAGOfAThousandTasks extracts the largest graph that an entity type may have, some hundred calls among its tasks.
+// TestDAGOfAThousandTasks extracts the largest graph that an entity type may have. About a tenth of its tasks make calls.
 func TestDAGOfAThousandTasks(t *testing.T) {
 	t.Parallel()
 	d := dagsOf(joinOffice(t))
 	g := randomDAG(rand.New(rand.NewPCG(1, 7)), "thousand", 1000, 10)
-	for i := range g.tasks { // it is about the size: hardly anything is left out
+	for i := range g.tasks { // the test is about size, so hardly any task is left out
 		one := &g.tasks[i]
 		one.before, one.after, one.broken, one.conflict, one.unless = 0, 0, false, false, 0
 		one.refused, one.field = 0, i%3 == 0
@@ -323,7 +323,7 @@ func TestDAGOfAThousandTasks(t *testing.T) {
 	}
 }
 
-// TestDAGIsNoRowOfLayers holds one branch back until the other one is through: whoever waited for a whole layer would wait for ever.
+// TestDAGIsNoRowOfLayers blocks one branch until the other one is finished. An engine that waited for whole layers would wait forever.
 func TestDAGIsNoRowOfLayers(t *testing.T) {
 	t.Parallel()
 	d := dagsOf(joinOffice(t))

@@ -19,20 +19,21 @@ import (
 // dagSeed is the input of every extraction of a random graph.
 const dagSeed = 7
 
-// dagTask is a task of a random graph, with what is to become of it.
+// dagTask is a task of a random graph, with what will happen to it.
 type dagTask struct {
 	id   string
 	deps []int
-	// number goes into the value of the task, so that no two have the same.
+	// number is part of the task's value.
 	number int64
-	// calls says that it calls test.task; otherwise it is worked out.
+	// calls says that the task calls test.task; otherwise it computes its value.
 	calls bool
-	// broken is for one that is worked out and cannot be.
+	// broken says that the task's computation fails.
 	broken bool
-	// unless is a condition: when it is not 0, the task is skipped if the value of its first dependency, or the input, can be
-	// divided by it.
+	// unless is a condition: if it is not 0, the task is skipped when it divides the value of the task's first dependency, or the input if
+	// there are no dependencies.
 	unless int64
-	// attempts that it has; refused is how often the receiver answers with a failure, conflict says that it ends the task.
+	// attempts is the maximum number of attempts, refused how often the receiver answers with a failure. With conflict the receiver answers
+	// with a conflict, which fails the task.
 	attempts, refused int
 	conflict          bool
 	field             bool
@@ -46,7 +47,7 @@ type dag struct {
 	tasks    []dagTask
 }
 
-// randomDAG makes a graph in which so many tasks of a hundred make calls.
+// randomDAG returns a random graph in which about calling of a hundred tasks make calls.
 func randomDAG(r *rand.Rand, name string, size, calling int) dag {
 	g := dag{name: name, parallel: 1 + r.IntN(20)}
 	depth := make([]int, size)
@@ -74,7 +75,7 @@ func randomDAG(r *rand.Rand, name string, size, calling int) dag {
 	return g
 }
 
-// fate says what a task meets that makes calls.
+// fate chooses what happens to a task that makes calls.
 func (t *dagTask) fate(r *rand.Rand) {
 	switch r.IntN(30) {
 	case 0:
@@ -86,7 +87,7 @@ func (t *dagTask) fate(r *rand.Rand) {
 	}
 }
 
-// document is the entity type without its head.
+// document returns the document of the entity type.
 func (g dag) document() string {
 	var fields, tasks strings.Builder
 	fields.WriteString("fields:\n  - {name: url, type: text}\n")
@@ -119,7 +120,7 @@ func (g dag) document() string {
 	return fmt.Sprintf("kind: entity_type\nname: %s\nmax_parallel: %d\n%stasks:\n%s", g.name, g.parallel, fields.String(), tasks.String())
 }
 
-// sum is the expression of what a task works on, divided what its condition looks at.
+// sum returns the expression of the number that a task works on; divided returns the expression of the number that its condition checks.
 func (g dag) sum(i int) string {
 	sum := fmt.Sprintf("%d + input.seed", g.tasks[i].number)
 	for _, d := range g.tasks[i].deps {
@@ -135,18 +136,18 @@ func (g dag) divided(i int) string {
 	return "input.seed"
 }
 
-// dagEnd is how a task is to end.
+// dagEnd is the expected end of a task.
 type dagEnd struct {
 	status extract.TaskStatus
 	value  int64
-	// given is the number that its calls are given, attempts how many there are.
+	// given is the number that its calls get, attempts the number of its attempts.
 	given    int64
 	attempts int
-	// because are the reasons that a skipped task may have: whichever was seen first.
+	// because lists the possible reasons for skipping the task; any of them may be seen first.
 	because []string
 }
 
-// model works the graph out, one task after another.
+// model computes the expected ends, one task after another.
 func (g dag) model() []dagEnd {
 	ends := make([]dagEnd, len(g.tasks))
 	for i, t := range g.tasks {
@@ -180,7 +181,7 @@ func (g dag) model() []dagEnd {
 	return ends
 }
 
-// ancestors are the tasks that each task waits for, directly or not.
+// ancestors returns, for each task, the tasks that it depends on, directly or indirectly.
 func (g dag) ancestors() [][]bool {
 	all := make([][]bool, len(g.tasks))
 	for i, t := range g.tasks {
@@ -195,20 +196,20 @@ func (g dag) ancestors() [][]bool {
 	return all
 }
 
-// dagEffect is an effect that reached the outside: the first request of an attempt. All attempts of a task have one key.
+// dagEffect is an effect that reached the outside: the first request of an attempt. All attempts of a task have the same key.
 type dagEffect struct{ task, key, call string }
 
-// outside is what the calls of tasks change. It keeps the effects in their order, by the path of the entity's URL.
+// outside is the world that the tasks' calls change. It records the effects in order, by the path of the entity's URL.
 type outside struct {
 	*httptest.Server
 	mu      sync.Mutex
 	graphs  map[string]dag
 	effects map[string][]dagEffect
-	// hold keeps the requests of a path and task back until it is closed.
+	// hold delays the requests of a path and task until the channel is closed.
 	hold map[string]chan struct{}
-	// arrived is told of each effect, when it is not nil.
+	// arrived is called for each effect if it is not nil.
 	arrived func(path, task string)
-	// repeats counts the requests whose attempt was known.
+	// repeats counts the requests of attempts that had already arrived.
 	repeats int
 }
 
@@ -223,7 +224,7 @@ func newOutside(t *testing.T) *outside {
 func (o *outside) serve(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		return // a killed worker's half request is no request
+		return // a killed worker's incomplete request does not count
 	}
 	id, _, _ := strings.Cut(string(body), " ")
 	o.mu.Lock()
@@ -239,7 +240,7 @@ func (o *outside) serve(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(o.take(request.URL.Path, string(body), request.Header.Get("Idempotency-Key"), request.Header.Get("Jig-Call")))
 }
 
-// take has the effect of a request, unless its attempt is known, and gives the answer that the graph has for it.
+// take records the effect of a request, unless the attempt has already arrived, and returns the status that the graph prescribes.
 func (o *outside) take(path, name, key, call string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -272,14 +273,14 @@ func (o *outside) take(path, name, key, call string) int {
 	return http.StatusCreated
 }
 
-// of are the effects of an entity so far.
+// of returns the effects of an entity so far.
 func (o *outside) of(path string) []dagEffect {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.effects[path])
 }
 
-// total is how many effects there are.
+// total returns the number of all effects.
 func (o *outside) total() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -290,14 +291,14 @@ func (o *outside) total() int {
 	return n
 }
 
-// again is how many requests had no effect, since an earlier one of the same call had it.
+// again returns the number of requests without an effect, because an earlier request of the same call had it.
 func (o *outside) again() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.repeats
 }
 
-// numbers reads the members of an object that are numbers.
+// numbers returns the members of an object that are numbers.
 func numbers(raw json.RawMessage) (map[string]int64, error) {
 	var members map[string]any
 	if err := json.Unmarshal(raw, &members); err != nil {

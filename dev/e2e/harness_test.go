@@ -28,12 +28,11 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// world is the one stack that all tests share; each test has a task queue and a worker of its own, or joins the worker that others
-// use, too.
+// world is the stack that all tests share. Each test has a task queue and a worker of its own, or joins the common worker.
 type world struct {
 	stack    *stack.Stack
 	temporal sdk.Client
-	// worker is the built test worker.
+	// worker is the path of the built test worker.
 	worker   string
 	cli, dev program
 	env      []string
@@ -93,21 +92,21 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// throwaway are settings of PostgreSQL for data that need not outlive the machine; what is committed still outlives the server's
-// process, which tests kill.
+// throwaway returns PostgreSQL settings for data that need not survive a crash of the machine. Committed data still survive a crash of the
+// server process, which tests kill.
 func throwaway() map[string]string {
 	return map[string]string{"fsync": "off", "full_page_writes": "off"}
 }
 
-// fewPartitions are settings of Temporal for many task queues with little to do.
+// fewPartitions returns Temporal settings for many task queues with little traffic.
 func fewPartitions() map[string]any {
 	return map[string]any{"matching.numTaskqueueReadPartitions": 1, "matching.numTaskqueueWritePartitions": 1}
 }
 
-// EnvPrograms names a folder in which jig and jig-dev were built already.
+// EnvPrograms names a folder in which jig and jig-dev have already been built.
 const EnvPrograms = "JIG_TEST_PROGRAMS"
 
-// program builds a program when it is first asked for, and returns its path.
+// program builds a program on its first call and returns the program's path.
 type program func() (string, error)
 
 func build(ctx context.Context, dir, name, pkg string) program {
@@ -118,7 +117,7 @@ func build(ctx context.Context, dir, name, pkg string) program {
 			}
 		}
 		path := filepath.Join(dir, name)
-		// Without debugging information linking takes half as long, and so does the checksum that a Temporal worker makes of itself.
+		// Without debugging information, linking takes half as long, and so does the checksum that a Temporal worker computes of itself.
 		out, err := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", path, pkg).CombinedOutput()
 		if err != nil {
 			return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
@@ -134,7 +133,7 @@ func (p program) path(t *testing.T) string {
 	return path
 }
 
-// quiet is a Temporal logger that says nothing.
+// quiet is a Temporal logger that logs nothing.
 type quiet struct{}
 
 func (quiet) Debug(string, ...any) {}
@@ -142,12 +141,12 @@ func (quiet) Info(string, ...any)  {}
 func (quiet) Warn(string, ...any)  {}
 func (quiet) Error(string, ...any) {}
 
-// desk is a test's own corner: a task queue, a working directory, workers that it may kill, a client.
+// desk is a test's own environment: a task queue, a working directory, a worker that the test may kill, and a client.
 type desk struct {
 	*client.Client
 	t     *testing.T
 	queue string
-	// name is the desk's alone, for the names of tenants and documents: 26 lower-case letters and digits.
+	// name is unique to the desk, for the names of tenants and documents: 26 lower-case letters and digits.
 	name string
 	dir  string
 	env  []string
@@ -158,10 +157,10 @@ type desk struct {
 	joined bool
 }
 
-// installation is the id of the desks' installation, so that tests know the idempotency keys of calls.
+// installation is the installation id of all desks, so that tests can compute the idempotency keys of calls.
 const installation = "e2e"
 
-// newDesk makes a corner without a worker.
+// newDesk returns a desk without a worker.
 func newDesk(t *testing.T, env ...string) *desk {
 	t.Helper()
 	d := deskOn(t, "", env...)
@@ -192,7 +191,7 @@ func deskEnv(queue, dir string) []string {
 		"JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=warn")
 }
 
-// open makes a corner with a worker of its own that is up.
+// open returns a desk with a running worker of its own.
 func open(t *testing.T, env ...string) *desk {
 	t.Helper()
 	d := newDesk(t, env...)
@@ -210,7 +209,7 @@ func (d *desk) answers() error {
 	return err
 }
 
-// common is the worker that desks join.
+// common is the worker that several tests share.
 type common struct {
 	dir   string
 	once  sync.Once
@@ -220,8 +219,8 @@ type common struct {
 	err   error
 }
 
-// join makes a corner whose worker is the one that tests share, which saves the second that a worker takes to start. It is for tests
-// that neither end their worker, nor need settings or files of their own for it.
+// join returns a desk that uses the common worker, which saves the second that a worker takes to start. It is for tests that neither stop
+// their worker nor need their own settings or files for it.
 func join(t *testing.T) *desk {
 	t.Helper()
 	c := shared.common
@@ -280,7 +279,7 @@ func tail(s string, n int) string {
 	return "…" + s[len(s)-n:]
 }
 
-// start starts a worker, and the one before it must be gone.
+// start starts a worker. The previous one must have ended.
 func (d *desk) start() {
 	d.t.Helper()
 	require.False(d.t, d.joined, "the worker is everybody's: open the desk instead of joining")
@@ -290,7 +289,7 @@ func (d *desk) start() {
 	require.NoError(d.t, d.worker.Start())
 }
 
-// kill ends the worker as a power cut would.
+// kill kills the worker, like a power failure would.
 func (d *desk) kill() {
 	d.t.Helper()
 	require.False(d.t, d.joined, "the worker is everybody's: open the desk instead of joining")
@@ -303,7 +302,7 @@ func (d *desk) kill() {
 	}
 }
 
-// agent is an agent document with a script.
+// agent returns an agent document with a script.
 func agent(tools, rules string, settings ...string) string {
 	var extra strings.Builder
 	for _, s := range settings {
@@ -313,7 +312,7 @@ func agent(tools, rules string, settings ...string) string {
 		tools, extra.String(), rules)
 }
 
-// run starts a session of a document and returns its id.
+// run starts a session with a document and returns the session's id.
 func (d *desk) run(document string, input any) string {
 	d.t.Helper()
 	raw, err := json.Marshal(input)
@@ -325,7 +324,7 @@ func (d *desk) run(document string, input any) string {
 	return started.SessionID
 }
 
-// finish waits until a session has ended and returns how.
+// finish waits until a session has ended and returns its status.
 func (d *desk) finish(id string) jig.SessionView {
 	d.t.Helper()
 	return d.until(id, func(v jig.SessionView) bool { return v.Status.Final() })
@@ -337,8 +336,8 @@ func (d *desk) waiting(id string) jig.SessionView {
 	return d.until(id, func(v jig.SessionView) bool { return v.Status == jig.StatusInputRequired })
 }
 
-// patience is how long a test waits for what must happen. It only ends a run that hangs, so it is long, and JIG_PATIENCE (a duration)
-// makes it longer still on a very slow machine.
+// patience is how long a test waits for something that must happen. It only ends a test that hangs, so it is long. JIG_PATIENCE (a
+// duration) changes it for a very slow machine.
 var patience = patienceFrom(os.Getenv("JIG_PATIENCE"))
 
 func patienceFrom(text string) time.Duration {
@@ -348,7 +347,7 @@ func patienceFrom(text string) time.Duration {
 	return 5 * time.Minute
 }
 
-// until asks the workflow for its status until it is what the test waits for.
+// until queries the workflow's status until done returns true.
 func (d *desk) until(id string, done func(jig.SessionView) bool) jig.SessionView {
 	d.t.Helper()
 	var view jig.SessionView
@@ -372,7 +371,7 @@ func (d *desk) query(id string) (jig.SessionView, error) {
 	return view, value.Get(&view)
 }
 
-// eventually tries until it holds or time is up.
+// eventually calls holds until it returns true or the time is up.
 func eventually(ctx context.Context, limit time.Duration, holds func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -390,7 +389,7 @@ func eventually(ctx context.Context, limit time.Duration, holds func() bool) boo
 	}
 }
 
-// log of a session's events, by type.
+// events returns a session's events of the given types, or all of them without types. It checks that the log has no gaps.
 func (d *desk) events(id string, types ...jig.EventType) []jig.Event {
 	d.t.Helper()
 	var all, list []jig.Event
@@ -413,7 +412,7 @@ func (d *desk) events(id string, types ...jig.EventType) []jig.Event {
 	return list
 }
 
-// receiver is the outside world: it counts the requests that reach it.
+// receiver is the world outside: it counts the requests that reach it.
 type receiver struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -428,7 +427,7 @@ func newReceiver(t *testing.T) *receiver {
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)
 		if err != nil {
-			return // a killed worker's half request is no request
+			return // a killed worker's incomplete request does not count
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -445,7 +444,7 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// count says how many requests of a name arrived, and under how many different keys.
+// count returns how many requests with a name arrived, and under how many different keys.
 func (r *receiver) count(name string) (requests, keys int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

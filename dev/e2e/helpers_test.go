@@ -18,7 +18,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// newID makes an id of the client's own for a session, with its tenant in front.
+// newID returns a new session id that a client chose, with the tenant prefix.
 func newID(tenant string) string {
 	return jig.SessionID(tenant, strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
 }
@@ -27,7 +27,7 @@ func countRequest(query string) *workflowservicepb.CountWorkflowExecutionsReques
 	return &workflowservicepb.CountWorkflowExecutionsRequest{Query: query}
 }
 
-// sweep makes a session one that was left alone for two minutes, and runs the sweeper.
+// sweep makes a session look as if nothing had happened to it for two minutes, and runs the sweeper.
 func (d *desk) sweep(id string) {
 	d.t.Helper()
 	conn, err := pgx.Connect(d.t.Context(), shared.stack.OwnerURL())
@@ -43,12 +43,12 @@ func (d *desk) sweep(id string) {
 		if err != nil || run.Get(d.t.Context(), nil) != nil {
 			return false
 		}
-		return len(d.eventsSoFar(id, jig.EventSessionFailed)) == 1 // the status is no proof: who reads it closes the session, too
+		return len(d.eventsSoFar(id, jig.EventSessionFailed)) == 1 // the status proves nothing, because reading it closes the session too
 	}), "the session was not swept")
 }
 
-// chaos says how often a suite repeats, and its seed: all of it when JIG_CHAOS is full, a sample of some minutes when it is
-// sample, and a few times as one test among the others.
+// chaos returns how often a chaos test repeats, and its seed. JIG_CHAOS=full runs all of it, JIG_CHAOS=sample runs some minutes, and by
+// default it repeats a few times as one test among others.
 func chaos(t *testing.T, full, sample, few int) (times int, seed int64) {
 	t.Helper()
 	seed = time.Now().UnixNano()
@@ -67,7 +67,7 @@ func chaos(t *testing.T, full, sample, few int) (times int, seed int64) {
 	return few, seed
 }
 
-// biggest is the longest and the largest history of a session's runs.
+// biggest counts the runs of a session and holds the largest number of events and of bytes in one run's history.
 type biggest struct {
 	runs, events, bytes int64
 }
@@ -86,7 +86,7 @@ func (d *desk) histories(id string) biggest {
 	return b
 }
 
-// runs are the ids of a session's runs, latest first, along the chain of continue-as-new.
+// runs returns the ids of a session's workflow runs, latest first, following the chain of continue-as-new.
 func (d *desk) runs(id string) []string {
 	d.t.Helper()
 	var list []string
@@ -108,16 +108,16 @@ func (d *desk) runs(id string) []string {
 	}
 }
 
-// nameOf is the name that a probe's effect was asked to send.
+// nameOf returns the name that a probe's effect was asked to send.
 func nameOf(p jig.Pending) string {
 	var in struct {
 		Name string `json:"name"`
 	}
-	_ = json.Unmarshal(p.Input, &in) //nolint:errcheck // a preview that was cut has no name, and no effect of that name arrived
+	_ = json.Unmarshal(p.Input, &in) //nolint:errcheck // a truncated preview has no name, and no effect with that name arrived
 	return in.Name
 }
 
-// mark tells a message or a refusal from all others.
+// mark returns what distinguishes a message or a refusal from the others.
 func mark(t *testing.T, e jig.Event) string {
 	t.Helper()
 	var data struct {

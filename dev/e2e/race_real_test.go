@@ -29,7 +29,7 @@ rules:
   - {name: vast, when: "tool.name == 'test.once' && call.input.name.endsWith('-vast')", verdict: ask, approvers: {people: [cfo]}}
 `
 
-// arena is where schedules of decisions are played: an office with one worker, which any of them may kill.
+// arena is an office with one worker, which any of the schedules of decisions may kill.
 type arena struct {
 	office
 	receiver      *receiver
@@ -46,14 +46,14 @@ func (a *arena) restart() {
 	a.kills.Add(1)
 }
 
-// match is one schedule: a session, and what the seed has people do to it at the same moments.
+// match plays one schedule: a session, and what the seed makes people do to it at the same time.
 type match struct {
 	*arena
 	random *rand.Rand
 	id     string
-	// names are what the calls send, by call.
+	// names are the names that the calls send, by call.
 	names map[string]string
-	// log is what was done, for the one who reads a failure.
+	// log records what was done, for the reader of a failure.
 	mu  sync.Mutex
 	log []string
 }
@@ -64,8 +64,8 @@ func (m *match) note(format string, args ...any) {
 	m.log = append(m.log, fmt.Sprintf(format, args...))
 }
 
-// TestChaosRace plays seeded schedules of decisions that meet each other, killed workers and resets of the workflow: each call
-// ends once and runs at most once, only if it was approved, and log and audit tell the same of it.
+// TestChaosRace plays seeded schedules of concurrent decisions, with killed workers and resets of the workflow. Each call must end once and
+// run at most once, and only if it was approved; the log and the audit must agree about it.
 func TestChaosRace(t *testing.T) {
 	t.Parallel()
 	schedules, seed := chaos(t, 500, 60, 12)
@@ -104,7 +104,7 @@ func TestChaosRace(t *testing.T) {
 	}
 }
 
-// play starts the session, has the seed's actions done, and brings what is left to an end.
+// play starts the session, performs the seed's actions, and finishes what is left.
 func (m *match) play(n int) error {
 	if err := m.begin(n); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (m *match) play(n int) error {
 	return m.end()
 }
 
-// begin starts a single call, or a session of several calls and a question, and waits until something waits.
+// begin starts a single call, or a session with several calls and a question, and waits until something waits for a person.
 func (m *match) begin(n int) error {
 	prefix := []string{"race", "pair"}[m.random.IntN(2)]
 	input := func(call string) string {
@@ -167,7 +167,8 @@ func (m *match) begin(n int) error {
 	return nil
 }
 
-// action is one thing that somebody does to the session, drawn before it is done so that a seed draws the same.
+// action chooses something that somebody does to the session. It draws all random numbers before it returns, so that a seed always gives
+// the same actions.
 func (m *match) action() func() {
 	by := []string{"ana", "ben", "cfo", "eve", "tester"}[m.random.IntN(5)]
 	call := []string{"1.1", "1.1", "1.1", "1.2", "1.2", "1.3"}[m.random.IntN(6)]
@@ -206,8 +207,8 @@ func (m *match) action() func() {
 	}
 }
 
-// send does one thing by signal or by update. What goes wrong on the way (no worker, a session that has ended) is noted alone: the
-// checks at the end are about what became of the calls.
+// send sends one decision by signal or by update. It only logs errors (no worker, an ended session), because the checks at the end are
+// about what happened to the calls.
 func (m *match) send(update bool, signal, name string, payload, updatePayload any) {
 	if !update {
 		m.note("signal %s %+v: %v", signal, payload, shared.temporal.SignalWorkflow(m.t.Context(), m.id, "", signal, payload))
@@ -230,7 +231,7 @@ func (m *match) updateOnce(name, updateID string, payload any) (workflows.Decide
 	return answer, err
 }
 
-// twice sends the same signal twice, and the same update twice at the same moment: both get the same answer.
+// twice sends the same update twice at the same time, which must give the same answer, and the same signal twice.
 func (m *match) twice(d jig.Decision) {
 	id := "twice-" + jig.NewSessionID()
 	payload := workflows.Decisions{Decisions: []jig.Decision{d}}
@@ -251,7 +252,7 @@ func (m *match) twice(d jig.Decision) {
 	}
 }
 
-// reset begins the current run anew from its first task.
+// reset resets the current run to its first workflow task.
 func (m *match) reset() {
 	described, err := shared.temporal.DescribeWorkflowExecution(m.t.Context(), m.id, "")
 	if err == nil && described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
@@ -266,12 +267,12 @@ func (m *match) reset() {
 	m.note("reset: %v", err)
 }
 
-// end decides what still waits, until the session is over for the store and for Temporal.
+// end decides whatever still waits, until the session has ended in the store and in Temporal.
 func (m *match) end() error {
 	deny, rounds := m.random.IntN(3) == 0, 0
 	over := eventually(m.t.Context(), patience, func() bool {
 		rounds++
-		deny = deny || rounds > 20 // so many delegated to the same person that a quorum cannot be had any more
+		deny = deny || rounds > 20 // so many have delegated to the same person that the quorum cannot be reached any more
 		view, err := m.Status(m.t.Context(), m.tenant, m.id)
 		if err != nil {
 			return false
@@ -293,15 +294,15 @@ func (m *match) end() error {
 	return nil
 }
 
-// reviewers are those who together may decide whatever waits.
+// reviewers returns people who together may decide everything that waits.
 func reviewers() []string { return []string{"ana", "ben", "cfo", "dora"} }
 
-// settle answers one thing that waits. What became of an effect in doubt is said some seconds after it came into doubt: after a
-// reset, the attempt that is not listened to any more may still be about to have it.
+// settle decides one thing that waits. It reconciles an effect in doubt only after some seconds, because after a reset an attempt that
+// nobody listens to any more may still be about to have the effect.
 func (m *match) settle(p jig.Pending, deny bool) {
 	switch p.Kind {
 	case jig.PendingQuestion:
-		for _, by := range reviewers() { // whoever delegated it may not answer any more
+		for _, by := range reviewers() { // people who delegated it may not answer any more
 			m.send(true, "", workflows.UpdateAnswer, nil, jig.Reply{Call: p.Call, By: by, Value: json.RawMessage(`"blue"`)})
 		}
 	case jig.PendingReconcile:
@@ -326,7 +327,7 @@ func (m *match) settle(p jig.Pending, deny bool) {
 	}
 }
 
-// executions is how often a call's effect reached the outside, as it was asked for or changed.
+// executions returns how often a call's effect reached the outside, with its original or an edited name.
 func (m *match) executions(call string) int {
 	sum := 0
 	for _, suffix := range []string{"", "-edited", "-vast"} {

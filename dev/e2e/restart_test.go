@@ -37,7 +37,7 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// open starts the servers on the data that are there, and a worker.
+// open starts the servers on the existing data, and a worker.
 func (h *house) open() {
 	h.t.Helper()
 	var err error
@@ -51,7 +51,7 @@ func (h *house) open() {
 	h.begin()
 }
 
-// begin starts a worker of the version that the house has.
+// begin starts a worker of the house's current version.
 func (h *house) begin() {
 	h.t.Helper()
 	h.mu.Lock()
@@ -63,7 +63,7 @@ func (h *house) begin() {
 	require.NoError(h.t, h.worker.Start())
 }
 
-// close kills the worker and stops the servers; the data stay.
+// close kills the worker and stops the servers. The data stay.
 func (h *house) close() {
 	h.kill()
 	if h.temporal != nil {
@@ -78,8 +78,8 @@ func (h *house) close() {
 	}
 }
 
-// deploy makes the next worker one of another version: another program to the byte, and so another build id, in which the
-// contract of test.revised is changed.
+// deploy makes the next worker another version: the program differs by some bytes, so it has another build id, and the contract of
+// test.revised is different.
 func (h *house) deploy() {
 	h.t.Helper()
 	program, err := os.ReadFile(shared.worker)
@@ -89,7 +89,7 @@ func (h *house) deploy() {
 	h.settings = []string{"JIG_TEST_REVISION=2"}
 }
 
-// stands waits until a call stands as it should, as the store has it, and returns what waits of it.
+// stands waits until the store's view of a session satisfies holds, and returns the view.
 func (h *house) stands(id string, holds func(jig.SessionView) bool) jig.SessionView {
 	h.t.Helper()
 	var view jig.SessionView
@@ -101,7 +101,7 @@ func (h *house) stands(id string, holds func(jig.SessionView) bool) jig.SessionV
 	return view
 }
 
-// pending is the one thing that waits in a session.
+// pending returns the one thing that waits in a session.
 func (h *house) pending(id string) jig.Pending {
 	h.t.Helper()
 	return h.stands(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 }).Pending[0]
@@ -116,7 +116,7 @@ func (h *house) ends(id string) workflows.CallResult {
 	return done
 }
 
-// builds are the versions of the worker that took part in a workflow.
+// builds returns the build ids of the workers that took part in a workflow.
 func (h *house) builds(id string) map[string]bool {
 	h.t.Helper()
 	seen := map[string]bool{}
@@ -131,8 +131,8 @@ func (h *house) builds(id string) map[string]bool {
 	return seen
 }
 
-// What waits for people waits through three killed workers, a restart of Temporal and PostgreSQL and another version of the
-// worker; what the new version changed is asked anew.
+// Whatever waits for people keeps waiting through three killed workers, a restart of Temporal and PostgreSQL, and a new version of the
+// worker. A call whose tool the new version has changed asks again.
 func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
 	t.Parallel()
 	h, r := newHouse(t), newReceiver(t)
@@ -211,8 +211,8 @@ func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
 	h.requireAudited(h.tenant)
 }
 
-// requireAskedAnew approves a call of a tool that was changed since it was shown: that approval is of no use, the call is asked
-// about again as it is now, and runs once that is approved.
+// requireAskedAnew approves a call whose tool has changed since it was shown. The approval has no effect, the call asks again with the new
+// contract, and it runs once after that is approved.
 func (h *house) requireAskedAnew(r *receiver, id, shown string) {
 	h.t.Helper()
 	h.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: shown})

@@ -91,7 +91,7 @@ func (f firm) put(files ...map[string]string) {
 	require.Equal(f.t, jig.CallSucceeded, done.Status, "%+v", done.Result)
 }
 
-// record makes an entity of a type.
+// record creates an entity of a type.
 func (f firm) record(kind, title string, content map[string]any, change ...func(*jig.NewEntity)) string {
 	f.t.Helper()
 	if content == nil {
@@ -110,7 +110,7 @@ func (f firm) record(kind, title string, content map[string]any, change ...func(
 
 var entityPermissions = []string{"entities.*.read", "entities.*.write"}
 
-// call calls a tool with permissions over entities, under a session of its own unless one is given.
+// call calls a tool with the given permissions, in a session with the given id or, if the id is empty, a new one.
 func (f firm) call(tool, id string, input map[string]any, permissions ...string) workflows.CallResult {
 	f.t.Helper()
 	in := callInput(tool, input)
@@ -120,7 +120,7 @@ func (f firm) call(tool, id string, input map[string]any, permissions ...string)
 	return result
 }
 
-// begun is what a thin tool that acted gave back.
+// begun returns the result of a thin tool that succeeded.
 func (f firm) begun(result workflows.CallResult) jig.ThinResult {
 	f.t.Helper()
 	require.Equal(f.t, jig.CallSucceeded, result.Status, "%+v", result.Result)
@@ -134,7 +134,7 @@ func (f firm) review(id string, input map[string]any) jig.ThinResult {
 	return f.begun(f.call("review.start", id, input, entityPermissions...))
 }
 
-// reviews are the entities that thin tools created so far.
+// reviews returns the number of entities that thin tools have created so far.
 func (f firm) reviews() int64 {
 	f.t.Helper()
 	counts, err := f.db.EntityCounts(f.t.Context(), f.tenant)
@@ -185,13 +185,13 @@ func TestThinToolActs(t *testing.T) {
 	_, err = shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(out.SessionID, "1.1"), "")
 	require.Error(t, err, "what calls nothing needs no workflow of its own")
 
-	// The same session again is the same call.
+	// Repeating the request with the same id gives the same call.
 	same := map[string]any{"path": module, "engagement_id": engagement, "workspace": "west", "pilot_id": pilot}
 	require.Equal(t, out, f.review("first", same))
 	require.EqualValues(t, 1, f.reviews())
 }
 
-// An extraction whose tasks call tools goes on in a workflow of its own.
+// An extraction whose tasks call tools continues in a workflow of its own.
 func TestThinToolOfTasksThatCall(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))
@@ -225,7 +225,7 @@ func TestThinToolsKey(t *testing.T) {
 	again := f.review("", input)
 	require.Equal(t, []any{first.EntityID, first.SessionID, false}, []any{again.EntityID, again.SessionID, again.Created})
 
-	// At the same time, one is created and nobody is refused.
+	// Of concurrent calls with the same key, one creates the entity and none is refused.
 	const many = 8
 	var calls sync.WaitGroup
 	all := make([]jig.ThinResult, many)
@@ -243,7 +243,7 @@ func TestThinToolsKey(t *testing.T) {
 	require.Equal(t, 1, created)
 	require.EqualValues(t, 3, f.reviews())
 
-	// What was deleted does not hold its key.
+	// A deleted entity does not block its key.
 	require.NoError(t, f.db.DeleteEntity(t.Context(), f.tenant, first.EntityID, 0))
 	anew := f.review("", input)
 	require.True(t, anew.Created)
@@ -313,7 +313,7 @@ func TestThinToolRejects(t *testing.T) {
 	_, err = f.Trigger(t.Context(), in, "")
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 
-	// What comes along with a call is gated nowhere: it does not run.
+	// A thin tool that is sent along with a call was never registered, so nobody has approved it: it must not run.
 	_, err = f.StartCall(t.Context(), client.CallInput{
 		Tenant: f.tenant, Document: strings.Replace(thinReview, "review.start", "review.begin", 1), DocumentName: "t.yaml",
 		Input: json.RawMessage(`{"path":"x"}`), Principal: jig.Principal{ID: "tester", Permissions: entityPermissions},
@@ -324,8 +324,8 @@ func TestThinToolRejects(t *testing.T) {
 	require.Zero(t, f.reviews())
 }
 
-// Ids of another tenant, in each argument that takes one: the caller is told what it is told of an id that is nobody's, and the
-// audit of its own tenant tells the two apart.
+// For ids of another tenant, in every argument that takes an id, the caller gets the same answer as for an id that does not exist. Only the
+// audit of the caller's own tenant distinguishes the two.
 func TestThinToolOfAnothersEntities(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))
@@ -397,7 +397,7 @@ output: {one: "${steps.one.data}", two: "${steps.two.data}"}
 	f.filled(e.SessionID, e)
 }
 
-// A session that began before its bundle was removed still has the tool; the tool does nothing any more.
+// A session that started before its bundle was removed still has the tool, but the tool does nothing any more.
 func TestThinToolOfABundleThatIsGone(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))

@@ -5,7 +5,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// Bundle is the bundle that some of the probes come with: no tenant without it sees them.
+// Bundle is the bundle that some of the probes belong to. Tenants without it do not see them.
 const Bundle = "uqshelf"
 
 func bundledTools() []tools.Tool {

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// cutTools are effects that end their worker, as a power cut would, before they can report.
+// cutTools returns effects that kill their worker before they can report, like a power failure would.
 func cutTools() []tools.Tool {
 	return []tools.Tool{
 		tools.New(draft("test.cut", "Changes something outside under a key and ends its worker the first time. For tests alone.", true), cut),
@@ -21,11 +21,11 @@ type cutIn struct {
 	Cut string `json:"cut,omitempty" enum:"before,after" jsonschema:"end the worker before its first effect, or after it"`
 }
 
-// firstTime is what the receiver answers to the first request of a key.
+// firstTime is the receiver's status for the first request of a key.
 const firstTime = 201
 
-// cut has its effect and kills its own process between the effect and the report: after the first request of its key, as the
-// receiver says, or before the effect of its first attempt.
+// cut has an effect and kills its own process: either between the effect and the report, if the receiver says that it was the first request
+// of its key, or before the effect on the first attempt.
 func cut(ctx context.Context, inv jig.Invocation, in cutIn) (effectOut, error) {
 	if in.Cut == "before" && inv.Attempt == 1 {
 		return effectOut{}, powerCut()
@@ -37,7 +37,7 @@ func cut(ctx context.Context, inv jig.Invocation, in cutIn) (effectOut, error) {
 	return out, err
 }
 
-// powerCut ends the process at once; it returns only when the process cannot be killed.
+// powerCut kills the process. It returns only if the process cannot be killed.
 func powerCut() error {
 	if err := syscall.Kill(syscall.Getpid(), syscall.SIGKILL); err != nil {
 		return jig.Errorf(jig.CodeInternal, "the worker could not be killed: %w", err)

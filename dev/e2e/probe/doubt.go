@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// doubtTools is a tool that writes, must not run twice, and fails in every way a tool can.
+// doubtTools returns a tool that writes, must not run twice, and fails in every way in which a tool can fail.
 func doubtTools() []tools.Tool {
 	return []tools.Tool{tools.Raw(jig.Tool{
 		Name: "test.doubt", Description: "Changes something outside, must not run twice, and fails as it is told. For tests alone.",
@@ -23,7 +23,8 @@ func doubtTools() []tools.Tool {
 	}, doubt)}
 }
 
-// The ways in which test.doubt ends. Those up to error have no effect; the others have theirs first, and late after its time.
+// The ways in which test.doubt ends. The first four happen before the effect. All others happen after it; late has its effect only after
+// the tool's time is over.
 const (
 	wayRefused  = "refused"  // was not executed, and says so
 	wayPromise  = "promise"  // fails with a code that promises that nothing happened
@@ -32,9 +33,9 @@ const (
 	wayError    = "error"    // a plain error
 	wayPanic    = "panic"    // a panic
 	wayOutput   = "output"   // success, with an output that breaks its schema
-	wayTimeout  = "timeout"  // it ends with its time
+	wayTimeout  = "timeout"  // runs until its time is over
 	wayKilled   = "killed"   // the worker is killed
-	wayLate     = "late"     // success, after its time
+	wayLate     = "late"     // succeeds after its time is over
 	waySucceeds = "succeeds" // success
 )
 
@@ -45,8 +46,8 @@ func DoubtWays() []string {
 	}
 }
 
-// doubt ends in the first of its ways on the first attempt, in the second on the next, be it of the same call or of one that tries it
-// again, and so on; the last is for the rest.
+// doubt ends its first attempt in the first of the given ways, the second attempt in the second way, and so on. The last way applies to all
+// further attempts. Attempts of a call and of the calls that retry it are counted together.
 func doubt(ctx context.Context, inv jig.Invocation, raw json.RawMessage) jig.ToolResult {
 	var in struct {
 		URL  string   `json:"url"`
@@ -92,7 +93,7 @@ func doubt(ctx context.Context, inv jig.Invocation, raw json.RawMessage) jig.Too
 	return jig.ToolResult{Success: true, Data: json.RawMessage(`{"status":204}`), Summary: "done"}
 }
 
-// earlier counts the attempts before this one: those of the call, and the calls that it tries again.
+// earlier returns the number of earlier attempts, of this call and of the calls that it retries.
 func earlier(inv jig.Invocation) int {
 	n := inv.Attempt - 1
 	if _, again, ok := strings.Cut(inv.CallID, "~"); ok {

@@ -1,5 +1,5 @@
-// Package probe has the tools that the end-to-end tests run: slow ones, failing ones, large ones, and ones whose effect
-// is an HTTP request to a receiver outside the worker, which counts what really happened. It knows the tool contract alone.
+// Package probe contains the tools that the end-to-end tests run: slow, failing and large ones, and ones whose effect is an HTTP request to
+// a receiver outside the worker, which counts what really happened. It depends only on the tool contract.
 package probe
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// Tools returns the probes; a revision changes the contract of test.revised.
+// Tools returns the probes. The revision changes the contract of test.revised.
 func Tools(revision string) []tools.Tool {
 	list := []tools.Tool{
 		tools.New(read("test.echo", "Gives back what it is given. For tests alone."), echo),
@@ -149,7 +149,7 @@ type effectOut struct {
 	Status int `json:"status"`
 }
 
-// effect posts its name under the call's idempotency key, with a pause on either side for a kill to fall into.
+// effect posts its name under the call's idempotency key. It waits before and after the request, so that a test can kill the worker there.
 func effect(ctx context.Context, inv jig.Invocation, in effectIn) (effectOut, error) {
 	if _, err := sleep(ctx, inv, sleepIn{MS: in.Before}); err != nil {
 		return effectOut{}, err

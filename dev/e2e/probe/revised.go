@@ -5,7 +5,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// revisedTools are two writes that need an approval: the contract of one changes with the revision, that of the other never.
+// revisedTools returns two writes that need an approval. The contract of one changes with the revision; the other's never changes.
 func revisedTools(revision string) []tools.Tool {
 	kept := draft("test.kept", "Changes something outside, the same in every version. For tests alone.", true)
 	kept.Approval = jig.ApprovalAlwaysAsk

@@ -1,5 +1,5 @@
-// Command testworker is the product's worker with the probes of the end-to-end tests among its tools. JIG_TEST_REVISION makes
-// it another version, in which the contract of one of them is changed.
+// Command testworker is jig's worker with the probes of the end-to-end tests as additional tools. JIG_TEST_REVISION makes it another
+// version, in which the contract of one probe is different.
 package main
 
 import (
