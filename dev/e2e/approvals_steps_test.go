@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// steps are what the commands of the page are about, in its order.
+// steps describes the commands on the page, in order.
 func (m *manual) steps() []step {
 	var all []step
 	for _, part := range [][]step{m.waitingSteps(), m.decidingSteps(), m.rulingSteps(), m.otherSteps(), m.provingSteps()} {
@@ -139,7 +139,7 @@ func (m *manual) provingSteps() []step {
 	}
 }
 
-// asked is the session of the call that a command left waiting.
+// asked returns the session of the call that a command left waiting.
 func (m *manual) asked() string {
 	m.t.Helper()
 	id := regexp.MustCompile(`ses_[a-z0-9]+`).FindString(m.said.out + m.said.err)
@@ -147,7 +147,7 @@ func (m *manual) asked() string {
 	return id
 }
 
-// signedNow waits until the worker wants a proof.
+// signedNow waits until the worker requires a proof.
 func (m *manual) signedNow() {
 	m.t.Helper()
 	require.True(m.t, eventually(m.t.Context(), patience, func() bool {

@@ -19,18 +19,18 @@ const (
 	firstBundle = "Write your first bundle in ten minutes"
 )
 
-// pageFile is a file that the text before a document names.
+// pageFile matches the name of a file in the text before a document.
 var pageFile = regexp.MustCompile("`(reading/[\\w.]+\\.yaml)`")
 
-// reader follows the page about bundles: the article that the page makes, and what the last commands said.
+// reader follows the page about bundles. It remembers the article that the page creates and the output of the last commands.
 type reader struct {
 	manual
 	article jig.ThinResult
-	// before is the version of the policies without the bundle's.
+	// before is the version of the policies without the bundle's policy.
 	before string
 }
 
-// Every document on the page is written, every command on it is run to the letter, and says what the page shows.
+// Every document on the page is written to its file, and every command on it is run literally and prints what the page shows.
 func TestBundlesPage(t *testing.T) {
 	t.Parallel()
 	stock, tenant := filepath.Dir(shared.cli.path(t)), "reader-"+strings.ToLower(jig.NewSessionID()[20:])
@@ -70,7 +70,7 @@ func TestBundlesPage(t *testing.T) {
 	require.Equal(t, len(steps), ran, "the page has lost commands that this test has steps for")
 }
 
-// pageStep is a block of commands: a word of it, how it ends, and what holds then.
+// pageStep describes a block of commands: a word in it, its exit code, and what must hold afterwards.
 type pageStep struct {
 	about string
 	code  int
@@ -95,7 +95,7 @@ func (r *reader) steps() []pageStep {
 	}
 }
 
-// follow runs commands as they stand, with the ids of what the page has made.
+// follow runs commands as they are on the page, with the ids of what the page has created.
 func (r *reader) follow(commands string, code int) {
 	r.t.Helper()
 	about := strings.NewReplacer("ses_…", r.article.SessionID, "ent_…", r.article.EntityID).Replace(commands)
@@ -105,7 +105,7 @@ func (r *reader) follow(commands string, code int) {
 	require.Equal(r.t, code, r.said.code, "%s\n%s%s", about, r.said.out, r.said.err)
 }
 
-// hears checks the words that the last commands said.
+// hears checks that the output of the last commands contains words.
 func (r *reader) hears(words ...string) {
 	r.t.Helper()
 	for _, word := range words {
@@ -113,7 +113,7 @@ func (r *reader) hears(words ...string) {
 	}
 }
 
-// rulings is the version of the policies that rule on a call now.
+// rulings returns the version of the policies that currently apply to a call.
 func (r *reader) rulings() string {
 	r.t.Helper()
 	id := r.written("a.md")()
@@ -122,13 +122,13 @@ func (r *reader) rulings() string {
 	return version
 }
 
-// forbids waits until the bundle's policy rules, which it does within a second.
+// forbids waits until the bundle's policy takes effect, which takes at most a second.
 func (r *reader) forbids() {
 	r.t.Helper()
 	require.True(r.t, eventually(r.t.Context(), patience, func() bool { return r.rulings() != r.before }))
 }
 
-// adds takes the article that was made, and finds that the same path gives it again.
+// adds reads the created article and checks that the same path gives the same article again.
 func (r *reader) adds() {
 	r.t.Helper()
 	require.NoError(r.t, json.Unmarshal([]byte(r.said.out), &r.article), r.said.out)
@@ -141,7 +141,7 @@ func (r *reader) adds() {
 	require.False(r.t, same.Created)
 }
 
-// field is a field of the article.
+// field returns the value of a field of the article.
 func (r *reader) field(name string) string {
 	r.t.Helper()
 	got := r.trigger("entities.get", map[string]any{"id": r.article.EntityID, "field": name})
@@ -153,7 +153,7 @@ func (r *reader) field(name string) string {
 	return string(data.Value)
 }
 
-// isGone checks that nothing of the bundle is there, and that the article is back when it is.
+// isGone checks that nothing of the bundle is left, and that the article is back after the bundle is installed again.
 func (r *reader) isGone() {
 	r.t.Helper()
 	r.hears("1.1.0", "article.add", "reading-rules")

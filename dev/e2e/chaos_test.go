@@ -14,8 +14,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// chaosRules go through everything that a kill may fall into: quick and slow tools, keyed and unkeyed effects, an
-// approval, several passes.
+// chaosRules cover everything that a kill may interrupt: quick and slow tools, keyed and unkeyed effects, an approval, and several passes.
 const chaosRules = `    - when: pass == 1
       calls:
         - {tool: test.keyed, input: {url: "${input.url}", name: "${input.name}-k1", before: 20, after: 20}}
@@ -34,9 +33,9 @@ const chaosRules = `    - when: pass == 1
     - answer: "${calls.filter(c, c.success).size()} of ${calls.size()}"
 `
 
-// TestChaosKillWorker kills the worker at random moments while sessions run, wait and pass on, and looks at what reached
-// the outside: an unkeyed effect at most once, a keyed one under one key, and every session at its end.
-func TestChaosKillWorker(t *testing.T) { //nolint:paralleltest // it kills the worker of all
+// TestChaosKillWorker kills the worker at random moments while sessions run, wait and change passes, and checks what reached the outside:
+// an unkeyed effect happened at most once, a keyed one under one key, and every session has completed.
+func TestChaosKillWorker(t *testing.T) { //nolint:paralleltest // it kills the worker of all its sessions
 	kills, seed := chaos(t, 200, 60, 8)
 	random := rand.New(rand.NewPCG(uint64(seed), 1))
 	d, r := open(t), newReceiver(t)
@@ -52,7 +51,7 @@ func TestChaosKillWorker(t *testing.T) { //nolint:paralleltest // it kills the w
 	var answering sync.WaitGroup
 	answering.Go(func() { d.answer(r, flock, stop) })
 	for kill := range kills {
-		if kill%3 == 0 { // so that there is always something to fall into
+		if kill%3 == 0 { // so that there is always something to interrupt
 			begin()
 		}
 		pause := time.Duration(random.IntN(2000)) * time.Millisecond
@@ -97,7 +96,7 @@ func (f *flock) list() []string {
 	return slices.Clone(f.ids)
 }
 
-// answer approves what waits and tells the truth about unknown outcomes, until the sessions have ended.
+// answer approves what waits and reconciles unknown outcomes truthfully, until it is stopped.
 func (d *desk) answer(r *receiver, f *flock, stop <-chan struct{}) {
 	for {
 		for _, id := range f.list() {
@@ -130,11 +129,11 @@ func (d *desk) answerOne(r *receiver, id string, p jig.Pending) {
 			payload["result"] = map[string]any{"status": 204}
 		}
 	}
-	// An answer that was given twice is refused, and that is as it should be.
+	// A second answer to the same call is refused, as it should be.
 	_ = shared.temporal.SignalWorkflow(d.t.Context(), id, "", name, payload) //nolint:errcheck // see above
 }
 
-// requireWhole checks that a session's log tells one story: no gaps, and for each call one end.
+// requireWhole checks that a session's log is consistent: no gaps, and one end for each call.
 func (d *desk) requireWhole(id string) {
 	d.t.Helper()
 	ends := map[string]int{}
@@ -148,8 +147,8 @@ func (d *desk) requireWhole(id string) {
 	require.Len(d.t, d.events(id, jig.EventPassCompleted), len(d.events(id, jig.EventPassStarted)))
 }
 
-// TestChaosDatabaseOutage stops PostgreSQL for five seconds, under the worker and under Temporal itself.
-func TestChaosDatabaseOutage(t *testing.T) { //nolint:paralleltest // it stops the database of all
+// TestChaosDatabaseOutage stops PostgreSQL for five seconds, for the worker and for Temporal itself.
+func TestChaosDatabaseOutage(t *testing.T) { //nolint:paralleltest // it stops the database that all tests use
 	d, r := open(t), newReceiver(t)
 	id := d.run(agent(`["*"]`, chaosRules), map[string]any{"url": r.URL, "name": "pg"})
 	stop := make(chan struct{})
@@ -157,7 +156,7 @@ func TestChaosDatabaseOutage(t *testing.T) { //nolint:paralleltest // it stops t
 	answering.Go(func() { d.answer(r, &flock{ids: []string{id}}, stop) })
 	require.True(t, eventually(t.Context(), patience, func() bool { _, keys := r.count("pg-k1"); return keys == 1 }))
 	require.NoError(t, shared.stack.PG().Stop(t.Context()))
-	eventually(t.Context(), 5*time.Second, func() bool { return false }) // how long the outage lasts
+	eventually(t.Context(), 5*time.Second, func() bool { return false }) // the duration of the outage
 	require.NoError(t, shared.stack.PG().Start(t.Context()))
 	view := d.until(id, func(v jig.SessionView) bool { return v.Status.Final() })
 	close(stop)
@@ -170,9 +169,9 @@ func TestChaosDatabaseOutage(t *testing.T) { //nolint:paralleltest // it stops t
 	}
 }
 
-// TestChaosMessagesAndDecisions sends signals and updates at random moments to sessions that change passes: each takes
-// effect, once.
-func TestChaosMessagesAndDecisions(t *testing.T) { //nolint:paralleltest // the machine is its own
+// TestChaosMessagesAndDecisions sends signals and updates at random moments to sessions that change passes. Each must take effect exactly
+// once.
+func TestChaosMessagesAndDecisions(t *testing.T) { //nolint:paralleltest // it has the machine to itself
 	sends, seed := chaos(t, 1000, 200, 200)
 	random := rand.New(rand.NewPCG(uint64(seed), 2))
 	d := open(t)

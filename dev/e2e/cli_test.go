@@ -15,13 +15,13 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// said is what a program said and how it ended.
+// said is a program's output and exit code.
 type said struct {
 	out, err string
 	code     int
 }
 
-// command runs a program to its end.
+// command runs a program and waits for it.
 func (d *desk) command(program string, args ...string) said {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)

@@ -12,8 +12,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// chaosSpec has fifty calls in loops, branches and a sequence, an approval in their midst, and an end that fails when it is
-// told to, so that everything that can be undone is.
+// chaosSpec has fifty calls in loops, branches and a sequence, with an approval in the middle. On request it fails at the end, so that
+// everything that can be undone is undone.
 const chaosSpec = `kind: composition
 name: probe.chaos
 description: Fifty calls, one of which a person must allow.
@@ -68,9 +68,9 @@ steps:
 output: {last: "${steps.last.map(r, r.data.value).join(',')}", gate: "${steps.gate.success}"}
 `
 
-// TestChaosKillWorkerInCompositions kills the worker at random moments of compositions: each ends as it would have, every
-// effect happens once, and what was to be undone is, once.
-func TestChaosKillWorkerInCompositions(t *testing.T) { //nolint:paralleltest // it kills the worker of all
+// TestChaosKillWorkerInCompositions kills the worker at random moments of compositions. Each must end as it would have without kills, each
+// effect must happen once, and undo must run exactly once.
+func TestChaosKillWorkerInCompositions(t *testing.T) { //nolint:paralleltest // it kills the worker of all its sessions
 	kills, seed := chaos(t, 100, 25, 4)
 	random := rand.New(rand.NewPCG(uint64(seed), 3))
 	d, r := open(t), newReceiver(t)

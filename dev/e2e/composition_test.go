@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// compose starts an execution spec that comes along and returns its session.
+// compose starts an execution spec that is sent along, and returns the session.
 func (d *desk) compose(document string, input any) string {
 	d.t.Helper()
 	raw, err := json.Marshal(input)
@@ -27,7 +27,7 @@ func (d *desk) compose(document string, input any) string {
 	return started.SessionID
 }
 
-// output waits for a call's end and returns its result.
+// output waits for a call's end and returns its whole result.
 func (d *desk) output(id string) jig.ToolResult {
 	d.t.Helper()
 	result, err := d.WaitCall(d.t.Context(), jig.DefaultTenant, id)
@@ -38,7 +38,7 @@ func (d *desk) output(id string) jig.ToolResult {
 	return *whole
 }
 
-// register makes documents current for the default tenant.
+// register registers documents for the default tenant.
 func (d *desk) register(documents map[string]string) {
 	d.t.Helper()
 	var files []map[string]string
@@ -166,7 +166,7 @@ func TestCompositionStepWaitsForApproval(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, described.GetWorkflowExecutionInfo().GetStatus(), "a composition is a child workflow")
 
-	d.kill() // whoever approves need not know which worker is up
+	d.kill() // a person can approve whichever worker is up
 	d.start()
 	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana", "digest": view.Pending[0].Digest})
 	result := d.output(id)
@@ -191,8 +191,8 @@ func TestCompositionStepDenied(t *testing.T) {
 	require.Zero(t, requests)
 }
 
-// A composition that is registered is called by an agent like any other tool, and what it asks for is answered like any
-// other call. A change of the document does not disturb a run that waits.
+// An agent calls a registered composition like any other tool, and its approvals are answered like those of other calls. A new version of
+// the document does not affect a run that is waiting.
 func TestAgentCallsAComposition(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
@@ -244,7 +244,7 @@ steps:
 output: {paid: "${steps.paid.data}", late: "${steps.late.error.code}"}
 `
 
-// pay sends the events that waitingSpec waits for, once it is under way.
+// pay sends the events that waitingSpec waits for, once the composition has started.
 func (d *desk) pay(id string) {
 	d.t.Helper()
 	require.True(d.t, eventually(d.t.Context(), patience, func() bool {
@@ -372,7 +372,7 @@ func TestCompositionCallsCompositionsAndAgents(t *testing.T) {
 	require.Equal(t, jig.StatusCompleted, child.Status)
 }
 
-// loopSpec calls a tool for each of many items.
+// loopSpec returns a composition that calls a tool for each of many items.
 func loopSpec(tool string, items int) string {
 	return fmt.Sprintf(`kind: composition
 name: probe.loop
@@ -387,7 +387,7 @@ output: {count: "${steps.all.size()}", last: "${steps.all[%[2]d - 1].data.value}
 `, tool, items)
 }
 
-// A loop of many items completes with small histories, over several runs.
+// A loop over many items completes with small histories, in several workflow runs.
 func TestCompositionBigLoop(t *testing.T) {
 	t.Parallel()
 	items, _ := chaos(t, 10_000, 1000, 300)
@@ -407,7 +407,7 @@ func TestCompositionBigLoop(t *testing.T) {
 	}
 }
 
-// A composition whose workflow is ended from outside fails its call, closes what it had open, and its session goes on.
+// If a composition's workflow is ended from outside, its call fails, whatever it had open is closed, and its session continues.
 func TestCompositionTerminatedFromOutside(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
@@ -425,7 +425,7 @@ func TestCompositionTerminatedFromOutside(t *testing.T) {
 	require.Zero(t, requests)
 }
 
-// A session that is reset begins its composition anew, which finds what was done and goes on from there.
+// A session that is reset starts its composition again, which finds what has been done and continues from there.
 func TestCompositionSurvivesAReset(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// blocks are the code blocks of a page in a language.
+// blocks returns the code blocks of a page that are in a language.
 func blocks(t *testing.T, page, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", page))
@@ -28,7 +28,7 @@ func blocks(t *testing.T, page, language string) []string {
 	return found
 }
 
-// Every document and every step on the page is one that the engine takes, with the tools that a worker has.
+// Every document and step on the page is valid with the tools that a worker has.
 func TestCompositionsPageIsInOrder(t *testing.T) {
 	t.Parallel()
 	d := open(t)
@@ -54,7 +54,7 @@ func TestCompositionsPageIsInOrder(t *testing.T) {
 	require.Empty(t, spec.Check(docs, known))
 }
 
-// The first example of the page, step by step as the page tells it.
+// Follows the first example of the page step by step.
 func TestFirstCompositionInTenMinutes(t *testing.T) {
 	t.Parallel()
 	d := open(t)
@@ -71,7 +71,7 @@ func TestFirstCompositionInTenMinutes(t *testing.T) {
 	require.JSONEq(t, `{"count":1,"list":"reports/todos.md"}`, string(d.output(id).Data))
 	require.Equal(t, "# FIXME\n\n- `src/a.go` line 2\n", d.content("reports/todos.md"))
 
-	// Registered, it is a tool.
+	// Once registered, it is a tool.
 	added := d.jig("catalog", "add", "notes.yaml", "--yes")
 	require.Zero(t, added.code, added.out+added.err)
 	none := d.jig("run", "notes.collectTodos", "--input", "word=XYZZY", "--input", "path=src", "--output", "json")
@@ -82,7 +82,7 @@ func TestFirstCompositionInTenMinutes(t *testing.T) {
 	require.Equal(t, "notes.collectTodos", d.described(scheduled).Tool)
 }
 
-// The composition of the README.
+// Tests the composition in the README.
 func TestReadmeComposition(t *testing.T) {
 	t.Parallel()
 	d := open(t)

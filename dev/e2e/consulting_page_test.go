@@ -14,14 +14,14 @@ import (
 
 const consultingPage = "docs/consulting.md"
 
-// consultant follows the page: what the last commands said, and the ids that its next commands are about.
+// consultant follows the page. It remembers the output of the last commands and the ids that the next commands are about.
 type consultant struct {
 	manual
 	session, entity     string
 	engagement, summary string
 }
 
-// consultingStep is a block of commands: a word of it, what is there before, how it ends, and what holds then.
+// consultingStep describes a block of commands: a word in it, what must exist before it, its exit code, and what must hold afterwards.
 type consultingStep struct {
 	about string
 	given func()
@@ -29,7 +29,7 @@ type consultingStep struct {
 	then  func()
 }
 
-// Every command on the page is run to the letter, and does what the page says.
+// Every command on the page is run literally and does what the page says.
 func TestConsultingPage(t *testing.T) {
 	t.Parallel()
 	stock, tenant := filepath.Dir(shared.cli.path(t)), "firm-"+strings.ToLower(jig.NewSessionID()[20:])
@@ -94,7 +94,7 @@ func (c *consultant) steps() []consultingStep {
 	}
 }
 
-// first is what the last commands said in these words first.
+// first returns the first match of words in the output of the last commands.
 func (c *consultant) first(words string) string {
 	c.t.Helper()
 	found := regexp.MustCompile(words).FindStringSubmatch(c.said.out + c.said.err)
@@ -102,7 +102,7 @@ func (c *consultant) first(words string) string {
 	return found[1]
 }
 
-// field is the value of a field of the summary.
+// field returns the value of a field of the summary.
 func (c *consultant) field(name string) json.RawMessage {
 	c.t.Helper()
 	read := c.trigger("entities.get", map[string]any{"id": c.summary, "field": name})

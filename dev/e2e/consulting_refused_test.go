@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Each reason for which no summary is begun, with nothing of another tenant in what is said.
+// Tests each reason for which a summary is refused. The messages must contain nothing of another tenant.
 func TestConsultingRejects(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
@@ -75,7 +75,7 @@ func TestConsultingRejects(t *testing.T) {
 	}
 	require.Equal(t, []string{theirs.ID}, seen, "the tenant's own audit tells another tenant's id from nobody's")
 
-	// A call that waits while the bundle goes away.
+	// A call waits while the bundle is removed.
 	p.install("ask.yaml", "kind: policy\nname: ask\nrules: [{name: all, when: \"tool.name == '"+generate+"'\", verdict: ask}]\n", p.trusting)
 	var waits workflows.CallResult
 	require.True(t, eventually(t.Context(), patience, func() bool {
@@ -89,7 +89,7 @@ func TestConsultingRejects(t *testing.T) {
 	require.Equal(t, []any{jig.CodeNotPermitted, jig.ReasonBundleNotInstalled}, []any{gone.Error.Code, gone.Error.Reason})
 }
 
-// Records beyond the hundredth are not left out without a word: the task fails, and says so.
+// Records beyond the hundredth are not left out silently: the task fails and says so.
 func TestConsultingOfTooManyRecords(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
@@ -110,7 +110,7 @@ func TestConsultingOfTooManyRecords(t *testing.T) {
 	require.Equal(t, 4, now.Readiness.Assessments, "what does not read pilots is there")
 }
 
-// What a model claims is checked: an id that is not connected is named, and nothing is published.
+// A model's claims are checked: an id that is not connected is named, and nothing is published.
 func TestConsultingRejectsAFabricatedSource(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -153,13 +153,13 @@ func TestConsultingRejectsAFabricatedSource(t *testing.T) {
 	require.Contains(t, refused.Error.Message, "ent_made_up")
 	require.NoDirExists(t, p.workdir("summaries"))
 
-	// All of it anew has another text written.
+	// Running all tasks again produces a new text.
 	says(`{"text": "All is well.", "source_entity_ids": ["` + harbour + `"]}`)
 	_, out, now = p.again(made.EntityID, "run")
 	require.Equal(t, 7, out.Counts.Completed, "%+v", out.Tasks)
 	require.Len(t, now.Citations, 1)
 
-	// Another summary of the same engagement is connected, and no record.
+	// Another summary of the same engagement is connected, but it is not a record.
 	other := p.made(map[string]any{"engagement_id": harbour})
 	p.filled(other.SessionID, other.EntityID)
 	says(`{"text": "All is well.", "source_entity_ids": ["` + harbour + `", "` + other.EntityID + `"]}`)
@@ -170,7 +170,7 @@ func TestConsultingRejectsAFabricatedSource(t *testing.T) {
 	require.NoDirExists(t, p.workdir("summaries"))
 }
 
-// What a model could not do is done by itself once it can.
+// A task that failed because of the model is retried automatically once the model works.
 func TestConsultingRetriesWhatFailed(t *testing.T) {
 	t.Parallel()
 	var well atomic.Bool
@@ -199,7 +199,7 @@ func TestConsultingRetriesWhatFailed(t *testing.T) {
 	require.Len(t, now.Citations, 1)
 }
 
-// A tenant without the bundle has none of it, whatever it asks.
+// A tenant without the bundle sees nothing of it, whatever it asks.
 func TestConsultingIsTheTenantsOwn(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)

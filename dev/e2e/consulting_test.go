@@ -17,7 +17,7 @@ import (
 
 const generate = "consulting.generateExecutiveSummary"
 
-// practice is a tenant that has the bundle consulting, with its sample data.
+// practice is a tenant with the bundle consulting and its sample data.
 type practice struct {
 	office
 	db          *store.DB
@@ -39,7 +39,7 @@ func newPractice(t *testing.T, env ...string) practice {
 	return p
 }
 
-// load loads the sample data: the first time makes them, the others find them.
+// load loads the sample data. The first time creates them; later times find them.
 func (p *practice) load() {
 	p.t.Helper()
 	result := p.result("consulting.loadSample", map[string]any{"workspace": "west"})
@@ -54,7 +54,7 @@ func (p *practice) load() {
 	p.engagements = out.Engagements
 }
 
-// result is the end of a call that nobody need allow.
+// result returns the result of a call that needs no approval.
 func (p practice) result(tool string, input any) jig.ToolResult {
 	p.t.Helper()
 	return p.end(p.trigger(tool, input).SessionID)
@@ -70,7 +70,7 @@ func (p practice) end(session string) jig.ToolResult {
 	return *whole
 }
 
-// made begins a summary, and is what that gave.
+// made starts a summary and returns the result of that call.
 func (p practice) made(input map[string]any) (made jig.ThinResult) {
 	p.t.Helper()
 	result := p.trigger(generate, input)
@@ -80,7 +80,7 @@ func (p practice) made(input map[string]any) (made jig.ThinResult) {
 	return made
 }
 
-// brief is what an executive summary holds.
+// brief is the content of an executive summary.
 type brief struct {
 	Engagement, Model, Method, Classification string
 	Situation                                 struct{ Client, Scope string }
@@ -108,7 +108,7 @@ type brief struct {
 	Citations []jig.TextClaim
 }
 
-// filled waits until an extraction is over.
+// filled waits until an extraction has ended.
 func (p practice) filled(session, id string) (out extract.Result, now brief) {
 	p.t.Helper()
 	result := p.end(session)
@@ -120,7 +120,7 @@ func (p practice) filled(session, id string) (out extract.Result, now brief) {
 	return out, now
 }
 
-// again runs an extraction in a mode, and says which tasks ended as completed in it.
+// again runs an extraction in a mode and returns the tasks that completed in it.
 func (p practice) again(id, mode string) (tasks []string, out extract.Result, now brief) {
 	p.t.Helper()
 	session := p.trigger("entities.extract", map[string]any{"id": id, "mode": mode}).SessionID
@@ -195,7 +195,7 @@ func TestConsultingSumsUpAnEngagement(t *testing.T) {
 	p.publishes(made.EntityID, now)
 }
 
-// publishes checks that two people allow it, neither of whom asked for it.
+// publishes checks that publishing needs two people, neither of whom asked for it.
 func (p practice) publishes(id string, now brief) {
 	p.t.Helper()
 	asked := p.trigger("consulting.publishExecutiveSummary", map[string]any{"id": id, "name": "harbour"})
@@ -222,7 +222,7 @@ func (p practice) publishes(id string, now brief) {
 	require.Equal(p.t, "not_a_summary", wrong.Error.Reason)
 }
 
-// A refresh reads the records again, and writes anew when they have changed: with what documents say, in their own words.
+// A refresh reads the records again and writes a new text if they have changed. The text quotes documents literally.
 func TestConsultingIsRefreshed(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)

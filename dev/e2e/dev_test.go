@@ -19,10 +19,10 @@ import (
 	"github.com/jig-run/jig/dev/port"
 )
 
-// anywhere are flags that let a development server run beside others.
+// anywhere are flags that let a development server run next to others.
 var anywhere = []string{"--temporal-addr", "127.0.0.1:0", "--ui-addr", "127.0.0.1:0", "--pg-port", "0"}
 
-// alone is a corner whose programs find no server but the one they start.
+// alone returns a desk whose programs find no server except those that they start.
 func alone(t *testing.T) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -35,11 +35,12 @@ func alone(t *testing.T) *desk {
 	return d
 }
 
-// The demo, as `make demo` runs it: everything from nothing, the main job on this repository's own go.mod, to its report.
+// Runs the demo as `make demo` does: it starts everything from nothing and runs the main job on this repository's own go.mod, up to its
+// report.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
-	shared.cli.path(t) // the demo runs the jig that is beside jig-dev
+	shared.cli.path(t) // the demo runs the jig next to jig-dev
 	goMod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(d.dir, "go.mod"), goMod, 0o600))
@@ -90,7 +91,7 @@ func TestDevServerSaysWhatIsWrong(t *testing.T) {
 	require.NotContains(t, got.err, "secret")
 }
 
-// A development server that is killed takes its servers with it, and the next one has the same ports and data at once.
+// When a development server is killed, its servers end with it, and the next one can use the same ports and data at once.
 func TestKilledDevServerLeavesNoServersBehind(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
@@ -109,7 +110,7 @@ func TestKilledDevServerLeavesNoServersBehind(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		require.NoError(t, cmd.Start())
 		kill := sync.OnceFunc(func() {
-			_ = cmd.Process.Kill() //nolint:errcheck // it may have ended
+			_ = cmd.Process.Kill() //nolint:errcheck // it may have ended already
 			_ = cmd.Wait()         //nolint:errcheck // it was killed, which Wait reports
 		})
 		t.Cleanup(kill)
@@ -129,7 +130,7 @@ func TestKilledDevServerLeavesNoServersBehind(t *testing.T) {
 	}
 }
 
-// children are the processes that a process has started.
+// children returns the processes that a process has started.
 func children(t *testing.T, parent int) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -151,13 +152,13 @@ func running(pid int) bool {
 	return how != "" && how != "Z" && how != "X"
 }
 
-// state is a process's state and its parent, as proc(5) has them; empty when there is no such process.
+// state returns a process's state and its parent as described in proc(5). The state is empty if there is no such process.
 func state(pid int) (how string, parent int) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return "", 0
 	}
-	// The name of the program stands in brackets and may hold anything.
+	// The program's name is in parentheses and may contain anything.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 2 {
 		return "", 0
@@ -169,7 +170,7 @@ func state(pid int) (how string, parent int) {
 	return fields[0], parent
 }
 
-// The development server runs a command with its settings, and ends as the command does.
+// The development server runs a command with its settings and ends with the command's exit code.
 func TestDevServerAroundACommand(t *testing.T) {
 	t.Parallel()
 	d := alone(t)

@@ -23,7 +23,7 @@ rules:
   - {name: run, when: "tool.name == 'test.doubt'", verdict: run}
 `
 
-// doubtSpec asks for retries after whatever happens, in a branch, in a loop, and under a time limit.
+// doubtSpec retries after any failure, in a branch, in a loop, and under a time limit.
 const doubtSpec = `kind: composition
 name: probe.doubt
 description: Writes three times, whatever happens.
@@ -49,7 +49,7 @@ steps:
         on_error: continue
 `
 
-// doubtType asks for attempts after whatever happens.
+// doubtType retries its tasks after any failure.
 const doubtType = `fields:
   - {name: a, type: number, task: a}
   - {name: b, type: number, task: b}
@@ -60,14 +60,14 @@ tasks:
   - {id: c, tool: test.doubt, input: {url: "${input.url}", name: "${input.name}-c", ways: "${input.c}"}, value: "result.?status.orValue(0)", attempts: 3, backoff: 1s}
 `
 
-// doubtRun is a composition, or an extraction, whose three steps end as they are told.
+// doubtRun is a composition or an extraction with three steps that end in the given ways.
 type doubtRun struct {
 	session, name string
 	input         map[string]any
 }
 
-// TestChaosDoubt lets a tool that must not run twice fail in every way a tool can, inside compositions and extractions that ask for
-// retries: outside, each step has at most one effect, unless a person said that it had none.
+// TestChaosDoubt makes a tool that must not run twice fail in every possible way, in compositions and extractions that ask for retries.
+// Each step must have at most one effect outside, and one more for each time that a person said that it had none.
 func TestChaosDoubt(t *testing.T) {
 	t.Parallel()
 	runs, seed := chaos(t, 1000, 60, 12)
@@ -110,13 +110,14 @@ func TestChaosDoubt(t *testing.T) {
 	o.requireOnce(r, all)
 }
 
-// someWays chooses how up to four attempts of a step end. Deaths of workers are rare: they take all calls of the worker along.
+// someWays chooses how up to four attempts of a step end. It chooses few deaths of the worker, because they interrupt all calls of that
+// worker.
 func someWays(random *rand.Rand) []string {
 	ways := make([]string, 1+random.IntN(4))
 	all := probe.DoubtWays()
 	for i := range ways {
 		if i == 0 && random.IntN(3) == 0 {
-			ways[i] = "refused" // so that much is retried
+			ways[i] = "refused" // so that there are many retries
 			continue
 		}
 		ways[i] = all[random.IntN(len(all))]
@@ -124,10 +125,10 @@ func someWays(random *rand.Rand) []string {
 			ways[i] = all[random.IntN(len(all))]
 		}
 	}
-	return append(ways, "succeeds") // what a person lets run again and again comes to an end
+	return append(ways, "succeeds") // so that a call that a person lets run again and again ends at last
 }
 
-// doubtful makes a run and waits for its end.
+// doubtful starts a run and waits for its end.
 func (g registry) doubtful(one doubtRun, extraction bool) error {
 	raw, err := json.Marshal(one.input)
 	if err != nil {
@@ -150,7 +151,7 @@ func (g registry) doubtful(one doubtRun, extraction bool) error {
 	return err
 }
 
-// requireOnce counts what reached the outside for each step, and holds it against what people said and what the ledger says.
+// requireOnce counts what reached the outside for each step and compares it with the people's answers and the log.
 func (o office) requireOnce(r *receiver, all []doubtRun) {
 	o.t.Helper()
 	effects, asked, again, tried := 0, 0, 0, 0
@@ -190,7 +191,7 @@ func (o office) requireOnce(r *receiver, all []doubtRun) {
 	require.Positive(o.t, tried, "nothing was retried")
 }
 
-// stepOf names the step of a call, whatever attempt or item it is.
+// stepOf returns the step of a call, whichever attempt or item the call is.
 func stepOf(call string) string {
 	_, path, _ := strings.Cut(call, "/")
 	step, _, _ := strings.Cut(path, "~")

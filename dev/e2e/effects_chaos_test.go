@@ -20,15 +20,15 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// newLedgerReceiver is a receiver as one with idempotency keys is: the first request of a key has the effect and is answered
-// with 201, the others are answered with 200. Requests without a key are told apart by their name.
+// newLedgerReceiver returns a receiver that supports idempotency keys: it answers the first request of a key, which has the effect, with
+// 201 and the others with 200. It counts requests by name.
 func newLedgerReceiver(t *testing.T) *receiver {
 	t.Helper()
 	r := &receiver{names: map[string]int{}, keys: map[string]map[string]int{}}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)
 		if err != nil {
-			return // a killed worker's half request is no request
+			return // a killed worker's incomplete request does not count
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func newLedgerReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// supervise keeps some workers of a desk running, each started anew when it is killed, and counts those deaths.
+// supervise keeps some workers of a desk running and restarts each one when it is killed. It counts these deaths.
 func (d *desk) supervise(ctx context.Context, workers int, deaths *atomic.Int64) (stop func()) {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
@@ -76,17 +76,17 @@ func (d *desk) supervise(ctx context.Context, workers int, deaths *atomic.Int64)
 	return func() { cancel(); running.Wait() }
 }
 
-// doubt is how long nobody says what became of an effect that came into doubt.
+// doubt is how long an unknown outcome waits before it is reconciled.
 const doubt = 5 * time.Second
 
-// cutCall is a call whose worker is killed after its first effect, or before it, or not at all.
+// cutCall is a call whose worker is killed after its first effect, before it, or not at all.
 type cutCall struct {
 	session, name string
 	keyed         bool
 	cut           string
 }
 
-// cut makes the call as the seed has it and waits for its result.
+// cut makes the call and waits for its result.
 func (o office) cut(r *receiver, c cutCall, before int) workflows.CallResult {
 	tool := "test.cut_once"
 	if c.keyed {
@@ -109,20 +109,20 @@ func (o office) cut(r *receiver, c cutCall, before int) workflows.CallResult {
 	return result
 }
 
-// reconcile tells the truth about the tenant's unknown outcomes until it is stopped. Who tells it has to look after the worker
-// that was in doubt has gone: a call is asked about when its worker is not heard any more.
+// reconcile reconciles the tenant's unknown outcomes truthfully until it is stopped. A real person also has to check only after the worker
+// in doubt is gone, because a call asks as soon as its worker is no longer heard from.
 func (o office) reconcile(r *receiver, stop <-chan struct{}) {
 	for {
 		waiting, err := o.Approvals(o.t.Context(), o.tenant, "")
 		if err != nil {
-			waiting = nil // no worker lives at the moment
+			waiting = nil // no worker is alive at the moment
 		}
 		for _, p := range waiting {
 			if p.Kind != jig.PendingReconcile {
 				o.t.Errorf("%s waits for a person: %+v", p.SessionID, p)
 				continue
 			}
-			// A worker that is not heard any more may be starved, not dead, and about to have its effect: a person waits before the word.
+			// A worker that is no longer heard from may be slow instead of dead, and about to have its effect, so wait before answering.
 			if time.Since(p.RequestedAt) > doubt {
 				o.answerOne(r, p.SessionID, p)
 			}
@@ -137,8 +137,8 @@ func (o office) reconcile(r *receiver, stop <-chan struct{}) {
 	}
 }
 
-// TestChaosEffects kills workers between an effect and its report: a keyed effect is had once and its call succeeds without a
-// person; an unkeyed one is had at most once, and a person is asked what became of it.
+// TestChaosEffects kills workers between an effect and its report. A keyed effect must happen once, and its call must succeed without a
+// person. An unkeyed effect must happen at most once, and a person must be asked what happened.
 func TestChaosEffects(t *testing.T) {
 	t.Parallel()
 	kills, seed := chaos(t, 1000, 150, 20)
@@ -156,7 +156,7 @@ func TestChaosEffects(t *testing.T) {
 	answering.Go(func() { o.reconcile(r, stop) })
 
 	var all []cutCall
-	over, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // for one that hangs
+	over, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // ends a test that hangs
 	defer cancel()
 	for slots := make(chan struct{}, inFlight); deaths.Load() < int64(kills); {
 		require.NoError(t, over.Err(), "only %d of %d kills", deaths.Load(), kills)
@@ -165,7 +165,7 @@ func TestChaosEffects(t *testing.T) {
 			cut: []string{"after", "after", "after", "before", ""}[random.IntN(5)],
 		}
 		before := random.IntN(40)
-		eventually(t.Context(), time.Duration(random.IntN(150))*time.Millisecond, func() bool { return false }) // they fall into different lives
+		eventually(t.Context(), time.Duration(random.IntN(150))*time.Millisecond, func() bool { return false }) // so that the calls fall into different lives of the workers
 		slots <- struct{}{}
 		all = append(all, c)
 		calling.Go(func() {
@@ -182,7 +182,7 @@ func TestChaosEffects(t *testing.T) {
 	o.requireEffects(r, all)
 }
 
-// requireEffects checks what reached the outside, and what the log says of it.
+// requireEffects checks what reached the outside and what the log says about it.
 func (o office) requireEffects(r *receiver, all []cutCall) {
 	o.t.Helper()
 	again, asked := 0, 0
@@ -193,7 +193,7 @@ func (o office) requireEffects(r *receiver, all []cutCall) {
 		require.NoError(o.t, err)
 		unknown, reconciled := 0, 0
 		for _, e := range told {
-			switch e.Type { //nolint:exhaustive // the others say nothing of it
+			switch e.Type { //nolint:exhaustive // the others say nothing about the outcome
 			case jig.EventToolOutcomeUnknown:
 				unknown++
 			case jig.EventToolReconciled:

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// shows reports whether Temporal lists a workflow with a status of the session.
+// shows reports whether Temporal lists a workflow with a session status.
 func (d *desk) shows(id string, status jig.Status) bool {
 	d.t.Helper()
 	counted, err := shared.temporal.CountWorkflow(d.t.Context(), countRequest(`WorkflowId = "`+id+`" AND JigStatus = "`+string(status)+`"`))
@@ -16,7 +16,7 @@ func (d *desk) shows(id string, status jig.Status) bool {
 	return counted.GetCount() > 0
 }
 
-// A single call that was cancelled while it waited is no longer found by the query for what waits for people.
+// A single call that was canceled while it waited no longer matches the query for calls that wait for people.
 func TestCancel_TakesACallOutOfTheOperatorsQuery(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
@@ -41,7 +41,7 @@ func (d *desk) waitingCall(r *receiver) string {
 	return result.SessionID
 }
 
-// Who reads of a session whose workflow was terminated learns that it has ended, without waiting for the sweeper.
+// The next reader of a session whose workflow was terminated sees that it has ended, without waiting for the sweeper.
 func TestTerminate_IsSeenByTheNextReader(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)

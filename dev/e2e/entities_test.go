@@ -18,7 +18,7 @@ fields:
   - {name: risk, type: enum, options: [low, high]}
 `
 
-// Entities are created, found and read through tools, by those whom the tenant's document permits it, and by no other tenant.
+// Entities are created, found and read with tools, by the people whom the tenant's document permits it, and by no other tenant.
 func TestEntities(t *testing.T) {
 	t.Parallel()
 	o := joinOffice(t)

@@ -30,7 +30,7 @@ func (d *desk) example(name string, input any) string {
 	return started.SessionID
 }
 
-// put writes a file into the working directory.
+// put writes a file to the working directory.
 func (d *desk) put(name, content string) {
 	d.t.Helper()
 	file := filepath.Join(d.dir, name)
@@ -45,7 +45,7 @@ func (d *desk) content(name string) string {
 	return string(content)
 }
 
-// allow waits until a call asks for a person and allows it; it returns what the person saw.
+// allow waits until a call asks a person and approves it. It returns what the person saw.
 func (d *desk) allow(id, call string) jig.Pending {
 	d.t.Helper()
 	var asked jig.Pending
@@ -65,7 +65,7 @@ func (d *desk) allow(id, call string) jig.Pending {
 	return asked
 }
 
-// succeeded reads the output of a call that must have succeeded.
+// succeeded returns the output of a call that must have succeeded.
 func succeeded[T any](d *desk, id string) T {
 	d.t.Helper()
 	result := d.output(id)
@@ -163,7 +163,7 @@ func TestExamplePublishPage(t *testing.T) {
 	require.Contains(t, page, "<h1>Us &amp; you</h1>")
 	require.Equal(t, strings.TrimSpace(oldIndex)+"\n<li><a href=\"about-us.html\">Us &amp; you</a></li>\n", index)
 
-	// The same page again, now with a link that leads nowhere: it fails and puts the page back. The index is as it was.
+	// Publishing the same page again, now with a broken link, fails and restores the page. The index is unchanged.
 	id = d.example("publishPage", map[string]any{"slug": "about-us", "title": "Worse", "body": `<a href="gone.html">gone</a>`})
 	d.allow(id, "1.1/page")
 	back := d.allow(id, "1.1/page.undo")
@@ -176,7 +176,7 @@ func TestExamplePublishPage(t *testing.T) {
 	require.Equal(t, page, d.content("site/about-us.html"))
 	require.Equal(t, index, d.content("site/index.html"))
 
-	// A new page: what is undone last is what was written first.
+	// With a new page, undo runs in reverse order: what was written first is undone last.
 	id = d.example("publishPage", map[string]any{"slug": "news", "title": "News", "body": `<a href="gone.html">gone</a>`})
 	d.allow(id, "1.1/page")
 	d.allow(id, "1.1/index")
@@ -215,7 +215,7 @@ func TestExampleWaitForPayment(t *testing.T) {
 	require.True(t, eventually(t.Context(), patience, func() bool { return len(d.eventsSoFar(id, jig.EventToolCompleted)) > 0 }), "it waits")
 	pay("2026-0041", 20)  // another order
 	pay("2026-0042", 12)  // not enough
-	pay("2026-0042", "x") // no number
+	pay("2026-0042", "x") // not a number
 	d.kill()
 	pay("2026-0042", 13)
 	d.start()
@@ -227,7 +227,7 @@ func TestExampleWaitForPayment(t *testing.T) {
 	require.Equal(t, "1 of 1 done", settled.Summary)
 }
 
-// The same document with less patience.
+// The same document with a shorter timeout.
 func TestExampleWaitForPaymentThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	d := open(t)
@@ -238,7 +238,7 @@ func TestExampleWaitForPaymentThatDoesNotCome(t *testing.T) {
 	require.Equal(t, "0 of 1 done", byID(d.stored(id))["1.1/settled"].Summary)
 }
 
-// shipped is the text of a document that ships with the worker.
+// shipped returns the text of a document that ships with the worker.
 func shipped(t *testing.T, name string) string {
 	t.Helper()
 	docs, err := bundles.Documents()
@@ -264,7 +264,7 @@ func TestExampleWatchURL(t *testing.T) {
 		case "/broken":
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_, _ = w.Write([]byte("welcome")) //nolint:errcheck // the worker has what it needs, or says that it has not
+		_, _ = w.Write([]byte("welcome")) //nolint:errcheck // the worker reports a response that it could not read
 	}))
 	t.Cleanup(server.Close)
 	for _, c := range []struct {
@@ -289,7 +289,7 @@ func TestExampleWatchURLWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close() // nobody is there any more
+	server.Close() // nothing answers any more
 	id := d.example("watchUrl", map[string]any{"url": server.URL})
 	require.JSONEq(t, fmt.Sprintf(`{"url":%q,"state":"down","status":0}`, server.URL), string(succeeded[json.RawMessage](d, id)))
 	calls := byID(d.stored(id))
@@ -347,7 +347,7 @@ func TestExampleSummarizeFolderWithAModel(t *testing.T) {
 func TestExampleReleaseNotes(t *testing.T) {
 	t.Parallel()
 	d := withModel(t, func(r modeltest.Request) modeltest.Reply {
-		for _, part := range []string{"You write release notes", "**Action:**"} { // the skill and its file
+		for _, part := range []string{"You write release notes", "**Action:**"} { // from the skill and from its file
 			if !strings.Contains(r.System, part) {
 				return modeltest.Fail(400, "the instructions lack "+part)
 			}

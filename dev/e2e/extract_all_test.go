@@ -17,13 +17,13 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// extractAll begins to fill many entities.
+// extractAll starts to fill many entities and returns the session.
 func (g registry) extractAll(input map[string]any) string {
 	g.t.Helper()
 	in := callInput("entities.extractAll", input)
 	in.Tenant, in.Principal.Permissions = g.tenant, []string{"entities.*.read", "entities.*.write"}
 	session := newID(g.tenant)
-	go func() { _, _ = g.Trigger(g.t.Context(), in, session) }() //nolint:errcheck // it answers at the end, which the test waits for by the session
+	go func() { _, _ = g.Trigger(g.t.Context(), in, session) }() //nolint:errcheck // it answers at the end, and the test waits for the session instead
 	require.True(g.t, eventually(g.t.Context(), patience, func() bool {
 		_, err := g.query(session)
 		return err == nil
@@ -31,7 +31,7 @@ func (g registry) extractAll(input map[string]any) string {
 	return session
 }
 
-// all waits for its end.
+// all waits for the end of a batch and returns its result.
 func (g registry) all(session string) extract.BatchResult {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), 3*patience)
@@ -46,7 +46,7 @@ func (g registry) all(session string) extract.BatchResult {
 	return out
 }
 
-// requireOnce holds the events of tasks against how many there must be of each type: each task of each entity was told of once.
+// requireOnce checks the number of task events of each type, and that each task of each entity has exactly one.
 func (g registry) requireOnce(session string, kinds map[jig.EventType]int) {
 	g.t.Helper()
 	for kind, want := range kinds {
@@ -63,7 +63,7 @@ func (g registry) requireOnce(session string, kinds map[jig.EventType]int) {
 	}
 }
 
-// requireSmallFrame checks the histories of the runs of what answers a call.
+// requireSmallFrame checks the histories of the workflow runs that answer a call.
 func (g registry) requireSmallFrame(session, call string) biggest {
 	g.t.Helper()
 	b := g.histories(workflows.FrameWorkflowID(session, call))
@@ -93,11 +93,11 @@ tasks:
   - {id: note, depends_on: [facts], compute: "'status ' + string(tasks.facts)"}
 `
 
-// killTwice ends the worker as a power cut would, at two moments, and starts another.
+// killTwice kills the worker at two random moments, like a power failure would, and starts another.
 func (g registry) killTwice(within time.Duration, seed int64) {
 	random := rand.New(rand.NewPCG(uint64(seed), 3))
 	for range 2 {
-		<-time.After(time.Duration(random.Int64N(int64(within)))) // the moment of a power cut
+		<-time.After(time.Duration(random.Int64N(int64(within)))) // the time of the power failure
 		g.kill()
 		g.start()
 	}
@@ -128,7 +128,7 @@ func TestExtractAllSurvivesKills(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, g.requireSmallFrame(session, "1.1").runs, int64(3), "a long run continues as new")
 
-	// What is left is for a second run, and no more than that.
+	// A second run handles only what is left.
 	left := []any{map[string]any{"field": "share", "op": "eq", "value": nil}}
 	out = g.all(g.extractAll(map[string]any{"type": "thing", "mode": "retry", "limit": 5, "where": left}))
 	require.Equal(t, 5, out.Matched)
@@ -157,7 +157,7 @@ func TestExtractAllComputes(t *testing.T) {
 	require.Equal(t, jig.Progress{Done: 300, Total: 300}, progress)
 }
 
-// Who may not write the type, or calls it what it is not, is told before anything runs.
+// A caller who may not write the type, or names an unknown type or field, is told before anything runs.
 func TestExtractAllAsksWhetherItMay(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(sevenTasks)
@@ -186,7 +186,7 @@ func TestExtractAllAsksWhetherItMay(t *testing.T) {
 	}
 }
 
-// The calls of a batch are those of its session: an agent that may not make them fills nothing.
+// The calls of a batch are calls of its session, so an agent that may not make them fills nothing.
 func TestExtractAllHoldsToTheToolsOfAnAgent(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(sevenTasks)
@@ -211,7 +211,7 @@ func TestExtractAllHoldsToTheToolsOfAnAgent(t *testing.T) {
 	require.Contains(t, string(now.Content), `"owner": "jig-run"`)
 }
 
-// A batch that is cancelled ends, with what waits in it.
+// A canceled batch ends, together with the approvals that wait in it.
 func TestExtractAllIsCanceled(t *testing.T) {
 	t.Parallel()
 	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)

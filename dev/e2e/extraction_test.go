@@ -17,15 +17,15 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// registry is a tenant with entities.
+// registry is a tenant with entities of one type.
 type registry struct {
 	office
 	db *store.DB
-	// kind is the name of its entity type.
+	// kind is the name of the entity type.
 	kind string
 }
 
-// newRegistry makes a tenant with an entity type; the document leaves out its name.
+// newRegistry returns a tenant with an entity type. The document is given without its kind and name.
 func newRegistry(t *testing.T, document string) registry {
 	t.Helper()
 	return newOffice(t).registry(document)
@@ -41,7 +41,7 @@ func (o office) registry(document string) registry {
 	return g
 }
 
-// entity makes one, and extract begins to fill it.
+// entity creates an entity with the given content.
 func (g registry) entity(content map[string]any) jig.Entity {
 	g.t.Helper()
 	raw, err := json.Marshal(content)
@@ -51,14 +51,14 @@ func (g registry) entity(content map[string]any) jig.Entity {
 	return e
 }
 
-// extraction is a call that fills an entity.
+// extraction returns the call that fills an entity.
 func (g registry) extraction(input map[string]any) workflows.CallInput {
 	in := callInput("entities.extract", input)
 	in.Tenant, in.Principal.Permissions = g.tenant, []string{"entities.*.read", "entities.*.write"}
 	return in
 }
 
-// extract begins to fill an entity and returns when that is over, or waits for a person.
+// extract starts to fill an entity and returns when the extraction has ended or waits for a person.
 func (g registry) extract(input map[string]any) string {
 	g.t.Helper()
 	result, err := g.Trigger(g.t.Context(), g.extraction(input), "")
@@ -66,7 +66,7 @@ func (g registry) extract(input map[string]any) string {
 	return result.SessionID
 }
 
-// filled waits for an extraction's end and returns its result, and the entity as it is then.
+// filled waits for the end of an extraction and returns its result and the entity's state.
 func (g registry) filled(session string, e jig.Entity) (extract.Result, jig.Entity) {
 	g.t.Helper()
 	var out extract.Result
@@ -81,7 +81,7 @@ func (g registry) filled(session string, e jig.Entity) (extract.Result, jig.Enti
 	return out, e
 }
 
-// tasksTold are the tasks of a session's events of a type, in their order.
+// tasksTold returns the tasks named by a session's events of a type, in order.
 func (g registry) tasksTold(session string, kind jig.EventType) []string {
 	g.t.Helper()
 	list := []string{}
@@ -149,7 +149,7 @@ func TestExtractionComputesAnEntity(t *testing.T) {
 	require.Equal(t, jig.CodeNotFound, done.Result.Error.Code, "nor to another tenant")
 }
 
-// One number that no double keeps does not spoil what the other tasks found.
+// A number that a double cannot represent does not spoil the results of the other tasks.
 func TestExtractionOfLargeNumbers(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(`fields:
@@ -233,7 +233,7 @@ func TestExtractionRunsAGraph(t *testing.T) {
 		require.Equal(t, 1, requests, name)
 	}
 
-	// Cancelled in the middle, it says so, and what was known stays.
+	// When it is canceled halfway, its status says so, and the values found so far are kept.
 	other := g.entity(map[string]any{"url": r.URL, "name": "c"})
 	session = g.extract(map[string]any{"id": other.ID})
 	g.waiting(session)
@@ -332,7 +332,7 @@ func TestExtractionRejectsCitations(t *testing.T) {
 	require.Equal(t, []string{"/1", "/2", "/3", "/4"}, places, "%+v", wrong.Error.Violations)
 }
 
-// wideTasks is a type of many tasks: a layer of calls, one more that follows each, and a sum.
+// wideTasks returns an entity type with many tasks: a layer of calls, one more call after each, and a sum.
 func wideTasks(wide int) string {
 	var b strings.Builder
 	b.WriteString("max_parallel: 20\nfields:\n  - {name: url, type: text}\n  - {name: total, type: number, task: total}\ntasks:\n")
@@ -346,9 +346,9 @@ func wideTasks(wide int) string {
 	return b.String()
 }
 
-// TestChaosExtraction kills the worker at random moments of a wide extraction, which takes several runs of its workflow: every
-// task ends once, and every effect happens under one key.
-func TestChaosExtraction(t *testing.T) { //nolint:paralleltest // it kills the worker of all
+// TestChaosExtraction kills the worker at random moments of a wide extraction that takes several workflow runs. Each task must end once,
+// and each effect must happen under one key.
+func TestChaosExtraction(t *testing.T) { //nolint:paralleltest // it kills the worker of all its calls
 	kills, seed := chaos(t, 40, 10, 3)
 	random := rand.New(rand.NewPCG(uint64(seed), 5))
 	const wide = 80

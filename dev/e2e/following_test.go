@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// status asks tasks.getStatus about an entity.
+// status calls tasks.getStatus for an entity.
 func (g registry) status(id string, permissions ...string) (jig.EntityStatus, *jig.ToolResult) {
 	g.t.Helper()
 	in := callInput("tasks.getStatus", map[string]any{"entity_id": id})
@@ -103,7 +103,7 @@ func TestAnEntityIsFollowed(t *testing.T) {
 	require.Equal(t, session, report.Session.SessionID)
 	require.Contains(t, g.jig("status", e.ID, "--tenant", g.tenant).out, "partial")
 
-	// Kept ones say so, and another extraction is the one to follow.
+	// Tasks that keep their values say so, and the new extraction is the one to follow.
 	session = g.extract(map[string]any{"id": e.ID, "mode": "retry", "fields": []string{"after"}})
 	out, _ := g.filled(session, e)
 	require.Equal(t, extract.Counts{Total: 2, Failed: 1, Skipped: 1}, out.Counts)
@@ -112,7 +112,7 @@ func TestAnEntityIsFollowed(t *testing.T) {
 	require.Equal(t, "completed", s.Tasks["facts"].Status, "what was not asked for is as it was")
 }
 
-// A session that failed is begun again, once, by whoever may; one that runs or has completed is left alone.
+// A failed session is started again, once, by anybody who may. A session that is running or has completed is left alone.
 func TestASessionIsRetried(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
@@ -130,7 +130,7 @@ func TestASessionIsRetried(t *testing.T) {
 		}
 		return data.SessionID, done.Result
 	}
-	refused := func(o office, id string) jig.Code { // nobody is asked about what cannot be tried again
+	refused := func(o office, id string) jig.Code { // nobody is asked about a session that cannot be retried
 		t.Helper()
 		done := o.trigger("sessions.retry", map[string]any{"session_id": id})
 		require.Equal(t, jig.CallFailed, done.Status)

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// approvalPaths are the ways through a session in which people do more than approve or deny one call.
+// approvalPaths are the paths through a session in which people do more than approve or deny one call.
 func approvalPaths() map[string]func(*desk, *receiver) string {
 	return map[string]func(*desk, *receiver) string{
 		"twenty":           twenty,
@@ -29,7 +29,7 @@ func approvalPaths() map[string]func(*desk, *receiver) string {
 	}
 }
 
-// office makes the desk's corner a tenant of its own with documents.
+// office returns an office on this desk, with a tenant of its own and the given policies.
 func (d *desk) office(documents ...string) office {
 	d.t.Helper()
 	o := office{desk: d, tenant: "office-" + d.name[:8]}
@@ -41,7 +41,7 @@ func (d *desk) office(documents ...string) office {
 	return o
 }
 
-// ruledBy waits until the worker rules by some policies: it reads them at most once a second.
+// ruledBy waits until the worker applies the given policies, which it checks for changes at most once a second.
 func (o office) ruledBy(documents ...string) {
 	o.t.Helper()
 	for i, body := range documents {
@@ -56,7 +56,7 @@ func (o office) ruledBy(documents ...string) {
 	}
 }
 
-// run starts a session of the tenant's.
+// run starts a session in the tenant.
 func (o office) run(document string, input any) string {
 	o.t.Helper()
 	raw, err := json.Marshal(input)
@@ -74,11 +74,11 @@ const twentyRules = `    - when: pass == 1
     - answer: done
 `
 
-// twenty calls of one pass are decided in random order, with mixed answers.
+// twenty decides twenty calls of one pass in random order, with mixed answers.
 func twenty(d *desk, r *receiver) string {
 	id := d.run(agent(`["*"]`, twentyRules), map[string]any{"url": r.URL})
 	require.Len(d.t, d.waiting(id).Pending, 20)
-	random := rand.New(rand.NewPCG(20, 26)) // a schedule that can be repeated
+	random := rand.New(rand.NewPCG(20, 26)) // a fixed seed, so that the order can be repeated
 	for _, i := range random.Perm(20) {
 		call := jig.CallID(1, i+1)
 		switch random.IntN(4) {
@@ -157,7 +157,7 @@ func held(d *desk, _ *receiver) string {
 	return id
 }
 
-// lapsed lets an approval expire that ends its session.
+// lapsed lets an approval expire whose policy then ends the session.
 func lapsed(outcome string, inside bool) func(*desk, *receiver) string {
 	return func(d *desk, r *receiver) string {
 		o := d.office(fmt.Sprintf(`kind: policy
@@ -180,7 +180,7 @@ rules:
 	}
 }
 
-// requireEnded waits for a session's end and holds it against what its policy says of an expiry.
+// requireEnded waits for a session's end and checks that it ended as its policy says for an expiry.
 func (o office) requireEnded(id, outcome string) {
 	o.t.Helper()
 	want := map[string]jig.Status{"fail": jig.StatusFailed, "cancel": jig.StatusCanceled}[outcome]

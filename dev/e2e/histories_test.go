@@ -18,8 +18,8 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// TestHistories takes each way through a session on the real server and, when JIG_RECORD_HISTORIES is set, keeps the
-// histories of its runs for the replay test of package workflows.
+// TestHistories takes each path through a session on the real server. If JIG_RECORD_HISTORIES is set, it records the histories of the runs
+// for the replay test of package workflows.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	record := os.Getenv("JIG_RECORD_HISTORIES") != ""
@@ -158,7 +158,7 @@ func triggered(d *desk, r *receiver) string {
 	return result.SessionID
 }
 
-// answered is a call that nobody is asked about: who triggers it is answered as its session is settled.
+// answered makes a call that needs no person: the update that starts it gets the result when the session is settled.
 func answered(d *desk, _ *receiver) string {
 	result, err := d.Trigger(d.t.Context(), callInput("test.echo", map[string]any{"value": "a"}), "")
 	require.NoError(d.t, err)
@@ -208,7 +208,7 @@ func nested(d *desk, r *receiver) string {
 	return id
 }
 
-// delegated is an agent that starts another one, whose call waits for a person.
+// delegated starts an agent that starts another one, whose call waits for a person.
 func delegated(d *desk, r *receiver) string {
 	child := "child-" + strings.ToLower(d.queue[len(d.queue)-6:])
 	d.register(map[string]string{"child.md": named(agent(`["test.*"]`, gatedRules), child)})
@@ -219,7 +219,7 @@ func delegated(d *desk, r *receiver) string {
 	return id
 }
 
-// recordFrames keeps the histories of a session's compositions, and of the session that answers its first call.
+// recordFrames records the histories of a session's compositions and of the session that answers its first call.
 func (d *desk) recordFrames(name, id string) {
 	d.t.Helper()
 	if child := jig.ChildSessionID(id, "1.1"); name == "agents" {
@@ -233,7 +233,7 @@ func (d *desk) recordFrames(name, id string) {
 	}
 }
 
-// record keeps the histories of a session's runs; of very long chains the ends and some between.
+// record records the histories of a session's runs; of very long chains only both ends and some runs in between.
 func (d *desk) record(name, id string) {
 	d.t.Helper()
 	runs := d.runs(id)

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// A session whose call was settled by a worker that died before it could tell the session goes on with the next sweep.
+// If a worker dies after it has settled a late call and before it tells the session, the next sweep wakes the session.
 func TestSweepWakesASessionWhoseCallWasSettledLate(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)

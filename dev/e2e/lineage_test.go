@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// delegating is an agent that hands its task to another one and answers as that one does.
+// delegating returns an agent that passes its task to another agent and gives that agent's answer.
 func delegating(to string) string {
 	return agent(`["agent.run"]`, fmt.Sprintf(`    - when: pass == 1
       calls: [{tool: agent.run, input: {agent: %q, input: {url: "${input.url}", name: "${input.name}"}}}]
@@ -24,8 +24,8 @@ func named(document, name string) string {
 	return strings.Replace(document, "name: probe", "name: "+name, 1)
 }
 
-// A starts B, B starts C, and C's call waits for a person: it shows in all of them, and is answered in C. `jig run --no-wait` of A
-// returns.
+// A starts B, B starts C, and C's call waits for a person. The call shows in all three sessions and is answered in C. `jig run --no-wait`
+// of A returns.
 func TestApprovalInAChainOfAgents(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
@@ -64,7 +64,7 @@ func TestApprovalInAChainOfAgents(t *testing.T) {
 	require.Equal(t, 1, requests)
 }
 
-// Agents that start themselves come to an end: at most five levels below the first.
+// Agents that start themselves end at most five levels below the first.
 func TestAgentsStartAgentsAtMostFiveLevelsDeep(t *testing.T) {
 	t.Parallel()
 	d := open(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/model/modeltest"
 )
 
-// withModel opens a corner whose worker talks to a stand-in for both providers.
+// withModel opens a desk whose worker talks to a stand-in for both providers.
 func withModel(t *testing.T, reply func(modeltest.Request) modeltest.Reply) *desk {
 	t.Helper()
 	server := modeltest.Func(t, reply)
@@ -24,15 +24,15 @@ func withModel(t *testing.T, reply func(modeltest.Request) modeltest.Reply) *des
 	)
 }
 
-// providers are the models that each test of this file runs with.
+// providers are the models that each test in this file runs with.
 var providers = []string{"anthropic/claude-test", "openai/gpt-test"}
 
-// ask is a call as a model writes it: providers allow no dots in names.
+// ask returns a call as a model writes it. Providers do not allow dots in names.
 func ask(tool, arguments string) modeltest.Call {
 	return modeltest.Call{Name: strings.ReplaceAll(tool, ".", "__"), Args: arguments}
 }
 
-// converse starts a session of a model, not of a script.
+// converse starts a session with a model instead of a script.
 func (d *desk) converse(model, tools string) string {
 	d.t.Helper()
 	document := fmt.Sprintf("---\nname: probe\ndescription: Talks to a model for a test.\nmodel: %s\ntools: %s\n---\nDo what you are asked.\n", model, tools)
@@ -134,7 +134,7 @@ func TestWrongKeyFailsAtOnce(t *testing.T) {
 	require.Contains(t, view.Error.Hint, "ANTHROPIC_API_KEY")
 }
 
-// The shipped agent under a model: the same tools and the same approval as under its script.
+// The shipped agent uses the same tools and needs the same approval with a model as with its script.
 func TestDependencyReviewUnderAModel(t *testing.T) {
 	t.Parallel()
 	const goMod = "module example.com/m\n\ngo 1.26\n\nrequire github.com/stretchr/testify v1.12.1\n"

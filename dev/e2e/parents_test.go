@@ -12,8 +12,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// requireWaits checks that the Temporal state of a session shows that people are waited for: the query, the current details and the
-// search attributes.
+// requireWaits checks that Temporal shows that a session waits for people: in the query, the current details and the search attributes.
 func (d *desk) requireWaits(id, below, call, via string) {
 	d.t.Helper()
 	pending := d.waiting(id).Pending
@@ -28,8 +27,8 @@ func (d *desk) requireWaits(id, below, call, via string) {
 	require.Contains(d.t, page.GetCurrentDetails(), "In session `"+below+"`, which answers call "+via+".")
 }
 
-// What waits in the last of three sessions shows in the Temporal state of the other two, also in a worker that knows nothing but the
-// histories, and no longer once it is answered.
+// A call that waits in the last of three sessions shows in the Temporal state of the other two, even on a worker that knows nothing but the
+// histories, and disappears once it is answered.
 func TestTemporalShowsWhatWaitsInAChild(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
@@ -43,7 +42,7 @@ func TestTemporalShowsWhatWaitsInAChild(t *testing.T) {
 	id := d.run(delegating(middle), map[string]any{"url": r.URL, "name": "w"})
 	below := jig.ChildSessionID(id, "1.1")
 	lowest := jig.ChildSessionID(below, "1.1")
-	for pass := 1; pass <= 2; pass++ { // the second pass of the child is another run of its workflow
+	for pass := 1; pass <= 2; pass++ { // the child's second pass is another run of its workflow
 		call := jig.CallID(pass, 1)
 		parent := d.until(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Call == call })
 		require.Equal(t, jig.StatusInputRequired, parent.Status)
@@ -61,7 +60,7 @@ func TestTemporalShowsWhatWaitsInAChild(t *testing.T) {
 	require.Len(t, d.runs(id), len(d.runs(below)), "neither was restarted")
 }
 
-// A composition whose step is an agent, and a single call that starts one, wait as their agent does.
+// A composition with an agent step, and a single call that starts an agent, wait as their agent does.
 func TestTemporalShowsWhatWaitsInAnAgentOfAStep(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// A registered policy lifts and denies calls at once, and denies at execution what was approved before it came.
+// A registered policy allows and denies calls at once. At execution it also denies calls that were approved before it was registered.
 func TestPolicyRules(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)

@@ -23,7 +23,7 @@ fields:
   - {name: risk, type: enum, options: [low, high]}
 `
 
-// asks is a tenant with entities whose worker talks to a stand-in for a model.
+// asks returns a tenant with entities, whose worker talks to a stand-in for a model.
 func asks(t *testing.T, reply func(modeltest.Request) modeltest.Reply) registry {
 	t.Helper()
 	s := modeltest.Func(t, reply)
@@ -90,7 +90,7 @@ func TestResearch(t *testing.T) {
 	require.Empty(t, r.Entities)
 }
 
-// A result of many passes ago, which became a reference and then a part of a summary, is still named.
+// A result from many passes ago, which first became a reference and then part of a summary, is still named in the prompt.
 func TestWorkingMemory(t *testing.T) {
 	t.Parallel()
 	const passes = 33

@@ -20,8 +20,8 @@ steps:
   - {id: effect, tool: test.effect, input: {url: "${input.url}", name: "${input.name}"}}
 `
 
-// After a restore from a backup, what may have run since does not run before a person said that it did not happen: neither a call that
-// an attempt had begun, nor one, or a composition, that is approved only now.
+// After a restore from a backup, whatever may have run since does not run before a person has said that it did not happen. This holds for a
+// call that an attempt had started, and for a call or a composition that is approved only now.
 func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
 	t.Parallel()
 	h, r := newHouse(t), newReceiver(t)

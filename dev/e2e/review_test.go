@@ -21,7 +21,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// study is a tenant that has the bundle dependency-review, a work folder with a go.mod, and a module cache that is made up.
+// study is a tenant with the bundle dependency-review, a work folder with a go.mod, and a made-up module cache.
 type study struct {
 	office
 	db    *store.DB
@@ -52,7 +52,7 @@ func newStudy(t *testing.T, env ...string) study {
 	return s
 }
 
-// module puts a module into the cache, under the MIT licence, with newer releases.
+// module adds a module with the MIT license to the cache, and lists newer releases of it.
 func (s study) module(path, version string, newer ...string) {
 	s.t.Helper()
 	list, err := exec.CommandContext(s.t.Context(), "go", "env", "GOMODCACHE").Output()
@@ -71,7 +71,7 @@ func (s study) module(path, version string, newer ...string) {
 	}
 }
 
-// requires writes the go.mod that is reviewed.
+// requires writes the go.mod to review.
 func (s study) requires(lines ...string) {
 	s.t.Helper()
 	body := "module example.com/app\n\ngo 1.26\n\nrequire (\n\t" + strings.Join(lines, "\n\t") + "\n)\n\nreplace example.com/here => ./here\n"
@@ -101,7 +101,7 @@ func (s study) done(session string) jig.ToolResult {
 	return *whole
 }
 
-// content is what a review holds.
+// content is the content of a review.
 type content struct {
 	Module, Summary, Method, Report string
 	Direct, Indirect                int
@@ -112,7 +112,7 @@ type content struct {
 	Claims, Citations               []jig.TextClaim
 }
 
-// filled waits until the extraction of a review is over.
+// filled waits until the extraction of a review has ended.
 func (s study) filled(session, id string) (extract.Result, content) {
 	s.t.Helper()
 	result := s.done(session)
@@ -130,7 +130,7 @@ func (s study) read(id string) (now content) {
 	return now
 }
 
-// ran are the tasks of a session that ended as completed: those of an entity, and how many those of others are.
+// ran returns the completed tasks of a session: those of one entity by name, and the number of those of other entities.
 func (s study) ran(session, id string) (tasks []string, others int) {
 	s.t.Helper()
 	for _, e := range s.told(session, jig.EventTaskCompleted) {
@@ -146,7 +146,7 @@ func (s study) ran(session, id string) (tasks []string, others int) {
 	return tasks, others
 }
 
-// failures are the tasks that failed, and why.
+// failures returns the failed tasks and their errors.
 func failures(out extract.Result) map[string]string {
 	list := map[string]string{}
 	for id, task := range out.Tasks {
@@ -157,7 +157,7 @@ func failures(out extract.Result) map[string]string {
 	return list
 }
 
-// publish asks for the report to be written, and returns the call's session.
+// publish asks for the report to be written and returns the call.
 func (s study) publish(id string) workflows.CallResult {
 	s.t.Helper()
 	return s.trigger("review.publish", map[string]any{"id": id, "path": "out/review.md"})
@@ -214,7 +214,7 @@ func TestReviewIsMadeByTasks(t *testing.T) {
 	require.Equal(t, "not_a_review", wrong.Error.Reason)
 }
 
-// A refresh runs what depends on what has changed, and nothing else.
+// A refresh runs only what depends on what has changed.
 func TestReviewIsRefreshed(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t)
@@ -248,7 +248,7 @@ func TestReviewIsRefreshed(t *testing.T) {
 	tasks, others, now = refresh()
 	require.Len(t, tasks, 17)
 	require.NotContains(t, tasks, "method", "all but how it was written")
-	const ofModule = 9 // three tasks of the module are skipped: no archive says its size, it is neither retracted nor deprecated
+	const ofModule = 9 // three tasks of the module are skipped: no archive says its size, and it is neither retracted nor deprecated
 	require.Equal(t, ofModule, others, "the new module alone is looked at")
 	require.Equal(t, before.Modules[1], now.Modules[1])
 	require.NotEqual(t, before.Modules[0], now.Modules[0])
@@ -264,7 +264,7 @@ func TestReviewIsRefreshed(t *testing.T) {
 	require.Equal(t, 3, now.ByRisk["low"])
 }
 
-// What a model claims is checked: an id that is none of the modules is named, and nothing is published.
+// A model's claims are checked: an id that is not one of the modules is named, and nothing is published.
 func TestReviewRejectsAFabricatedSource(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -311,7 +311,7 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 	require.Contains(t, refused.Error.Message, `/0/source_entity_ids/0 "ent_made_up" is not connected to the entity; /1/source_entity_ids the claim has no source`)
 	require.NoFileExists(t, s.workdir("out", "review.md"))
 
-	// The first review is connected with the second one, by the module that both have; it is no module for that.
+	// The first review is connected to the second one through a shared module, but that does not make it a module.
 	mu.Lock()
 	cited = made.EntityID
 	mu.Unlock()
@@ -327,7 +327,7 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 	require.Contains(t, now.Report, "Method: written by openai/gpt-test")
 }
 
-// A worker that dies in the middle costs time and nothing else.
+// A worker that dies halfway costs only time.
 func TestReviewGoesOnAfterAKill(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t)

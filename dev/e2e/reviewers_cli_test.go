@@ -20,7 +20,7 @@ func (d *desk) sent(id, name, payload string) {
 	require.Zero(d.t, got.code, got.err)
 }
 
-// updated sends an update with Temporal's own CLI and returns its answer.
+// updated sends an update with Temporal's own CLI and returns the answer.
 func (d *desk) updated(id, name, payload string) []jig.Ruled {
 	d.t.Helper()
 	got := d.stock("workflow", "update", "execute", "--workflow-id", id, "--name", name, "--input", payload, "--output", "json")
@@ -33,20 +33,20 @@ func (d *desk) updated(id, name, payload string) []jig.Ruled {
 	return answer.Result.Decisions
 }
 
-// shown is what Temporal's own CLI shows of a session's status.
+// shown returns a session's status as queried with Temporal's own CLI.
 func (d *desk) shown(id string) jig.SessionView {
 	d.t.Helper()
 	got := d.stock("workflow", "query", "--workflow-id", id, "--name", "status", "--output", "json")
 	require.Zero(d.t, got.code, got.err)
 	var answer struct {
-		QueryResult []jig.SessionView `json:"queryResult"` //nolint:tagliatelle // Temporal's own
+		QueryResult []jig.SessionView `json:"queryResult"` //nolint:tagliatelle // Temporal's own name
 	}
 	require.NoError(d.t, json.Unmarshal([]byte(got.out), &answer), got.out)
 	require.Len(d.t, answer.QueryResult, 1, got.out)
 	return answer.QueryResult[0]
 }
 
-// asks makes a call of the tenant that waits for a person.
+// asks makes a call in the tenant that waits for a person, and returns its session.
 func (o office) asks(tool string, input any) string {
 	o.t.Helper()
 	result := o.trigger(tool, input)
@@ -54,7 +54,7 @@ func (o office) asks(tool string, input any) string {
 	return result.SessionID
 }
 
-// came waits until so many events of a type have come, and returns the last one's data.
+// came waits until there are count events of a type and returns the data of the last one.
 func (o office) came(id string, kind jig.EventType, count int) string {
 	o.t.Helper()
 	var list []jig.Event
@@ -66,7 +66,7 @@ func (o office) came(id string, kind jig.EventType, count int) string {
 	return string(list[count-1].Data)
 }
 
-// ended waits for a call's end and checks how.
+// ended waits until a call has ended and checks its status.
 func (o office) ended(id string, want jig.CallStatus) workflows.CallResult {
 	o.t.Helper()
 	done, err := o.WaitCall(o.t.Context(), o.tenant, id)
@@ -75,7 +75,7 @@ func (o office) ended(id string, want jig.CallStatus) workflows.CallResult {
 	return done
 }
 
-// What is refused is seen by the one who sent it: as an event, in the status, in an update's answer; and nothing changes.
+// The sender sees what was refused, in an event, in the status, and in the answer of an update, and nothing changes.
 func TestStockCLISaysWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
@@ -130,7 +130,7 @@ func TestStockCLISaysWhatIsRefused(t *testing.T) {
 	require.Equal(t, count, refused, "each refusal is a row of the audit")
 }
 
-// What section 6 of the design says of the stock CLI: each signal and each update does what it says.
+// Every documented signal and update works with the stock CLI.
 func TestStockCLIDecides(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
@@ -206,7 +206,7 @@ func TestStockCLIDecides(t *testing.T) {
 	require.True(t, o.output(id).Success)
 }
 
-// The three answers to an unknown outcome, by the stock CLI's signal and update.
+// The three ways to reconcile an unknown outcome, with the stock CLI's signal and update.
 func TestStockCLIReconciles(t *testing.T) {
 	t.Parallel()
 	o, r := office{desk: newDesk(t), tenant: jig.DefaultTenant}, newLedgerReceiver(t)

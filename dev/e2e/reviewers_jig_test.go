@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// says runs jig for the tenant, which must end with the given code, and reads what it prints into v.
+// says runs jig for the tenant, checks the exit code, and decodes the output into v.
 func (o office) says(code int, v any, args ...string) said {
 	o.t.Helper()
 	got := o.jig(append(args, "--tenant", o.tenant, "--output", "json")...)
@@ -25,7 +25,7 @@ func (o office) says(code int, v any, args ...string) said {
 	return got
 }
 
-// keyOf makes a person's key with jig: the file, and its line in a tenant's document.
+// keyOf creates a person's key with jig. It returns the key's file and its line in a tenant's document.
 func (o office) keyOf(person string) (file, line string) {
 	o.t.Helper()
 	var made struct {
@@ -40,8 +40,8 @@ func (o office) keyOf(person string) (file, line string) {
 	return file, fmt.Sprintf("  - {id: %q, algorithm: %s, principal: %s, public_key: %q}\n", made.ID, made.Algorithm, person, made.PublicKey)
 }
 
-// Where decisions must be signed, every command that decides signs with a key; without one it is refused. `jig token` makes what
-// the stock CLI sends.
+// In a tenant where decisions must be signed, every command that decides can sign with a key and is refused without one. `jig token` makes
+// the tokens that the stock CLI sends.
 func TestJigSignsDecisions(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
@@ -105,7 +105,7 @@ func TestJigSignsDecisions(t *testing.T) {
 	}
 }
 
-// Standing approvals, pauses, lists, decisions on many at once, figures, the audit and the backtest, by jig.
+// Grants, pauses, lists, bulk decisions, statistics, the audit and the backtest, all with jig.
 func TestJigForReviewers(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
@@ -186,7 +186,7 @@ func TestJigForReviewers(t *testing.T) {
 	o.requireAuditFiles()
 }
 
-// requireListed checks how many approvals jig lists under a filter.
+// requireListed checks how many approvals jig lists with a filter.
 func (o office) requireListed(count int, filter ...string) {
 	o.t.Helper()
 	var list struct {
@@ -196,7 +196,7 @@ func (o office) requireListed(count int, filter ...string) {
 	require.Len(o.t, list.Approvals, count, "%v", filter)
 }
 
-// requireBacktest checks what jig says of a policy that is not in force.
+// requireBacktest checks jig's backtest of a policy that is not in force.
 func (o office) requireBacktest() {
 	o.t.Helper()
 	file := filepath.Join(o.dir, "never.yaml")
@@ -222,7 +222,7 @@ rules:
 	require.Fail(o.t, "no call would have been denied", "%+v", report)
 }
 
-// requireAuditFiles exports the tenant's audit with jig and checks it; each of some changed bytes is found.
+// requireAuditFiles exports the tenant's audit with jig and verifies it. A changed byte must be found.
 func (o office) requireAuditFiles() {
 	o.t.Helper()
 	file := filepath.Join(o.dir, "audit.jsonl")
@@ -242,7 +242,7 @@ func (o office) requireAuditFiles() {
 	whole, err := os.ReadFile(file)
 	require.NoError(o.t, err)
 	changed := filepath.Join(o.dir, "changed.jsonl")
-	at := strings.Index(string(whole), "ana") // somebody else is to have decided
+	at := strings.Index(string(whole), "ana") // pretend that somebody else decided
 	require.Positive(o.t, at)
 	whole[at] = 'u'
 	require.NoError(o.t, os.WriteFile(changed, whole, 0o600))

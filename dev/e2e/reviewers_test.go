@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// office is a tenant of a test's own, with its documents.
+// office is a tenant of the test's own, with its documents.
 type office struct {
 	*desk
 	tenant string
@@ -28,19 +28,19 @@ func newOffice(t *testing.T, env ...string) office {
 	return office{desk: d, tenant: "office-" + d.name[:8]}
 }
 
-// joinOffice is newOffice at the worker that tests share; see join.
+// joinOffice is like newOffice, but uses the common worker; see join.
 func joinOffice(t *testing.T) office {
 	t.Helper()
 	d := join(t)
 	return office{desk: d, tenant: "office-" + d.name[:8]}
 }
 
-// workdir is the path of a file in the tenant's working directory.
+// workdir returns the path of a file in the tenant's working directory.
 func (o office) workdir(path ...string) string {
 	return filepath.Join(append([]string{o.dir, ".jig", "work", o.tenant}, path...)...)
 }
 
-// wrote is the content of a file that a tool wrote into the tenant's working directory.
+// wrote returns the content of a file that a tool wrote to the tenant's working directory.
 func (o office) wrote(path ...string) string {
 	o.t.Helper()
 	content, err := os.ReadFile(o.workdir(path...))
@@ -48,7 +48,7 @@ func (o office) wrote(path ...string) string {
 	return string(content)
 }
 
-// trigger makes a call of the tenant and returns where it stands.
+// trigger makes a call in the tenant and returns the call's state.
 func (o office) trigger(tool string, input any) workflows.CallResult {
 	o.t.Helper()
 	in := callInput(tool, input)
@@ -58,7 +58,7 @@ func (o office) trigger(tool string, input any) workflows.CallResult {
 	return result
 }
 
-// install registers a document; decide says how its call is approved.
+// install registers a document; decide approves the call that does it.
 func (o office) install(path, body string, decide func(id string)) {
 	o.t.Helper()
 	result := o.trigger("catalog.put", map[string]any{"documents": []map[string]string{{"path": path, "body": body}}})
@@ -73,7 +73,7 @@ func (o office) trusting(id string) {
 	o.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "operator"})
 }
 
-// decided makes one decision and returns what became of it.
+// decided makes one decision and returns its outcome.
 func (o office) decided(id string, d jig.Decision) jig.Ruled {
 	o.t.Helper()
 	if d.Call == "" {
@@ -85,7 +85,7 @@ func (o office) decided(id string, d jig.Decision) jig.Ruled {
 	return result.Decisions[0]
 }
 
-// told are a session's events of a type so far.
+// told returns a session's events of a type so far.
 func (o office) told(id string, kind jig.EventType) []jig.Event {
 	list, err := o.Events(o.t.Context(), o.tenant, id, 0)
 	if err != nil {
@@ -121,7 +121,7 @@ people:
 %s`, o.tenant, rest)
 }
 
-// Two people of a group decide, whoever else tries; what an edit raises is asked for anew.
+// Only two people of the group can decide, whoever else tries. If an edit raises the requirements, the call asks again.
 func TestQuorumDelegationAndEdits(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
@@ -173,7 +173,7 @@ func TestQuorumDelegationAndEdits(t *testing.T) {
 	require.Equal(t, 1, requests)
 }
 
-// A grant answers in place of those who gave it, as often as it says, and not once it is revoked.
+// A grant approves on behalf of the people who gave it, as often as it says, and not after it was revoked.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
@@ -231,7 +231,7 @@ func TestQuestions(t *testing.T) {
 	require.JSONEq(t, `{"answer":"blue","by":"ana"}`, string(done.Result.Data))
 }
 
-// What is held back waits; what runs finishes.
+// A paused call waits; a running call finishes.
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
@@ -248,7 +248,7 @@ func TestPauseAndResume(t *testing.T) {
 		return err == nil && len(view.Paused) == 1 && len(view.Calls) == 1
 	}))
 	require.Equal(t, jig.CallSucceeded, o.trigger("test.echo", map[string]any{"value": "x"}).Status, "other tools go on")
-	require.True(t, eventually(t.Context(), patience, func() bool { // it was looked at more than once, and held back each time
+	require.True(t, eventually(t.Context(), patience, func() bool { // the call was attempted more than once, and held back each time
 		described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), id, "")
 		require.NoError(t, err)
 		open := described.GetPendingActivities()
@@ -266,7 +266,7 @@ func TestPauseAndResume(t *testing.T) {
 	require.Equal(t, 1, requests)
 }
 
-// Where decisions must prove who makes them, a name proves nothing.
+// In a tenant where decisions must be proved, a name alone proves nothing.
 func TestSignedDecisions(t *testing.T) {
 	t.Parallel()
 	private, public, err := token.NewKey()

@@ -15,8 +15,8 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// schedule makes a schedule on the command line and returns its name. It is deleted at the end of the test, in the tenant
-// that the arguments name.
+// schedule creates a schedule on the command line and returns its name. The schedule is deleted at the end of the test, in the tenant that
+// the arguments name.
 func (d *desk) schedule(args ...string) string {
 	d.t.Helper()
 	name := strings.ToLower(strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
@@ -43,7 +43,7 @@ func (d *desk) named(name string, args ...string) {
 	})
 }
 
-// described is a schedule as the command line shows it to programs.
+// described returns a schedule as the command line prints it for programs.
 func (d *desk) described(name string, args ...string) client.Schedule {
 	d.t.Helper()
 	got := d.jig(append([]string{"schedule", "describe", name, "--output", "json"}, args...)...)
@@ -53,7 +53,7 @@ func (d *desk) described(name string, args ...string) client.Schedule {
 	return s
 }
 
-// scheduled waits until a schedule is as the test wants it.
+// scheduled waits until a schedule satisfies holds.
 func (d *desk) scheduled(name string, holds func(client.Schedule) bool) client.Schedule {
 	d.t.Helper()
 	var s client.Schedule
@@ -67,7 +67,7 @@ func (d *desk) scheduled(name string, holds func(client.Schedule) bool) client.S
 	return s
 }
 
-// firings waits until a schedule has started so many sessions, all of which are over.
+// firings waits until a schedule has started n sessions and all of them have ended.
 func (d *desk) firings(name string, n int) []client.ScheduledSession {
 	d.t.Helper()
 	return d.scheduled(name, func(s client.Schedule) bool {
@@ -128,7 +128,7 @@ func TestScheduleSkipsWhileOneWaitsForAPerson(t *testing.T) {
 	require.Equal(t, 1, requests)
 	require.Zero(t, d.jig("schedule", "delete", name).code)
 	second := s.Running[0].SessionID
-	d.waiting(second) // deleting a schedule leaves alone what it started
+	d.waiting(second) // deleting a schedule does not affect the sessions it started
 	require.NoError(t, d.Cancel(t.Context(), jig.DefaultTenant, second))
 	require.Equal(t, jig.StatusCanceled, d.finish(second).Status)
 }
@@ -202,7 +202,7 @@ func TestSchedulePausedAndResumed(t *testing.T) {
 	d := join(t)
 	clock := d.schedule("--tool", "test.quick", "--input", "value=tick", "--every", "1s")
 	name := d.schedule("--tool", "test.quick", "--input", "value=a", "--every", "1s")
-	ticks := func(n int) { // so many seconds go by
+	ticks := func(n int) { // wait for n seconds, by a schedule that starts every second
 		now, err := d.Schedule(t.Context(), jig.DefaultTenant, clock)
 		require.NoError(t, err)
 		d.scheduled(clock, started(now.Counts.Started+n))
@@ -210,7 +210,7 @@ func TestSchedulePausedAndResumed(t *testing.T) {
 	d.scheduled(name, started(1))
 	paused := d.jig("schedule", "pause", name, "--note", "a freeze")
 	require.Zero(t, paused.code, paused.err)
-	ticks(2) // what was being started then has been
+	ticks(2) // whatever was being started has started by now
 	before := d.described(name)
 	require.True(t, before.Paused)
 	require.Equal(t, "a freeze", before.Note)
@@ -276,7 +276,7 @@ func TestSchedulesOfTwoTenants(t *testing.T) {
 	require.Equal(t, "test.echo", d.described(name).Tool, "the other tenant's stays")
 }
 
-// The time of a schedule comes while no worker is up: what it starts runs when one is back.
+// If a schedule fires while no worker is up, its session runs once a worker is back.
 func TestScheduleWhoseWorkerIsDown(t *testing.T) {
 	t.Parallel()
 	d := open(t)

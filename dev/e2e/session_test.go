@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// calls makes the rules of a script that asks for some calls in its first pass and answers in its second.
+// calls returns the rules of a script that makes some calls in its first pass and answers in its second.
 func calls(list ...string) string {
 	var b strings.Builder
 	b.WriteString("    - when: pass == 1\n      calls:\n")
@@ -33,7 +33,7 @@ func byID(v jig.SessionView) map[string]jig.CallView {
 	return m
 }
 
-// stored is the session as the store has it: all passes' calls.
+// stored returns a session as the store has it, with the calls of all passes.
 func (d *desk) stored(id string) jig.SessionView {
 	d.t.Helper()
 	view, err := d.Status(d.t.Context(), jig.DefaultTenant, id)
@@ -181,7 +181,7 @@ func TestConcurrencyKeyKeepsTheOrderAsked(t *testing.T) {
 
 	running := map[string]bool{}
 	beside := false
-	inputs := map[string]bool{} // ordinals of the calls with the shared key are odd
+	inputs := map[string]bool{} // the calls that share a key have odd ordinals
 	for _, e := range d.events(view.SessionID, jig.EventToolStarted, jig.EventToolCompleted) {
 		_, ordinal, _, err := jig.ParseCallID(e.CallID)
 		require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// The bounds of every run's history, far below Temporal's own.
+// The maximum history of every run, far below Temporal's own limits.
 const (
 	maxEvents = 1000
 	maxBytes  = 1 << 20

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Two tenants use the same ids for everything that they can name, and try to reach what is the other's.
+// Two tenants use the same ids for everything that they can name, and each tries to reach what belongs to the other.
 func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a, r := newOffice(t), newReceiver(t)
@@ -43,7 +43,7 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	_, err = a.StartCall(ctx, effect(a, "other"), "order-7")
 	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
 
-	// What waits is joined by the same request alone.
+	// Only the same request joins a call that waits.
 	gated := func(o office, name string) workflows.CallInput {
 		in := callInput("test.write", map[string]any{"url": r.URL, "name": name})
 		in.Tenant = o.tenant
@@ -74,7 +74,7 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, view.Pending, 1)
 
-	// Nobody takes the id of another's child first, not even past the client.
+	// Nobody can take the id of another tenant's child session first, not even without the client.
 	_, err = b.StartCall(ctx, effect(b, "squat"), jig.ChildSessionID(a.tenant+".order-8", "1.1"))
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 	raw, err := shared.temporal.ExecuteWorkflow(ctx, sdk.StartWorkflowOptions{ID: a.tenant + ".order-8", TaskQueue: a.queue},
@@ -84,7 +84,7 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	requests, _ = r.count("squat")
 	require.Zero(t, requests)
 
-	// Sessions of agents, and files.
+	// The same for sessions of agents, and for files.
 	document := agent(`["file.write"]`, "    - when: pass == 1\n      calls:\n        - {tool: file.write, input: {path: same.txt, content: \"${input.text}\"}}\n    - answer: done\n")
 	for _, o := range []office{a, b} {
 		raw, err := json.Marshal(map[string]any{"text": o.tenant})

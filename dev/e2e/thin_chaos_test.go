@@ -13,8 +13,8 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// The worker is killed at random moments: each call has one entity and one extraction, which is done.
-func TestChaosKillWorkerInThinTools(t *testing.T) { //nolint:paralleltest // it kills the worker of all
+// The worker is killed at random moments. Each call must create one entity and one extraction, which completes.
+func TestChaosKillWorkerInThinTools(t *testing.T) { //nolint:paralleltest // it kills the worker of all its calls
 	kills, seed := chaos(t, 60, 12, 4)
 	random := rand.New(rand.NewPCG(uint64(seed), 7))
 	f := newFirm(t)

@@ -15,13 +15,13 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// stopping is time to stop in, also when the test has ended.
+// stopping returns a context with time to stop servers, even after the test has ended.
 func stopping(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 }
 
-// requireAudited checks a tenant's audit chain and returns the entries.
+// requireAudited checks a tenant's audit chain and returns its entries.
 func (d *desk) requireAudited(tenant string) []jig.AuditEntry {
 	d.t.Helper()
 	var list []jig.AuditEntry
@@ -49,7 +49,7 @@ func (d *desk) requireAudited(tenant string) []jig.AuditEntry {
 	return list
 }
 
-// requireOneStory checks what the log says of each call against the audit and against what reached the outside.
+// requireOneStory checks that the log of each call agrees with the audit and with what reached the outside.
 func (m *match) requireOneStory(n int, rows []jig.AuditEntry) {
 	m.t.Helper()
 	told, err := m.Events(m.t.Context(), m.tenant, m.id, 0)
@@ -89,13 +89,13 @@ func (m *match) requireOneStory(n int, rows []jig.AuditEntry) {
 	require.Empty(m.t, audited, "rows of the audit that the log knows nothing of; %s", done())
 }
 
-// story is what a session's log tells of one call.
+// story is what a session's log says about one call.
 type story struct {
-	// decisions are the rows that the audit must have, in order.
+	// decisions are the rows that the audit must contain, in order.
 	decisions []string
-	// opened counts what was asked of people, closed the final answers, ends how often the call ended.
+	// opened counts the requests to people, closed the final answers, and ends how often the call ended.
 	opened, closed, ends int
-	// open says that something waits, or that an approval was not used yet.
+	// open says that something waits, or that an approval has not been used yet.
 	open                        bool
 	approved, denied, succeeded bool
 }
@@ -107,7 +107,7 @@ func (s *story) tell(e jig.Event) {
 		Readmitted bool            `json:"readmitted"`
 		Pending    json.RawMessage `json:"pending"`
 	}
-	_ = json.Unmarshal(e.Data, &data) //nolint:errcheck // what has no such members has none
+	_ = json.Unmarshal(e.Data, &data) //nolint:errcheck // data without these members leaves them empty
 	decided := func(kind jig.AuditKind, final bool) {
 		s.decisions = append(s.decisions, string(kind)+" "+data.By)
 		if final {
@@ -120,7 +120,7 @@ func (s *story) tell(e jig.Event) {
 		s.opened++
 		s.open = true
 	case jig.EventToolOutcomeUnknown:
-		if data.Pending == nil { // the session was cancelled: nobody is asked
+		if data.Pending == nil { // the session was canceled, so nobody is asked
 			s.ends++
 			s.withdrawn()
 			return
@@ -169,7 +169,7 @@ func (s *story) tell(e jig.Event) {
 	}
 }
 
-// withdrawn is said of what still waited, or was not used, when the session was cancelled.
+// withdrawn records that a request which was still waiting, or an unused approval, was withdrawn because the session was canceled.
 func (s *story) withdrawn() {
 	if s.open {
 		s.open = false
