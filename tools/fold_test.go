@@ -48,7 +48,7 @@ func TestATypedToolWithAnOpenSchemaIsNotRegistered(t *testing.T) {
 	}
 }
 
-// A schema may hide that it is open behind a reference; decoding still refuses what only looks like a field.
+// A schema may hide behind a reference that it is open. Decoding still refuses members that only look like a field.
 func TestNoMemberReplacesAFieldByCaseFolding(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry(bookingTool(`{"type":"object","$ref":"#/$defs/in","$defs":{"in":{"type":"object"}}}`))

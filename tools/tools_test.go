@@ -130,7 +130,7 @@ func TestRunRefusesInput(t *testing.T) {
 	require.NoError(t, r.Validate("test.greet", []byte(`{"name":"Ana"}`)))
 }
 
-// object is a schema that takes any object.
+// object is a schema that accepts any object.
 const object = `{"type":"object"}`
 
 func raw(name string, fn tools.Handler) tools.Tool {
@@ -181,7 +181,7 @@ func TestRunHoldsHandlersToTheirContract(t *testing.T) {
 	}
 }
 
-// misfits are results of a success whose data do not fit the output schema of the tool raw.
+// misfits are successful results whose data does not fit the output schema of the tool raw.
 func misfits() map[string]jig.ToolResult {
 	return map[string]jig.ToolResult{
 		"wrong": {Success: true, Data: json.RawMessage(`{"n":"1"}`)}, "missing": {Success: true}, "not JSON": {Success: true, Data: json.RawMessage(`{"n"`)},
@@ -253,7 +253,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, testRunEndsWithItsContext)
 }
 
-// Time passes only while everything waits, so that no time-out is over before its tool has begun.
+// Time advances only while everything waits, so that no timeout expires before its tool has begun.
 func testRunEndsWithItsContext(t *testing.T) {
 	t.Helper()
 	wait := func(ctx context.Context, _ jig.Invocation, _ json.RawMessage) jig.ToolResult {
@@ -410,7 +410,7 @@ func FuzzRunInput(f *testing.F) {
 	})
 }
 
-// The schema takes numbers that a Go integer does not hold.
+// The schema accepts numbers that do not fit into a Go integer.
 func TestRunNamesWhatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	type counted struct {

@@ -16,7 +16,7 @@ import (
 
 type object = map[string]any
 
-// memory gives out at most 1,000 bytes at a time, so that every read comes in pieces.
+// memory returns at most 1,000 bytes at a time, so that every longer read takes several chunks.
 type memory map[string]string
 
 func (m memory) ReadArtifact(_ context.Context, inv jig.Invocation, id string, offset int64, limit int) ([]byte, int64, error) {
@@ -174,7 +174,7 @@ func TestLargeArtifacts(t *testing.T) {
 	scanned.Succeed("artifact.read", object{"id": "a", "grep": "x"}, nil)
 }
 
-// A pattern of 901 bytes that compiles to 180,000 instructions took seven seconds and 343 MB for one line of 1,000 bytes.
+// This pattern of 901 bytes compiled to 180,000 instructions, and took seven seconds and 343 MB for a single line of 1,000 bytes.
 func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:paralleltest // it measures memory
 	k := kit(t, strings.Repeat("a", 1_000))
 	costtest.AtMost(t, 4<<20, func() {
@@ -184,7 +184,7 @@ func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:parallelte
 	})
 }
 
-// canceling hands out an artifact as a whole and cancels the call that reads it.
+// canceling returns the whole artifact at once and cancels the call that reads it.
 type canceling struct {
 	text   string
 	cancel context.CancelFunc
@@ -195,7 +195,7 @@ func (c canceling) ReadArtifact(_ context.Context, _ jig.Invocation, _ string, o
 	return []byte(c.text[offset:]), int64(len(c.text)), nil
 }
 
-// Whoever cancels a search, or its time-out, does not wait until the lines that were read are searched.
+// A canceled search ends at once; it does not first search the lines that have already been read.
 func TestSearch_StopsWithinWhatItHasRead(t *testing.T) {
 	t.Parallel()
 	for _, in := range []object{{"grep": "(a?){500}z"}, {"jsonpath": "$..*..*..*..*..*..x"}, {"jsonpath": "$[*][*].x"}} {
@@ -212,7 +212,7 @@ func TestSearch_StopsWithinWhatItHasRead(t *testing.T) {
 	}
 }
 
-// Collecting what each step of such a path finds takes more memory than any machine has, for 120 bytes of JSON.
+// Collecting what each step of such a path finds would take more memory than any machine has, for 120 bytes of JSON.
 func TestJSONPath_TakesNoMemoryForWhatItVisits(t *testing.T) { //nolint:paralleltest // it measures memory
 	k := kit(t, strings.Repeat("[", 60)+strings.Repeat("]", 60))
 	costtest.AtMost(t, 96<<20, func() {

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
-// book is a chain in memory. meanwhile is called before each reading of rows.
+// book is a chain in memory. meanwhile is called before each read of rows.
 type book struct {
 	rows      []jig.AuditRow
 	head      audit.Head
@@ -83,7 +83,7 @@ func TestVerifyReadsTheWholeChain(t *testing.T) {
 	require.True(t, strings.HasPrefix(result.Summary, "3 rows in order, head "), result.Summary)
 }
 
-// Rows that come while the chain is read are no fault of it.
+// Rows that are appended while the chain is read are not an error.
 func TestVerifyWhileRowsAreAppended(t *testing.T) {
 	t.Parallel()
 	b := newBook(700)

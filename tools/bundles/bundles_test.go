@@ -16,13 +16,13 @@ import (
 	"github.com/jig-run/jig/tools/retype"
 )
 
-// shelf keeps the bundles of one tenant.
+// shelf stores the bundles of one tenant.
 type shelf struct {
 	have     []jig.Bundle
 	types    map[string]jig.EntityType
 	entities map[string]int64
 	asked    []jig.BundleInstall
-	// meanwhile is done once, before an installation is looked at.
+	// meanwhile is called once, at the beginning of the next installation.
 	meanwhile func()
 }
 
@@ -125,7 +125,7 @@ func (s *shelf) call(t *testing.T, tool string, attempt int, input any) jig.Tool
 	return registry.Run(t.Context(), tool, raw, jig.Invocation{Tenant: "acme", Principal: jig.Principal{ID: "ana"}, Attempt: attempt})
 }
 
-// install installs a bundle of documents, with a manifest of a version.
+// install installs a bundle with the given manifest version and documents.
 func (s *shelf) install(t *testing.T, version string, replace bool, documents ...string) (bundles.Installed, *jig.Error) {
 	t.Helper()
 	in := bundles.Install{Replace: replace, Files: []bundles.File{
@@ -260,7 +260,8 @@ func TestUpgradeKeepsContentInOrder(t *testing.T) {
 	_, refused = s.install(t, "2.0.0", false, wider)
 	require.Nil(t, refused)
 
-	// The tenant's own version was wider, and there are entities of it: going back to the bundle's is a change, too.
+	// The tenant's own version was wider, and entities were checked against it: going back to the bundle's version is a breaking change,
+	// too.
 	s = base(3)
 	own, problems := spec.Load("note.yaml", []byte(wider))
 	require.Empty(t, problems)
@@ -290,7 +291,7 @@ func TestGoingBackIsAskedFor(t *testing.T) {
 	require.True(t, s.asked[len(s.asked)-1].Replace)
 }
 
-// An entity that comes between check and installation is seen.
+// An entity that is created between the check and the installation is noticed.
 func TestInstallSeesEntitiesThatCome(t *testing.T) {
 	t.Parallel()
 	old, problems := spec.Load("note.yaml", []byte(note))
@@ -304,7 +305,7 @@ func TestInstallSeesEntitiesThatCome(t *testing.T) {
 	require.Equal(t, retype.ReasonFieldsChanged, refused.Reason)
 }
 
-// Another version that comes between check and installation is what the bundle is checked against then.
+// If another version is installed between the check and the installation, the bundle is checked again, against that version.
 func TestInstallIsCheckedOnceMore(t *testing.T) {
 	t.Parallel()
 	s := &shelf{}

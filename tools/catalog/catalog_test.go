@@ -15,11 +15,11 @@ import (
 	"github.com/jig-run/jig/tools/retype"
 )
 
-// shelf keeps what is put on it, and knows of one entity of the type "song".
+// shelf stores the documents that are put on it. It has one entity of the type "song".
 type shelf map[string]string
 
 func (s shelf) RegisterDocument(_ context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error {
-	if d.Name == "album" && s["albums"] == "come" { // between the check and this
+	if d.Name == "album" && s["albums"] == "come" { // an entity appears between the check and this call
 		s["albums"] = "here"
 		return jig.Errorf(jig.CodeConflict, "an album was created").WithReason(jig.ReasonTypeChanged)
 	}
@@ -158,7 +158,7 @@ func TestPutLooksOnceMoreWhenEntitiesCome(t *testing.T) {
 	require.Equal(t, retype.ReasonFieldsChanged, result.Error.Reason)
 }
 
-// Documents before the one that failed are registered: the call must not end as one that changed nothing.
+// Documents before the one that failed are already registered, so the error must not promise that nothing changed.
 func TestPut_ThatStoredSomethingPromisesNothing(t *testing.T) {
 	t.Parallel()
 	album := catalog.File{Path: "album.yaml", Body: strings.ReplaceAll(strings.ReplaceAll(song, "seconds, type: number", "seconds, type: number, maximum: 600"), "name: song", "name: album")}

@@ -95,7 +95,7 @@ func TestListRunsLocally(t *testing.T) {
 	require.Equal(t, jig.ExecutionLocal, tool.Execution)
 }
 
-// expected is what a person reads in the licence files of this repository's direct dependencies.
+// expected are the licenses that a person reads in the license files of this repository's direct dependencies.
 const expected = `{
 	"cel.dev/expr": "Apache-2.0",
 	"charm.land/huh/v2": "MIT", "charm.land/lipgloss/v2": "MIT", "code.dny.dev/ssrf": "MIT",
@@ -141,7 +141,7 @@ func TestLicensesOfThisRepository(t *testing.T) {
 		}
 		got[m.Path] = strings.Join(names, " ")
 	}
-	for path := range want { // what this repository no longer needs is no matter
+	for path := range want { // dependencies that are no longer used do not matter
 		if _, listed := got[path]; !listed {
 			delete(want, path)
 		}
@@ -149,7 +149,7 @@ func TestLicensesOfThisRepository(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// cacheWith puts a module with files into a module cache of its own.
+// cacheWith returns a kit with a new module cache that contains one module with the files.
 func cacheWith(t *testing.T, folder string, files map[string]string) *tooltest.Kit {
 	t.Helper()
 	cache := t.TempDir()
@@ -161,7 +161,7 @@ func cacheWith(t *testing.T, folder string, files map[string]string) *tooltest.K
 	return tooltest.New(t, deps.Tools(deps.Options{ModCache: cache})...)
 }
 
-// text returns the text of a licence file in this machine's module cache.
+// text returns the text of a license file in this machine's module cache.
 func text(t *testing.T, path ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()

@@ -1,4 +1,4 @@
 package deps
 
-// RiskOf is riskOf, for tests.
+// RiskOf exports riskOf for tests.
 func RiskOf(spdx string) string { return riskOf(spdx) }

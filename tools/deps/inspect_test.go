@@ -31,7 +31,7 @@ type inspected struct {
 	Licenses                          []struct{ SPDX string }
 }
 
-// shelf is a module cache and a working directory, made up.
+// shelf is a fake module cache with a working directory.
 type shelf struct {
 	t          *testing.T
 	cache, dir string
@@ -48,7 +48,7 @@ func (s shelf) write(path, content string) {
 	require.NoError(s.t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// kept puts a file into the download folder of example.com/m.
+// kept writes a file to the download folder of example.com/m.
 func (s shelf) kept(name, content string) {
 	s.t.Helper()
 	s.write(filepath.Join(s.cache, "cache", "download", "example.com", "m", "@v", name), content)
@@ -74,7 +74,7 @@ func (s shelf) inspect(version string, more object) (got inspected) {
 	return got
 }
 
-// zipped is an archive with files of these sizes.
+// zipped returns an archive with files of the given sizes.
 func zipped(t *testing.T, sizes ...int) string {
 	t.Helper()
 	var b strings.Builder
@@ -118,7 +118,7 @@ func TestInspectFindsEveryFact(t *testing.T) {
 	require.Equal(t, []string{"licenses", "published_at", "latest_known", "versions_behind", "size_bytes", "retracted", "deprecated", "direct"}, got.Known)
 }
 
-// What the cache does not know is said, and nothing is put in its place.
+// Facts that the cache does not know are reported as missing, and nothing is made up.
 func TestInspectSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)

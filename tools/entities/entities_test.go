@@ -36,7 +36,7 @@ var types = []jig.EntityType{
 	}},
 }
 
-// check knows the fields' names and which of them are required.
+// check checks only the names of the fields and whether required fields are present.
 func check(t jig.EntityType, content json.RawMessage, partial bool) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(content, &fields); err != nil {
@@ -62,7 +62,7 @@ type bench struct {
 	n  int
 }
 
-// newBench has the tools over a store and a tenant of the test's own, as somebody with some permissions.
+// newBench returns the tools with a store and a tenant of the test's own; the principal has the given permissions.
 func newBench(t *testing.T, permissions ...string) *bench {
 	t.Helper()
 	db := storetest.New(t)
@@ -80,7 +80,7 @@ func options(db *store.DB) entities.Options {
 
 type object = map[string]any
 
-// call runs a tool as a call of its own.
+// call runs a tool as a new call.
 func (b *bench) call(tool string, input object, data any) {
 	b.t.Helper()
 	b.n++
@@ -93,7 +93,7 @@ func (b *bench) refused(code jig.Code, tool string, input object) {
 	require.NotNil(b.t, b.refusal(code, tool, input))
 }
 
-// refusal is the error that a tool answers with.
+// refusal returns the error with which a tool refuses an input.
 func (b *bench) refusal(code jig.Code, tool string, input object) *jig.Error {
 	b.t.Helper()
 	b.n++
@@ -185,7 +185,7 @@ func TestCreateChecks(t *testing.T) {
 	require.Equal(t, "/content/nope", b.refusal(jig.CodeInvalidInput, entities.CreateTool, object{"type": "team", "content": object{"name": "x", "nope": 1}}).Field)
 	b.refused(jig.CodeInvalidInput, entities.CreateTool, object{"type": "team", "content": object{}})
 	b.refused(jig.CodeInvalidInput, entities.CreateTool, object{"type": "report", "content": object{}})
-	report := b.create("report", object{"subject": "x"}) // a task gives the summary
+	report := b.create("report", object{"subject": "x"}) // a task fills in the summary
 	b.refused(jig.CodeInvalidInput, entities.CreateTool, object{"type": "team", "content": object{"name": "x", "parent": report}})
 	b.refused(jig.CodeNotFound, entities.CreateTool, object{"type": "nope", "content": object{}})
 	for field, content := range map[string]object{
@@ -237,7 +237,7 @@ func TestFindEntities(t *testing.T) {
 	require.Len(t, list.Types[0].Fields, 2)
 }
 
-// Without the permission for it, nothing of a type is there.
+// Without the permission for a type, its entities do not exist.
 func TestPermissionsFailClosed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
@@ -287,7 +287,7 @@ func TestPermissionsFailClosed(t *testing.T) {
 	b.call(entities.DeleteTool, object{"id": report}, nil)
 }
 
-// An id of another tenant, in any argument of any tool, is answered as one that is nobody's.
+// In every argument of every tool, the id of another tenant's entity is answered like an id that does not exist.
 func TestOtherTenantsAreNotThere(t *testing.T) {
 	t.Parallel()
 	owner, thief := newBench(t, "*"), newBench(t, "*")
@@ -342,7 +342,7 @@ func TestOtherTenantsAreNotThere(t *testing.T) {
 	missing(entities.ListTypesTool, func(id string) object { return object{"type": id} })
 	missing(entities.FilterTool, func(id string) object { return object{"type": id} })
 	missing(entities.CreateTool, func(id string) object { return object{"type": id, "content": object{}} })
-	// What only looks for something finds nothing.
+	// Tools that only search find nothing.
 	attack(entities.SearchTool, func(id string) object { return object{"query": id} })
 	attack(entities.SearchTool, func(string) object { return object{"query": "needle"} })
 	attack(entities.StatsTool, func(string) object { return object{} })
@@ -391,7 +391,7 @@ func TestOtherTenantsAreNotThere(t *testing.T) {
 	require.Empty(t, related)
 }
 
-// No tool takes a tenant.
+// No tool has a tenant argument.
 func TestTenantIsNoArgument(t *testing.T) {
 	t.Parallel()
 	for _, tool := range entities.Tools(entities.Options{}) {

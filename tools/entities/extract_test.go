@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/tools/entities"
 )
 
-// An extraction begins for those who may read and write the entity, and what they may not read is no source of it.
+// An extraction requires permission to read and write the entity, and what the principal may not read is not a source.
 func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
@@ -72,7 +72,7 @@ func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
 	}
 }
 
-// Whoever may not write a type fills nothing of it, and what no task fills is refused before anything is begun.
+// A principal without write permission for the type fills nothing, and fields that no task fills are refused before anything begins.
 func TestExtractAllAsksWhetherThePrincipalMay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")

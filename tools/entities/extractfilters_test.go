@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/tools/entities"
 )
 
-// asText is an answer of a model.
+// asText returns a model's answer.
 func asText(answer string) modeltest.Reply { return modeltest.Text(answer) }
 
 func TestExtractFilters(t *testing.T) {
@@ -21,7 +21,7 @@ func TestExtractFilters(t *testing.T) {
 	for name, row := range map[string]struct {
 		text    string
 		answers []string
-		// filter is the filter without its type, dropped are parts of the reasons.
+		// filter is the expected filter without its type; dropped are parts of the expected reasons.
 		filter  string
 		dropped []string
 	}{
@@ -89,7 +89,7 @@ func TestExtractFilters(t *testing.T) {
 			t.Run(name+" "+provider[:6], func(t *testing.T) {
 				t.Parallel()
 				answers := row.answers
-				if answers[0] == "" { // the same both times
+				if answers[0] == "" { // the same answer both times
 					answers = []string{answers[1], answers[1]}
 				}
 				var replies []modeltest.Reply
@@ -123,7 +123,7 @@ func TestExtractFilters(t *testing.T) {
 					require.Contains(t, strings.Join(whys, "\n"), why)
 				}
 				out.Filter.Type = "every"
-				b.call(entities.FilterTool, must(t, out.Filter), nil) // the filter is one
+				b.call(entities.FilterTool, must(t, out.Filter), nil) // the filter is valid
 				require.Contains(t, s.Requests()[0].System, `"const":"object.at"`)
 				require.Contains(t, s.Requests()[0].System, `"low","high"`)
 				if len(answers) == 2 {
@@ -134,7 +134,7 @@ func TestExtractFilters(t *testing.T) {
 	}
 }
 
-// must is a value as an input.
+// must converts a value to an input.
 func must(t *testing.T, v any) object {
 	t.Helper()
 	b, err := json.Marshal(v)

@@ -20,7 +20,7 @@ import (
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
-// newAsking is a bench whose tools ask a stand-in for a model.
+// newAsking returns a bench whose tools ask a fake model.
 func newAsking(t *testing.T, s *modeltest.Server, permissions ...string) *bench {
 	t.Helper()
 	return benchOver(t, func(o *entities.Options) {
@@ -42,7 +42,7 @@ func benchOver(t *testing.T, change func(*entities.Options), permissions ...stri
 	return b
 }
 
-// holds is what the worker checks claims with.
+// holds checks claims as the worker does.
 func holds(claims []jig.TextClaim, sources map[string]string) *jig.Error {
 	connected := map[string]extract.Source{}
 	for id, text := range sources {
@@ -51,7 +51,7 @@ func holds(claims []jig.TextClaim, sources map[string]string) *jig.Error {
 	return extract.CheckClaims(claims, connected, nil)
 }
 
-// text gives an entity a text, and returns its id.
+// text adds a text to an entity and returns the text's id.
 func (b *bench) text(entity, title, body string) string {
 	b.t.Helper()
 	d, err := b.db.PutText(b.t.Context(), jig.Text{Tenant: b.Invocation.Tenant, EntityID: entity, Title: title, Body: body})
@@ -142,7 +142,7 @@ func TestResearchAnswersWithSentences(t *testing.T) {
 	require.Nil(t, holds(f.Claims, texts))
 }
 
-// claim is one of a model's answer.
+// claim returns a claim for a model's answer.
 func claim(text, source, quote string) object {
 	return object{"text": text, "source_entity_ids": []string{source}, "quote": quote}
 }
@@ -162,7 +162,7 @@ func TestResearchAnswersByModel(t *testing.T) {
 		replies func(team, doc, other string) []modeltest.Reply
 		answer  string
 		claims  int
-		// method is said of the entity when it is not the model's; rejected is why the first rejected claim is none.
+		// method is the entity's method if it differs from model; rejected is the reason why the first rejected claim is not valid.
 		method, rejected, note string
 	}{
 		"at once": {
@@ -236,7 +236,7 @@ func TestResearchAnswersByModel(t *testing.T) {
 	}
 }
 
-// Many entities are answered for at the same time, and a model that is away fails the call, which is tried again.
+// Several entities are answered at the same time. If the model is unavailable, the call fails and is retried.
 func TestResearchOfMany(t *testing.T) {
 	t.Parallel()
 	away := false
@@ -268,7 +268,7 @@ func TestResearchOfMany(t *testing.T) {
 	b.refused(jig.CodeUnavailable, entities.ResearchTool, object{"question": "billing service", "answer": true})
 }
 
-// What the principal may not read says nothing, and nothing of another tenant is found by its id.
+// Texts that the principal may not read contribute nothing, and entities of another tenant are not found by id.
 func TestResearchFailsClosed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
@@ -308,7 +308,7 @@ func TestResearchFailsClosed(t *testing.T) {
 	}
 }
 
-// every has a field of each storage type.
+// every is a type with a field of each storage type.
 var every = jig.EntityType{Name: "every", Version: "v1", Fields: []jig.Field{
 	{Name: "text", Type: jig.FieldText},
 	{Name: "number", Type: jig.FieldNumber},
@@ -330,7 +330,7 @@ func withEvery(o *entities.Options) {
 	}
 }
 
-// The fields that a type can be filtered by are told with their controls, and entities.filter takes each of their operators.
+// listTypes returns the fields that a type can be filtered by, with their controls, and entities.filter accepts each of their operators.
 func TestFilterFieldsAreThoseOfTheFilter(t *testing.T) {
 	t.Parallel()
 	b := benchOver(t, withEvery, "*")
@@ -359,7 +359,7 @@ func TestFilterFieldsAreThoseOfTheFilter(t *testing.T) {
 			}
 			b.call(entities.FilterTool, object{"type": "every", "where": []object{{"field": f.Field, "op": op, "value": given}}}, nil)
 		}
-		if slices.Contains(f.Operators, "gte") { // a range is two conditions
+		if slices.Contains(f.Operators, "gte") { // a range consists of two conditions
 			b.call(entities.FilterTool, object{"type": "every", "where": []object{{"field": f.Field, "op": "gte", "value": value}, {"field": f.Field, "op": "lte", "value": value}}}, nil)
 		}
 	}

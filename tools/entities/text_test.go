@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/tools/entities"
 )
 
-// called runs a tool that succeeds, under an idempotency key of its own, and reads what it gave.
+// called runs a tool under the given idempotency key, requires that it succeeds, and returns its decoded data.
 func called[T any](t *testing.T, b *bench, key, tool string, input object) (out T) {
 	t.Helper()
 	b.Invocation.IdempotencyKey = key

@@ -21,7 +21,7 @@ import (
 
 type object = map[string]any
 
-// folder makes a working directory with the files, and a kit for it.
+// folder creates a working directory with the files, and a kit for it.
 func folder(t *testing.T, files map[string]string) (string, *tooltest.Kit) {
 	t.Helper()
 	dir := t.TempDir()
@@ -250,7 +250,7 @@ func TestGrepIsCutAndCancelled(t *testing.T) {
 	require.Equal(t, jig.CodeCanceled, kit.Run(ctx, "file.grep", object{"pattern": "x"}).Error.Code)
 }
 
-// A pattern of 901 bytes that compiles to 180,000 instructions took seven seconds and 343 MB for one line of 1,000 bytes.
+// This pattern of 901 bytes compiled to 180,000 instructions, and took seven seconds and 343 MB for a single line of 1,000 bytes.
 func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:paralleltest // it measures memory
 	_, kit := folder(t, map[string]string{"a": strings.Repeat("a", 1_000)})
 	costtest.AtMost(t, 4<<20, func() {
@@ -260,7 +260,7 @@ func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:parallelte
 	})
 }
 
-// Each line takes seconds, and there are fewer of them than are searched between two looks at the context.
+// Each line takes seconds, and there are fewer lines than are searched between two checks of the context.
 func TestGrep_StopsWithinALineWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	_, kit := folder(t, map[string]string{"a": strings.Repeat(strings.Repeat("a", 60_000)+"\n", 20)})
@@ -271,7 +271,7 @@ func TestGrep_StopsWithinALineWhenItsTimeIsOver(t *testing.T) {
 	require.Equal(t, jig.CodeTimeout, result.Error.Code)
 }
 
-// Alternatives are not tried one after another: that would be 2^100 tries for this glob.
+// Alternatives must not be tried one after another: this glob would need 2^100 tries.
 func TestList_GlobsAreMatchedInLinearTime(t *testing.T) {
 	t.Parallel()
 	_, kit := folder(t, map[string]string{strings.Repeat("a", 200): ""})

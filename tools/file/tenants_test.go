@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/tools/workdir"
 )
 
-// kitOf is a kit whose calls are a tenant's.
+// kitOf returns a kit whose calls belong to the tenant.
 func kitOf(t *testing.T, dirs workdir.Dirs, tenant string) *tooltest.Kit {
 	t.Helper()
 	kit := tooltest.New(t, file.Tools(file.Options{Dirs: dirs})...)
@@ -58,7 +58,7 @@ func TestEachTenantHasItsOwnFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 
-	// A link in the place of a tenant's folder would lead into another one's.
+	// A link in place of a tenant's folder could lead into another tenant's folder.
 	require.NoError(t, os.Symlink("acme", filepath.Join(base, "work", "guest")))
 	require.Equal(t, jig.CodeUnavailable, kitOf(t, dirs, "guest").Fail("file.read", object{"path": "secret.txt"}).Code)
 	for _, tenant := range []string{"", "..", "a/b", "Acme"} {

@@ -14,15 +14,15 @@ import (
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
-// parrot says the same, whatever it is asked.
+// parrot gives the same answer to every request.
 type parrot string
 
 func (p parrot) Answer(context.Context, jig.ModelRequest, func(string)) (jig.Turn, error) {
 	return jig.Turn{Text: string(p), Stop: jig.StopEnd}, nil
 }
 
-// FuzzAnswer holds that whatever a model says, what is taken of it fits the schema and stands in it, and that what fits as
-// a whole is taken.
+// FuzzAnswer checks that, for any answer, the extracted value fits the schema and is contained in the answer, and that an answer that fits
+// as a whole is accepted.
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{
 		`{"title":"a"}`, "```json\n{\"title\":\"a\"}\n```", `so {"title":"a"} or {"title":"b"}`, "````\n```\n{}\n```\n````", `{"a":{"title":"x"}`,
@@ -47,7 +47,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// An answer of nothing but brackets is given up within the attempt, not tried at each of them.
+// An answer that consists only of brackets is rejected quickly; find does not try every one of them.
 func TestHostileAnswer(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"[1,", "{name}", "[", "{\"a\":", "```\n", "{ ", "[x](y)", "{}"} {

@@ -36,7 +36,7 @@ type answer struct {
 	Usage  json.RawMessage `json:"usage"`
 }
 
-// kitOver runs the family over the real clients and a server that speaks their wire formats.
+// kitOver runs the tools with the real clients against a server that speaks their wire formats.
 func kitOver(t *testing.T, s *modeltest.Server, change ...func(*prompt.Options)) *tooltest.Kit {
 	t.Helper()
 	options := prompt.Options{
@@ -52,7 +52,7 @@ func kitOver(t *testing.T, s *modeltest.Server, change ...func(*prompt.Options))
 	return tooltest.New(t, prompt.Tools(options)...)
 }
 
-// bothProviders runs a test for a model of each.
+// bothProviders runs a test for a model of each provider.
 func bothProviders(t *testing.T, test func(t *testing.T, name string)) {
 	t.Helper()
 	for _, provider := range []string{"anthropic", "openai"} {
@@ -65,7 +65,7 @@ func bothProviders(t *testing.T, test func(t *testing.T, name string)) {
 
 const titled = `{"type":"object","properties":{"title":{"type":"string"},"count":{"type":"integer"}},"required":["title"],"additionalProperties":false}`
 
-// ask is an input with the schema titled.
+// ask returns an input with the schema titled.
 func ask(name string) map[string]any {
 	return map[string]any{"model": name, "system": "You sum up.", "prompt": "Sum up the text.", "schema": json.RawMessage(titled)}
 }
@@ -193,7 +193,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// Calls of tools that were never offered do not go back to the provider, which would refuse them.
+// Calls of tools that were never offered are not sent back to the provider, which would refuse them.
 func TestRepairAfterCalls(t *testing.T) {
 	t.Parallel()
 	bothProviders(t, func(t *testing.T, name string) {
@@ -204,7 +204,7 @@ func TestRepairAfterCalls(t *testing.T) {
 	})
 }
 
-// Signed reasoning goes back with the answer that is to be repaired.
+// Signed reasoning is sent back with the answer that needs repair.
 func TestRepairAfterReasoning(t *testing.T) {
 	t.Parallel()
 	s := modeltest.New(t, modeltest.Reply{Thinking: "hm", Text: "{}"}, modeltest.Text(`{"title":"good"}`))
@@ -295,7 +295,7 @@ func TestProviderFailures(t *testing.T) {
 				require.Equal(t, c.after, result.Error.RetryAfter)
 				require.Empty(t, result.Data)
 
-				// What the first answer cost is told also when the repair fails.
+				// The cost of the first answer is reported even if the repair fails.
 				result = kitOver(t, modeltest.New(t, modeltest.Text("{}"), c.reply)).Run(t.Context(), "prompt.direct", ask(name))
 				require.Equal(t, c.code, result.Error.Code)
 				require.Equal(t, c.after, result.Error.RetryAfter)
@@ -351,7 +351,7 @@ func TestNotAsked(t *testing.T) {
 			require.Equal(t, c.field, e.Field)
 			require.Contains(t, e.Hint, c.hint)
 			require.Empty(t, s.Requests())
-			if what != "unknown provider" { // the provider's own word
+			if what != "unknown provider" { // this one is the provider's own error
 				require.True(t, e.NotExecuted)
 			}
 		})

@@ -15,7 +15,7 @@ func song(version string, seconds jig.FieldType) jig.EntityType {
 	return jig.EntityType{Name: "song", Version: version, Fields: []jig.Field{{Name: "seconds", Type: seconds}}}
 }
 
-// checker is of a tenant with so many songs, which were checked against a version; nobody knows that of other types.
+// checker returns the checker of a tenant with the given number of songs, which were checked against old. Other types are not known.
 func checker(songs int64, old jig.EntityType) retype.Checker {
 	return retype.Checker{
 		Counts: func(context.Context, string) ([]jig.EntityCount, error) {

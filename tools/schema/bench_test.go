@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/tools/schema"
 )
 
-// instance fits person; items makes it as large as a usual tool input (2) or a large one.
+// instance returns a value that fits person; with 2 items it has the size of a usual tool input, with more it is large.
 func instance(items int) []byte {
 	tags := make([]string, items)
 	for i := range tags {

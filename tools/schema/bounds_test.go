@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/tools/schema"
 )
 
-// chained is a schema of n definitions that each lead to the next one, which # stands for in a form.
+// chained returns a schema of n definitions in which each refers to the next; # in form stands for that reference.
 func chained(n int, form, last string) string {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
@@ -28,7 +28,7 @@ func list(n int, item string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
 }
 
-// heavyChecks are schemas and values whose check takes time or memory without bound.
+// heavyChecks are schemas and values whose validation would take unbounded time or memory.
 func heavyChecks() map[string][2]string {
 	twice := `[{"$ref":"#"},{"$ref":"#"}]`
 	deep := strings.Repeat(`{"a":`, 60) + "1" + strings.Repeat("}", 60)
@@ -68,7 +68,7 @@ func TestValidate_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // 
 	}
 }
 
-// A value that does not fit in very many places costs no memory for each of them.
+// A value with errors in very many places does not use memory for each of them.
 func TestValidate_ReportsOfLargeValuesAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
 	compiled, err := schema.NewCompiler(schema.Options{}).Compile([]byte(`{"items":{"type":"string"}}`))
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestRead_BoundsTheNumberOfValues(t *testing.T) { //nolint:paralleltest // i
 	}
 }
 
-// hugeSchemas take time or memory without bound when they are compiled.
+// hugeSchemas are schemas whose compilation would take unbounded time or memory.
 func hugeSchemas() map[string]string {
 	return map[string]string{
 		"large patterns":      `{"items":` + list(50, `{"items":{"pattern":"(x{400}){6}"}}`) + `,"$schema":"http://json-schema.org/draft-07/schema#"}`,
@@ -130,7 +130,7 @@ func TestCompile_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // i
 	}
 }
 
-// Schemas that callers bring along are kept, but not so many that their sizes add up.
+// Schemas that callers supply are cached, but their total size is limited.
 func TestCompiler_KeepsNoMoreValuesThanItsLimit(t *testing.T) {
 	t.Parallel()
 	c := schema.NewCompiler(schema.Options{})
@@ -149,7 +149,7 @@ func TestCompiler_KeepsNoMoreValuesThanItsLimit(t *testing.T) {
 	require.NotSame(t, compiled, again)
 }
 
-// Whatever the schema and the value, a check ends within its bounds.
+// For any schema and any value, a check stays within its limits.
 func FuzzSchema(f *testing.F) {
 	for _, c := range heavyChecks() {
 		f.Add(c[0], c[1])

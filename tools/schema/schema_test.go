@@ -197,7 +197,7 @@ func TestExactNumbers(t *testing.T) {
 	}
 }
 
-// What a tool gave is not refused for numbers that only inputs may not have.
+// The output of a tool is not refused for numbers that only inputs must not have.
 func TestCheckerOfOutputs(t *testing.T) {
 	t.Parallel()
 	c := schema.NewChecker(schema.Options{ExactNumbers: true})

@@ -13,10 +13,10 @@ import (
 	"github.com/jig-run/jig/tools/schema"
 )
 
-// required is how many cases of draft 2020-12 the official suite demands of everybody.
+// required is the number of cases for draft 2020-12 that the official suite requires of every implementation.
 const required = 1099
 
-// suite is the folder of the official test suite, which ships with a module this one depends on.
+// suite returns the folder of the official test suite, which ships with a module that this one depends on.
 func suite(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/google/jsonschema-go").Output()

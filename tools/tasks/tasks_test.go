@@ -13,18 +13,18 @@ import (
 	"github.com/jig-run/jig/tools/tasks"
 )
 
-// place is what the tools meet.
+// place is a fake environment for the tools.
 type place struct {
 	sessions map[string]jig.Session
 	readable map[string]bool
 	said     []string
 	started  map[string]tasks.Start
 	doubtful map[string][]string
-	// filled are the inputs of calls as they were approved.
+	// filled are the completed inputs of calls, as they were approved.
 	filled map[string][]byte
-	// changed is done between the approval of a call and its run.
+	// changed is called between the approval of a call and its run.
 	changed func()
-	// taken are sessions with the ids of messages that they took.
+	// taken records the sessions that received a message, each with the id of the message.
 	taken map[string]bool
 }
 
@@ -139,11 +139,11 @@ func TestRetryOfAnAgent(t *testing.T) {
 	require.Contains(t, p.said[0], "too slow")
 	require.Empty(t, p.started)
 
-	// An attempt that comes after one whose word arrived finds the session under way, as it was to be.
+	// A second attempt, after a first one whose message arrived, finds the session running, as it should be.
 	require.True(t, p.run(t, tasks.RetryTool, `{"session_id":"ses_writer_working"}`, 2).Success)
 	require.Len(t, p.said, 2)
 
-	// One whose pass has ended again meanwhile is not told once more; one that was never told is.
+	// If the pass has already ended again, the message is not sent twice. If it was never sent, it is sent now.
 	require.True(t, p.run(t, tasks.RetryTool, `{"session_id":"ses_writer_failed"}`, 2).Success)
 	require.Len(t, p.said, 2)
 	p.taken = map[string]bool{}
@@ -181,7 +181,7 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 	require.Empty(t, p.started)
 }
 
-// Whoever decides on a retry sees what is tried again, whatever the caller wrote there.
+// The reviewer of a retry sees what is really retried, whatever the caller wrote into the input.
 func TestReviewerOfARetrySeesWhatIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	p := newPlace()
@@ -195,7 +195,7 @@ func TestReviewerOfARetrySeesWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What runs is what was approved: a session that has changed since is not tried again.
+// Only what was approved is run: a session that has changed since the approval is not retried.
 func TestRetryIsOfWhatWasApproved(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ses_call_failed", "ses_writer_failed"} {
@@ -210,11 +210,11 @@ func TestRetryIsOfWhatWasApproved(t *testing.T) {
 		require.Empty(t, p.started)
 		require.Empty(t, p.said)
 	}
-	p := newPlace() // nothing was shown to anybody
+	p := newPlace() // nobody was shown anything
 	require.Equal(t, jig.CodeConflict, p.run(t, tasks.RetryTool, `{"session_id":"ses_call_failed"}`, 2).Error.Code)
 }
 
-// A call that may have taken effect is made again only when the caller says so, and the reviewer sees it.
+// A call that may have taken effect is repeated only if the caller says so explicitly, and the reviewer sees that.
 func TestRetryOfADoubtfulCallMustBeSaid(t *testing.T) {
 	t.Parallel()
 	p := newPlace()

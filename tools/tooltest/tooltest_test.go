@@ -30,7 +30,7 @@ func TestKit(t *testing.T) {
 	require.Equal(t, []string{"half way"}, kit.Progress())
 }
 
-// recorder is a test that fails without ending the one that looks at it.
+// recorder is a test that records a failure without failing the surrounding test.
 type recorder struct {
 	testing.TB
 
@@ -40,7 +40,7 @@ type recorder struct {
 func (r *recorder) Helper()                   {}
 func (r *recorder) Fatalf(f string, a ...any) { r.failure = fmt.Sprintf(f, a...) }
 
-// kitOf is a kit for a tool that ends in an error, and what the kit says of it.
+// kitOf returns a kit for a tool that ends with an error, and a recorder for the kit's failures.
 func kitOf(t *testing.T, permission jig.Permission, end error) (*tooltest.Kit, *recorder) {
 	t.Helper()
 	r := &recorder{TB: t}
@@ -92,7 +92,7 @@ func TestKit_HonoursTheConfirmationFlag(t *testing.T) {
 	require.True(t, asked.RequiresConfirmation)
 	require.Contains(t, asked.Message, "Deletes a page.")
 	require.Zero(t, deleted)
-	kit.Fail("cms.deletePage", map[string]bool{"confirmed": true}) //nolint:errcheck // its result is of no interest here
+	kit.Fail("cms.deletePage", map[string]bool{"confirmed": true}) //nolint:errcheck // the result does not matter here
 	var done out
 	kit.Succeed("cms.deletePage", in{ID: "p1", Confirmed: true}, &done)
 	require.Equal(t, out{"p1"}, done)

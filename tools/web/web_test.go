@@ -123,7 +123,7 @@ func TestRefusedBeforeAnythingIsSent(t *testing.T) {
 	require.Zero(t, reached.Load())
 }
 
-// What stands in the input of a call is kept, shown and sent to models: credentials are refused before the call is recorded.
+// The input of a call is stored, shown and sent to models, so credentials are refused before the call is recorded.
 func TestCredentialHeadersAreRefusedAtAdmission(t *testing.T) {
 	t.Parallel()
 	kit := tooltest.New(t, web.Tools(web.Options{AllowLoopback: true})...)

@@ -21,7 +21,7 @@ const store = `{"store": {"book": [
   {"category": "fiction", "author": "J. R. R. Tolkien", "title": "Rings", "isbn": "0-395", "price": 22.990, "tags": []}],
  "bicycle": {"colour <red>": "rot", "price": 399}}, "limit": 10, "odd\"key": null, "é": true}`
 
-// selected runs a path over JSON and joins what it finds with blanks.
+// selected runs a path over JSON and joins the results with spaces.
 func selected(t testing.TB, path, document string) string {
 	t.Helper()
 	found, err := tried(t.Context(), path, document)
@@ -126,10 +126,10 @@ func TestParse_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// deep is a list in a list in a list.
+// deep returns nested lists.
 func deep(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 
-// attacks are queries that take memory or time without bound when they are followed by collecting what each step finds.
+// attacks are queries that take unbounded memory or time if the results of each step are collected.
 func attacks() map[string][2]string {
 	wide := "[" + strings.TrimSuffix(strings.Repeat("[1,2,3,4,5,6,7,8,9],", 200), ",") + "]"
 	return map[string][2]string{
@@ -148,7 +148,7 @@ func attacks() map[string][2]string {
 	}
 }
 
-// Walking an attack costs steps, and no memory that grows with what is found.
+// Walking an attack costs steps, but no memory that grows with the number of results.
 func TestSelect_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // it measures memory
 	for name, c := range attacks() {
 		costtest.AtMost(t, 64<<20, func() {
@@ -199,7 +199,7 @@ func TestSelect_BoundsTheDocument(t *testing.T) {
 	require.ErrorContains(t, err, "more than 20 levels")
 }
 
-// ending is a context that ends when it has been looked at so many times.
+// ending is a context that ends after it has been checked a number of times.
 type ending struct {
 	context.Context //nolint:containedctx // it is one
 	looks, most     int
@@ -249,7 +249,7 @@ func TestSelect_RefusesWhatIsNotJSON(t *testing.T) {
 	}
 }
 
-// Whatever the path and the document, a query ends within its bounds, and what it finds is JSON.
+// For any path and any document, a query stays within its limits, and the values that it finds are JSON.
 func FuzzSelect(f *testing.F) {
 	for _, c := range attacks() {
 		f.Add(c[0], c[1])

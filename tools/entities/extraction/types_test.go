@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/tools/entities/extraction"
 )
 
-// shelves are documents by tenant, all of one version.
+// shelves are documents by tenant, all with the same version.
 type shelves map[string]string
 
 func (s shelves) CurrentDocuments(_ context.Context, tenant, kind string) ([]jig.DocumentVersion, error) {
