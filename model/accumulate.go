@@ -9,15 +9,15 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// callDelta is a piece of a tool call as it streams in.
+// callDelta is a piece of a streamed tool call.
 type callDelta struct {
 	index    int64
 	id, name string
 	args     string
 }
 
-// callList puts the pieces of streamed calls together. Most servers number calls by index; Ollama gives index 0 to all of
-// them with different ids, and some give neither.
+// callList assembles streamed calls from their pieces. Most servers number the calls by index; Ollama gives them all index 0 but different
+// ids, and some servers send neither.
 type callList struct{ calls []*partialCall }
 
 type partialCall struct {
@@ -46,7 +46,7 @@ func (l *callList) find(d callDelta) *partialCall {
 			return c
 		case d.id == "" && c.index == d.index:
 			if d.name != "" && c.name != "" && json.Valid([]byte(c.args.String())) {
-				return nil // a call is complete and another is named: servers that give no ids
+				return nil // the call is complete and another name follows: a server that sends no ids
 			}
 			return c
 		}
@@ -54,8 +54,8 @@ func (l *callList) find(d callDelta) *partialCall {
 	return nil
 }
 
-// list gives the calls with their names mapped back and ids made for those that have none, or share one; asked is the
-// number of calls in the transcript so far.
+// list returns the calls with their tool names mapped back. Calls without an id, or with an id that is already used, get a new one. asked
+// is the number of calls in the transcript so far.
 func (l *callList) list(names map[string]string, asked int) []jig.ToolCall {
 	var out []jig.ToolCall
 	seen := map[string]bool{}
@@ -72,7 +72,7 @@ func (l *callList) list(names map[string]string, asked int) []jig.ToolCall {
 	return out
 }
 
-// arguments reads what a model wrote as a call's input: {} when it wrote nothing, malformed when it is not JSON.
+// arguments parses what a model wrote as the input of a call: {} if it wrote nothing, malformed if it is not JSON.
 func arguments(text string) (input json.RawMessage, malformed string) {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" || trimmed == "null" {

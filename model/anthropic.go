@@ -14,7 +14,7 @@ import (
 
 const anthropicURL = "https://api.anthropic.com/"
 
-// anthropicProvider speaks the Messages API.
+// anthropicProvider uses the Messages API.
 type anthropicProvider struct {
 	settings Provider
 	line     line
@@ -31,8 +31,8 @@ func (p *anthropicProvider) answer(ctx context.Context, name string, request jig
 	})
 }
 
-// send makes the request with the SDK's client, built from explicit options alone: the SDK's own constructor would read
-// keys, addresses, headers and profiles from the environment.
+// send makes the request with the SDK's client, built only from explicit options. The SDK's own constructor would also read keys,
+// addresses, headers and profiles from the environment.
 func (p *anthropicProvider) send(ctx context.Context, params anthropic.MessageNewParams) (*http.Response, error) {
 	base := p.settings.BaseURL
 	if base == "" {
@@ -52,7 +52,7 @@ func (p *anthropicProvider) send(ctx context.Context, params anthropic.MessageNe
 	return res, nil
 }
 
-// refusal is an answer with an error status; nil when err is something else.
+// refusal returns the response with an error status that err stands for; nil if err is something else.
 func (p *anthropicProvider) refusal(err error) *refused {
 	var status *anthropic.Error
 	if !errors.As(err, &status) || status.Response == nil {
@@ -63,8 +63,8 @@ func (p *anthropicProvider) refusal(err error) *refused {
 	}
 }
 
-// anthropicOpaque is kept with a turn that has reasoning: its whole content, since the blocks are signed and must come back
-// as they were, in their order.
+// anthropicOpaque is stored with a turn that has reasoning. It holds the turn's whole content, because the blocks are signed and must be
+// sent back unchanged and in order.
 type anthropicOpaque struct {
 	Provider string            `json:"provider"`
 	Content  []json.RawMessage `json:"content"`

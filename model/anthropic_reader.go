@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// anthropicReader puts an answer together, streamed or whole.
+// anthropicReader assembles an answer, streamed or not.
 type anthropicReader struct {
 	progress func(string)
 	key      string
@@ -31,13 +31,13 @@ type anthropicUsage struct {
 	CacheCreate int64 `json:"cache_creation_input_tokens"`
 }
 
-// merge takes what is set: the first event has the input's counts, later ones the output's.
+// merge keeps the larger counts: the first event has the input's counts, later events have the output's.
 func (u *anthropicUsage) merge(v anthropicUsage) {
 	u.Input, u.Output = max(u.Input, v.Input), max(u.Output, v.Output)
 	u.CacheRead, u.CacheCreate = max(u.CacheRead, v.CacheRead), max(u.CacheCreate, v.CacheCreate)
 }
 
-// anthropicBlock is a content block; raw is its first form, for kinds that are only sent back.
+// anthropicBlock is a content block. raw is its initial form, for kinds that are only sent back.
 type anthropicBlock struct {
 	raw       json.RawMessage
 	Type      string          `json:"type"`
@@ -184,7 +184,7 @@ func (r *anthropicReader) turn(names map[string]string, asked int) jig.Turn {
 	return t
 }
 
-// arguments is a call's input as it was written: in pieces, or whole in the block's beginning.
+// arguments returns the input of a call as text: either streamed in pieces or contained in the block's initial form.
 func (b *anthropicBlock) arguments() string {
 	if b.args.Len() > 0 {
 		return b.args.String()
@@ -205,7 +205,7 @@ func anthropicStop(reason string, calls bool) jig.StopReason {
 	return jig.StopEnd
 }
 
-// opaque is the whole content when there is reasoning in it, nil otherwise.
+// opaque returns the whole content if it contains reasoning; nil otherwise.
 func (r *anthropicReader) opaque(calls []jig.ToolCall) json.RawMessage {
 	reasoned, call := false, 0
 	keep := anthropicOpaque{Provider: "anthropic"}

@@ -42,7 +42,7 @@ func maxTokens(r jig.ModelRequest) int {
 	return defaultMaxTokens
 }
 
-// anthropicMessages alternates roles: results and what people said after them share a user message, results first.
+// anthropicMessages returns messages with alternating roles. Results and the user texts after them share one user message, results first.
 func anthropicMessages(steps []said) []anthropic.MessageParam {
 	var out []anthropic.MessageParam
 	user := func(blocks ...anthropic.ContentBlockParamUnion) {
@@ -73,8 +73,8 @@ func anthropicMessages(steps []said) []anthropic.MessageParam {
 	return out
 }
 
-// markCache marks the end of the conversation, which the next request repeats, and the end of the one before, which the
-// last request marked: with tools and system that makes the four marks the API allows.
+// markCache marks two positions for the prompt cache: the end of the conversation, which the next request will repeat, and the end of the
+// previous one, which the last request marked. Together with tools and system, these are the four marks that the API allows.
 func markCache(messages []anthropic.MessageParam) {
 	marks := 2
 	for i := len(messages) - 1; i >= 0 && marks > 0; i-- {
@@ -110,5 +110,5 @@ func anthropicTurn(t *jig.Turn) []anthropic.ContentBlockParamUnion {
 
 var notIDs = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// anthropicID makes an id that another provider gave acceptable.
+// anthropicID replaces the characters that Anthropic does not accept in an id from another provider.
 func anthropicID(id string) string { return notIDs.ReplaceAllString(id, "_") }

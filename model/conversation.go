@@ -8,12 +8,12 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// said is one step of a conversation as every provider has it: what people said, or the model's turn with what its calls gave.
+// said is one step of a conversation, independent of the provider: either user texts, or a turn of the model with the results of its calls.
 type said struct {
-	// user is what people said, blank texts left out.
+	// user are the user texts, without blank ones.
 	user []string
 	turn *jig.Turn
-	// results has one entry for each of the turn's calls, in their order.
+	// results has one entry for each call of the turn, in order.
 	results []callResult
 }
 
@@ -22,13 +22,13 @@ type callResult struct {
 	failed   bool
 }
 
-// What is said for the user where providers want a word of theirs: when a transcript begins or ends with the model.
+// Texts that stand in for the user where providers require a user message: when a transcript begins or ends with the model.
 const (
 	opening = "Begin."
 	goingOn = "Continue."
 )
 
-// conversation lays out the transcript: it begins with a user, and every call has its result.
+// conversation converts the transcript into steps. The first step is always a user's, and every call has a result.
 func conversation(exchanges []jig.Exchange) []said {
 	var out []said
 	add := func(s said) {
@@ -71,7 +71,7 @@ func resultsOf(e jig.Exchange) []callResult {
 	return out
 }
 
-// callFor finds the ledger's call of an asked one: at its place, else by the provider's id.
+// callFor finds the ledger's call for a requested one: by position if the provider ids agree, else by provider id.
 func callFor(calls []jig.Call, asked jig.ToolCall, i int) *jig.Call {
 	if i < len(calls) && (calls[i].ProviderID == asked.ProviderID || calls[i].ProviderID == "") {
 		return &calls[i]
@@ -91,8 +91,8 @@ func callID(c jig.ToolCall, i int) string {
 	return "call_" + strconv.Itoa(i+1)
 }
 
-// resultText is what the model reads of a result: its Markdown, else the error with whatever data there is, else the data; with its
-// warnings.
+// resultText returns what the model reads of a result: its Markdown; else for a failure, the error with any data; else the data. Warnings
+// are appended.
 func resultText(r jig.ToolResult) string {
 	text := bareText(r)
 	for _, warning := range r.Warnings {
@@ -132,7 +132,7 @@ func failureText(r jig.ToolResult) string {
 	return string(raw)
 }
 
-// inputObject is a call's input as the object that providers want to see again.
+// inputObject returns the input of a call as an object, as providers expect it when it is sent back.
 func inputObject(c jig.ToolCall) json.RawMessage {
 	trimmed := strings.TrimSpace(string(c.Input))
 	switch {
@@ -144,7 +144,7 @@ func inputObject(c jig.ToolCall) json.RawMessage {
 	return json.RawMessage(`{"arguments":` + trimmed + `}`)
 }
 
-// askedCalls counts the calls of a transcript, to number those that come without an id.
+// askedCalls counts the calls in a transcript, which is needed to number calls that come without an id.
 func askedCalls(exchanges []jig.Exchange) int {
 	n := 0
 	for _, e := range exchanges {
@@ -155,7 +155,7 @@ func askedCalls(exchanges []jig.Exchange) int {
 	return n
 }
 
-// schemaOf is a tool's input schema; an object without properties when it has none.
+// schemaOf returns the input schema of a tool; an object without properties if the tool has none.
 func schemaOf(t jig.Tool) json.RawMessage {
 	if len(t.InputSchema) == 0 {
 		return json.RawMessage(`{"type":"object","properties":{}}`)

@@ -7,8 +7,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// CheckScript compiles every expression of a script and returns all that is wrong, each with its path, e.g.
-// "rules[2].calls[0].input.path".
+// CheckScript compiles every expression of a script and returns all problems, each with its path, e.g. "rules[2].calls[0].input.path".
 func CheckScript(script json.RawMessage) []expr.Problem {
 	env, err := expr.ScriptEnv()
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// refused is what becomes of a response with an error status.
+// refused is a response with an error status.
 type refused struct {
 	status int
 	header http.Header
 	body   string
-	// env is the environment variable of the provider's key, key the key.
+	// env is the environment variable that holds the provider's key; key is the key itself.
 	env, key string
 }
 
@@ -42,7 +42,7 @@ func (r refused) jig(now time.Time) *jig.Error {
 	return jig.Errorf(jig.CodeInvalidInput, "the model's provider refuses the request (%d): %s", r.status, message)
 }
 
-// streamFailure is an error event in the middle of a stream.
+// streamFailure returns the error for an error event within a stream.
 func streamFailure(data []byte, key string) *jig.Error {
 	kind := struct {
 		Error struct {
@@ -62,7 +62,8 @@ func streamFailure(data []byte, key string) *jig.Error {
 	return jig.Errorf(jig.CodeUnavailable, "the model's provider failed: %s", message)
 }
 
-// providerMessage finds the message in an error's body: {"error": {"message"}}, {"error": "…"}, {"message"}, or plain text.
+// providerMessage extracts the message from the body of an error: {"error": {"message"}}, {"error": "…"}, {"message"}, {"detail"}, or plain
+// text.
 func providerMessage(body string) string {
 	var shape struct {
 		Error   json.RawMessage `json:"error"`
@@ -92,13 +93,13 @@ func providerMessage(body string) string {
 func shorten(s string) string {
 	const most = 500
 	s = strings.TrimSpace(s)
-	if strings.HasPrefix(s, "<") { // a proxy's page
+	if strings.HasPrefix(s, "<") { // the HTML page of a proxy
 		return ""
 	}
 	return jig.Cut(strings.ToValidUTF8(s, ""), most)
 }
 
-// keyForm matches what looks like a provider's key, also one that the provider itself shows in part.
+// keyForm matches anything that looks like a provider's key, including keys that the provider itself masks in part.
 var keyForm = regexp.MustCompile(`\bsk-[A-Za-z0-9_*.-]+`)
 
 func redact(s, key string) string {
@@ -108,7 +109,7 @@ func redact(s, key string) string {
 	return keyForm.ReplaceAllString(s, "[key]")
 }
 
-// retryAfter reads how long the provider asks to wait: retry-after-ms, or Retry-After in seconds or as a date.
+// retryAfter returns how long the provider asks to wait: Retry-After-Ms, or Retry-After in seconds or as a date; 0 if it does not say.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond))

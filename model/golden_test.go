@@ -20,8 +20,8 @@ func user(text string) []jig.Message {
 	return []jig.Message{{Role: jig.RoleUser, Text: text, By: "ana"}}
 }
 
-// transcript has every kind of exchange: parallel calls with each kind of result, messages in between, malformed and
-// unanswered calls, an empty turn, a turn without calls.
+// transcript has every kind of exchange: parallel calls with each kind of result, messages in between, malformed and unanswered calls, an
+// empty turn, and a turn without calls.
 func transcript() []jig.Exchange {
 	return []jig.Exchange{
 		{Pass: 1, Messages: append(user("Review it."), user("And be quick.")...), Turn: &jig.Turn{
@@ -85,7 +85,7 @@ func golden(t *testing.T, name string, got []byte) {
 	require.Equal(t, string(want), string(got))
 }
 
-// The prompt cache of a provider hits when a request begins as the one before did.
+// A provider's prompt cache is used only if a request begins exactly like the previous one.
 func TestPrefixIsStable(t *testing.T) {
 	t.Parallel()
 	bothWires(t, func(t *testing.T, provider string) {
@@ -103,7 +103,7 @@ func TestPrefixIsStable(t *testing.T) {
 	})
 }
 
-// Reasoning comes back as it was, signed, before the calls that followed it.
+// Reasoning is sent back unchanged, with its signature, before the calls that followed it.
 func TestReasoningIsSentBack(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// line is how a provider is reached, and how long and how much it is listened to.
+// line holds the HTTP client for a provider and the limits on its answers: the idle time and the maximum size in bytes.
 type line struct {
 	http *http.Client
 	idle time.Duration
@@ -24,15 +24,15 @@ var (
 	errTooLong = errors.New("the model's answer is too long")
 )
 
-// service is what differs between providers that answer over HTTP.
+// service holds what differs between the HTTP providers.
 type service struct {
 	send func(ctx context.Context) (*http.Response, error)
-	// refusal is what an error of send says of an answer with an error status; nil when it says something else.
+	// refusal returns the response with an error status that an error of send stands for; nil if the error is something else.
 	refusal func(err error) *refused
 	reader  reader
 }
 
-// reader puts an answer together, streamed or whole.
+// reader assembles an answer, streamed or not.
 type reader interface {
 	stream(res *http.Response) error
 	document(res *http.Response) error
@@ -59,7 +59,7 @@ func (l line) ask(parent context.Context, request jig.ModelRequest, s service) (
 	return s.reader.turn(namesOf(request.Tools), askedCalls(request.Exchanges)), nil
 }
 
-// failure says why there is no answer; ctx is the watched one.
+// failure returns the reason why there is no answer; ctx is the watched context.
 func (s service) failure(parent, ctx context.Context, err error) error {
 	var known *jig.Error
 	if errors.As(err, &known) {
@@ -71,7 +71,7 @@ func (s service) failure(parent, ctx context.Context, err error) error {
 	return broken(parent, ctx, err)
 }
 
-// watch ends a request of which nothing is heard for the idle time.
+// watch cancels a request if nothing is received during the idle time.
 type watch struct {
 	idle   time.Duration
 	timer  *time.Timer
@@ -92,7 +92,7 @@ func (w *watch) stop() {
 	w.cancel(nil)
 }
 
-// listen gives the response's body, watched.
+// listen replaces the response's body with a watched one.
 func (w *watch) listen(res *http.Response) {
 	w.timer.Reset(w.idle)
 	res.Body = &watchedBody{ReadCloser: res.Body, watch: w}
@@ -113,7 +113,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // a reader passes its errors on
 }
 
-// broken says why a request ended before its answer was whole.
+// broken returns the reason why a request ended before the answer was complete.
 func broken(parent, ctx context.Context, cause error) *jig.Error {
 	if err := parent.Err(); err != nil {
 		code, message := jig.CodeCanceled, "the request to the model was cancelled"
@@ -133,8 +133,7 @@ func broken(parent, ctx context.Context, cause error) *jig.Error {
 	return jig.Errorf(jig.CodeUnavailable, "the model's provider cannot be reached or broke off: %w", cause)
 }
 
-// streams reports whether a response is a stream of server-sent events; some servers answer with one JSON document
-// whatever they are asked for.
+// streams reports whether a response is a stream of server-sent events. Some servers always answer with one JSON document.
 func streams(res *http.Response) bool {
 	media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	return err != nil || media != "application/json"

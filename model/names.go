@@ -9,14 +9,14 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxWireName is how long the providers let a tool's name be.
+// maxWireName is the maximum length of a tool name that providers accept.
 const maxWireName = 64
 
 var wireForm = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// wireName is a tool's name for providers that allow no dots: data.searchRecords becomes data__searchRecords. A name that
-// this would make too long, or whose own "__" would make it ambiguous, ends with a hash of itself instead. It depends on
-// the name alone, so a transcript keeps its names whatever tools are offered later.
+// wireName converts a tool's name for providers that do not allow dots: data.searchRecords becomes data__searchRecords. If the result would
+// be too long, or ambiguous because the name itself contains "__", it ends with a hash of the name instead. The result depends only on the
+// name, so names in a transcript stay the same whatever tools are offered later.
 func wireName(name string) string {
 	wire := strings.ReplaceAll(name, ".", "__")
 	if !strings.Contains(name, "__") && wireForm.MatchString(wire) {
@@ -32,7 +32,7 @@ func wireName(name string) string {
 	return clean[:min(len(clean), maxWireName-9)] + "_" + hex.EncodeToString(sum[:4])
 }
 
-// namesOf maps the offered tools' wire names back.
+// namesOf maps wire names back to the names of the offered tools.
 func namesOf(tools []jig.Tool) map[string]string {
 	names := make(map[string]string, len(tools))
 	for _, t := range tools {
@@ -41,8 +41,8 @@ func namesOf(tools []jig.Tool) map[string]string {
 	return names
 }
 
-// toolName is the tool that a model means; a name that was not offered is given back in the form tools have, so that
-// whoever refuses it can name the nearest one.
+// toolName returns the tool that a wire name stands for. A name that was not offered is converted to the usual form of tool names, so that
+// the error can suggest the nearest one.
 func toolName(names map[string]string, wire string) string {
 	if name, ok := names[wire]; ok {
 		return name

@@ -15,7 +15,7 @@ import (
 
 const openaiURL = "https://api.openai.com/v1/"
 
-// openaiProvider speaks Chat Completions.
+// openaiProvider uses Chat Completions.
 type openaiProvider struct {
 	settings Provider
 	line     line
@@ -32,13 +32,13 @@ func (p *openaiProvider) answer(ctx context.Context, name string, request jig.Mo
 	})
 }
 
-// own reports whether the service is OpenAI's, which has left max_tokens behind; others know no other name for it.
+// own reports whether the service is OpenAI's own, which has replaced max_tokens. Other servers know only max_tokens.
 func (p *openaiProvider) own() bool {
 	return p.settings.BaseURL == "" || strings.Contains(p.settings.BaseURL, "://api.openai.com")
 }
 
-// send makes the request with the SDK's client, built from explicit options alone: the SDK's own constructor would read
-// keys, addresses and organisations from the environment.
+// send makes the request with the SDK's client, built only from explicit options. The SDK's own constructor would also read keys, addresses
+// and organizations from the environment.
 func (p *openaiProvider) send(ctx context.Context, params openai.ChatCompletionNewParams) (*http.Response, error) {
 	base := p.settings.BaseURL
 	if base == "" {
@@ -58,7 +58,7 @@ func (p *openaiProvider) send(ctx context.Context, params openai.ChatCompletionN
 	return res, nil
 }
 
-// refusal is an answer with an error status; nil when err is something else.
+// refusal returns the response with an error status that err stands for; nil if err is something else.
 func (p *openaiProvider) refusal(err error) *refused {
 	var status *openai.Error
 	if !errors.As(err, &status) || status.Response == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// openaiReader puts an answer together, streamed or whole.
+// openaiReader assembles an answer, streamed or not.
 type openaiReader struct {
 	progress func(string)
 	key      string
@@ -32,7 +32,7 @@ type openaiUsage struct {
 	} `json:"prompt_tokens_details"`
 }
 
-// openaiChunk is a piece of a stream, or with message in place of delta the whole answer.
+// openaiChunk is a piece of a stream or, with Message instead of Delta, the whole answer.
 type openaiChunk struct {
 	Model   string          `json:"model"`
 	Error   json.RawMessage `json:"error"`
@@ -75,10 +75,10 @@ func (r *openaiReader) stream(res *http.Response) error {
 	if err := events.Err(); err != nil {
 		return err //nolint:wrapcheck // the provider's failure translates it
 	}
-	return r.whole() // some servers do not say [DONE]
+	return r.whole() // some servers do not send [DONE]
 }
 
-// whole refuses an answer that ended without saying why.
+// whole returns an error if the answer ended without a finish reason.
 func (r *openaiReader) whole() error {
 	if r.finish == "" {
 		return io.ErrUnexpectedEOF
@@ -146,7 +146,7 @@ func (r *openaiReader) message(m *openaiMessage, whole bool) {
 	}
 }
 
-// argumentText is a call's arguments as text; some servers send them as an object instead of a string.
+// argumentText returns the arguments of a call as text. Some servers send them as an object instead of a string.
 func argumentText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -37,7 +37,7 @@ func openaiParams(name string, r jig.ModelRequest, own bool) openai.ChatCompleti
 
 func parameters(t jig.Tool) shared.FunctionParameters {
 	var schema shared.FunctionParameters
-	if err := json.Unmarshal(schemaOf(t), &schema); err != nil { // registration refuses a schema that is no object
+	if err := json.Unmarshal(schemaOf(t), &schema); err != nil { // registration refuses a schema that is not an object
 		return shared.FunctionParameters{"type": "object"}
 	}
 	return schema

@@ -9,42 +9,42 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Provider is where one kind of model is reached.
+// Provider says how to reach one provider.
 type Provider struct {
-	// APIKey is sent with each request; none is sent when it is empty.
+	// APIKey is sent with each request; no key is sent if it is empty.
 	APIKey string
-	// BaseURL is the address of the API; default: the provider's own. With an address of one's own the key may be empty.
+	// BaseURL is the address of the API; default: the provider's own. With any other address, the key may be empty.
 	BaseURL string
 }
 
-// Settings are the providers' keys and addresses.
+// Settings are the keys and addresses of the providers, and the limits on requests.
 type Settings struct {
 	Anthropic Provider
 	OpenAI    Provider
-	// HTTPClient makes the requests; default: one of its own, without a time-out over all, since answers stream.
+	// HTTPClient makes the requests; default: a new client without an overall timeout, because answers are streamed.
 	HTTPClient *http.Client
-	// IdleTimeout ends a request of which nothing was heard for so long; default 90 seconds.
+	// IdleTimeout cancels a request if nothing is received for this long; default 90 seconds.
 	IdleTimeout time.Duration
-	// MaxAnswer is the longest answer taken, in bytes on the wire; default 64 MiB.
+	// MaxAnswer is the maximum size of an answer, in bytes on the wire; default 64 MiB.
 	MaxAnswer int64
 }
 
-// The environment variables that hold keys, for the hints of errors; the package reads no environment.
+// The environment variables that hold keys. They are named in error hints; this package does not read the environment.
 const (
 	EnvAnthropicKey = "ANTHROPIC_API_KEY"
 	EnvOpenAIKey    = "OPENAI_API_KEY"
 )
 
-// provider answers requests for the models of one prefix; name is the model without it.
+// provider answers requests for the models with one prefix; name is the model without the prefix.
 type provider interface {
 	answer(ctx context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error)
 	check(name string) error
 }
 
-// Router sends a request to the provider that its model's prefix names. It is safe for concurrent use.
+// Router sends each request to the provider that the prefix of its model names. It is safe for concurrent use.
 type Router struct{ providers map[string]provider }
 
-// NewRouter makes a router over anthropic/…, openai/… and script/….
+// NewRouter returns a router for the models anthropic/…, openai/… and script/….
 func NewRouter(s Settings) *Router {
 	if s.HTTPClient == nil {
 		s.HTTPClient = &http.Client{}
@@ -62,7 +62,7 @@ func NewRouter(s Settings) *Router {
 	}}
 }
 
-// Answer asks the model once. progress, when not nil, is called as text streams in.
+// Answer asks the model once. If progress is not nil, it is called as text arrives.
 func (r *Router) Answer(ctx context.Context, request jig.ModelRequest, progress func(text string)) (jig.Turn, error) {
 	p, name, err := r.find(request.Model)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *Router) Answer(ctx context.Context, request jig.ModelRequest, progress 
 	return p.answer(ctx, name, request, progress)
 }
 
-// Check refuses a model that no provider serves or that lacks its settings.
+// Check returns an error for a model that no provider serves or whose provider lacks a key.
 func (r *Router) Check(model string) error {
 	p, name, err := r.find(model)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *Router) find(model string) (provider, string, error) {
 	return p, name, nil
 }
 
-// needKey refuses the provider's own service without a key.
+// needKey returns an error if the provider's own service would be used without a key.
 func needKey(p Provider, env string) error {
 	if p.APIKey != "" || p.BaseURL != "" {
 		return nil

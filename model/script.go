@@ -11,47 +11,47 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Script is a deterministic planner: rules in CEL that choose the next calls or the final answer from what happened so
-// far. It is for automations that need no model and for tests; it uses no tokens and asks nobody.
+// Script is a deterministic planner: CEL rules that choose the next calls or the final answer, based on what happened so far. It is for
+// tests and for automations that need no model; it uses no tokens and contacts no service.
 //
 // Its expressions read `input` (the session's input), `session` (its id), `task` (the first message), `pass` (from 1), `calls` (all earlier
-// calls in the order asked, each {id, pass, tool, input, success, status, summary, data, error: {code, message, reason}}),
-// `last` (the calls of the previous pass) and `messages` ({text, by, pass}).
+// calls in the order requested, each {id, pass, tool, input, success, status, summary, data, error: {code, message, reason}}), `last` (the
+// calls of the previous pass) and `messages` ({text, by, pass}).
 type Script struct {
-	// Rules are tried in order; the first that matches wins.
+	// Rules are tried in order; the first rule that matches is used.
 	Rules []Rule `json:"rules"`
 }
 
-// Rule gives calls or an answer.
+// Rule yields either calls or an answer.
 type Rule struct {
-	// When is a condition in CEL; empty is true.
+	// When is a CEL condition; empty means true.
 	When string `json:"when,omitempty"`
-	// Let are values for the rule, in order; each may read those before it as `vars.<name>`.
+	// Let are values for the rule, evaluated in order. Each one can read those before it as `vars.<name>`.
 	Let []Let `json:"let,omitempty"`
-	// Say is a template of what is said beside the calls.
+	// Say is a template for the text that accompanies the calls.
 	Say string `json:"say,omitempty"`
-	// ForEach is a list in CEL; the calls are repeated for each of its elements, as `item`, with `index` from 0. A rule whose
-	// list is empty does not match.
+	// ForEach is a CEL expression that returns a list. The calls are repeated for each element, available as `item`, with `index` from 0. A
+	// rule whose list is empty does not match.
 	ForEach string `json:"for_each,omitempty"`
-	// Calls are the tool calls to ask for.
+	// Calls are the tool calls to request.
 	Calls []CallRule `json:"calls,omitempty"`
-	// Answer is a template of the final answer.
+	// Answer is a template for the final answer.
 	Answer string `json:"answer,omitempty"`
 }
 
-// Let names the value of an expression in CEL.
+// Let gives a name to the value of a CEL expression.
 type Let struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// CallRule is a call whose tool and whose input's strings are templates.
+// CallRule is a call. Its tool and the strings in its input are templates.
 type CallRule struct {
 	Tool  string          `json:"tool"`
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// scriptProvider plans with scripts, each compiled once.
+// scriptProvider plans with scripts and compiles each script once.
 type scriptProvider struct {
 	env func() (*expr.Env, error)
 
@@ -60,7 +60,7 @@ type scriptProvider struct {
 	order    [][sha256.Size]byte
 }
 
-// maxScripts is how many compiled scripts are kept.
+// maxScripts is the number of compiled scripts that are cached.
 const maxScripts = 256
 
 func newScriptProvider() *scriptProvider {

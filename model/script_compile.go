@@ -35,7 +35,7 @@ type plannedCall struct {
 
 var letName = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
 
-// scriptCompiler collects what is wrong, so that all of it is reported at once.
+// scriptCompiler collects all problems, so that they are reported together.
 type scriptCompiler struct {
 	env      *expr.Env
 	problems []expr.Problem
@@ -144,7 +144,7 @@ func join(path, inner string) string {
 	return path + "." + inner
 }
 
-// at says where in the script an expression failed.
+// at adds the path in the script at which an expression failed.
 func at(path string, err error) error {
 	var e *jig.Error
 	if !errors.As(err, &e) {

@@ -10,10 +10,10 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// maxScriptCalls bounds the calls of one turn.
+// maxScriptCalls bounds the calls that for_each yields in one turn.
 const maxScriptCalls = 10_000
 
-// next finds the first rule that matches and gives its turn.
+// next returns the turn of the first rule that matches.
 func (p *plan) next(ctx context.Context, vars map[string]any) (jig.Turn, error) {
 	for i, r := range p.rules {
 		turn, matched, err := r.try(ctx, vars, fmt.Sprintf("rules[%d]", i))
@@ -51,7 +51,7 @@ func (r *plannedRule) try(ctx context.Context, vars map[string]any, path string)
 	return turn, len(turn.Calls) > 0, err
 }
 
-// bind evaluates the rule's values in order, each seeing those before it.
+// bind evaluates the rule's values in order; each can read those before it.
 func (r *plannedRule) bind(ctx context.Context, vars map[string]any) (map[string]any, error) {
 	if len(r.let) == 0 {
 		return vars, nil
@@ -124,7 +124,7 @@ func text(ctx context.Context, t *expr.Template, vars map[string]any, path strin
 	return s, nil
 }
 
-// scriptVars is what a script's expressions read; each value is converted once.
+// scriptVars returns what a script's expressions read; each value is converted once.
 func scriptVars(r jig.ModelRequest) (map[string]any, error) {
 	var calls, last, messages []any
 	task := ""
@@ -172,7 +172,7 @@ func scriptCall(c jig.Call) map[string]any {
 	return out
 }
 
-// jsonOrText is JSON as it is, nothing as null, and what is not JSON (arguments that a model wrote) as a text.
+// jsonOrText returns JSON unchanged, nil for nothing, and anything else (arguments that a model wrote) as text.
 func jsonOrText(raw []byte) any {
 	if len(raw) == 0 {
 		return nil

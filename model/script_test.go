@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/model"
 )
 
-// session plays a script: it answers each turn's calls with results and asks again.
+// session plays a script: it answers the calls of each turn with results and asks again.
 type session struct {
 	t         *testing.T
 	router    *model.Router

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/model/modeltest"
 )
 
-// bothWires runs a test against each provider's real client.
+// bothWires runs a test with the real client of each provider.
 func bothWires(t *testing.T, test func(t *testing.T, provider string)) {
 	t.Helper()
 	for _, provider := range []string{"anthropic", "openai"} {
@@ -163,7 +163,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// The engine refuses the last call of an answer that was cut off, whatever there is of its arguments; this is how it knows.
+// The engine refuses the last call of an answer that was cut off, whatever its arguments; this is how the engine recognizes it.
 func TestCutOffCalls_AreToldApart(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {

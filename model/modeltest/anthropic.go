@@ -23,7 +23,7 @@ func (r Reply) anthropicUsage() object {
 	}
 }
 
-// anthropicContent are the content blocks, each with what streams of it after its beginning.
+// anthropicContent returns the content blocks, and for each block the deltas of its stream.
 func (r Reply) anthropicContent() (blocks []object, deltas [][]object) {
 	add := func(block object, ds []object) { blocks, deltas = append(blocks, block), append(deltas, ds) }
 	if r.Thinking != "" {
@@ -85,7 +85,7 @@ func (r Reply) anthropicEvents(request Request) []event {
 		event{"message_stop", object{"type": "message_stop"}})
 }
 
-// begun is a block as its stream begins: without what follows in pieces.
+// begun returns a block as its stream begins: without the parts that are streamed.
 func begun(block object) object {
 	out := object{}
 	for k, v := range block {

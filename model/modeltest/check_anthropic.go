@@ -42,7 +42,7 @@ type anthropicBlock struct {
 	CacheControl object          `json:"cache_control"`
 }
 
-// readAnthropic reads a request and refuses what the service would refuse.
+// readAnthropic parses a request and returns an error for what the real service would refuse.
 func readAnthropic(r *Request) error {
 	var in anthropicRequest
 	if err := json.Unmarshal(r.Body, &in); err != nil {
@@ -96,7 +96,7 @@ func readAnthropic(r *Request) error {
 	return nil
 }
 
-// anthropicMessage checks a message against the calls that are open before it, and returns those open after it.
+// anthropicMessage checks a message against the calls that were open before it, and returns the calls that are open after it.
 func (r *Request) anthropicMessage(role string, blocks []anthropicBlock, open []string, marks *int) ([]string, error) {
 	var next []string
 	turn := Turn{Role: role}
@@ -149,7 +149,7 @@ func (r *Request) anthropicMessage(role string, blocks []anthropicBlock, open []
 	return next, unique(next)
 }
 
-// blocksText is the text of a string or of a list of text blocks.
+// blocksText returns the text of a string or of a list of text blocks.
 func blocksText(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 {
 		return "", nil

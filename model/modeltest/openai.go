@@ -28,8 +28,8 @@ func (r Reply) openaiCall(i int, args string, first bool) object {
 		out["type"] = "function"
 		out["function"] = object{"name": r.Calls[i].Name, "arguments": args}
 	}
-	// Ollama sends a call in one piece; servers that send several give the id with the first, or with all when the index
-	// does not tell them apart.
+	// Ollama sends a call in one piece. Servers that send several pieces give the id with the first, or with every piece if the index does
+	// not distinguish the calls.
 	if id := r.Calls[i].ID; id != "" && (first || r.ZeroIndex) {
 		out["id"] = id
 	}

@@ -7,55 +7,55 @@ import (
 	"net/http"
 )
 
-// Reply is an answer, and how it comes.
+// Reply is an answer and the way in which it is sent.
 type Reply struct {
 	Text  string
 	Calls []Call
-	// Thinking is reasoning before the text (Anthropic); it is signed.
+	// Thinking is signed reasoning before the text (Anthropic).
 	Thinking string
-	// Refusal is what a model says that refuses.
+	// Refusal is the text with which the model refuses to answer.
 	Refusal string
-	// CutOff says that the answer ended at the token limit.
+	// CutOff reports that the answer ended at the token limit.
 	CutOff bool
-	// Usage overrides the counts; see Usage.
+	// Usage overrides the default token counts; see [Usage].
 	Usage Usage
 
-	// Status is an error's HTTP status; 0 is success. Message is its message, Header more headers.
+	// Status is the HTTP status of an error; 0 means success. Message is the error message; Header holds additional headers.
 	Status  int
 	Message string
 	Header  map[string]string
 
-	// Plain answers with one JSON document also when a stream was asked for.
+	// Plain answers with one JSON document even if a stream was requested.
 	Plain bool
 	// ZeroIndex gives every streamed call the index 0, as Ollama does (OpenAI).
 	ZeroIndex bool
-	// NoIDs leaves out the calls' ids (OpenAI).
+	// NoIDs omits the ids of calls (OpenAI).
 	NoIDs bool
-	// Break ends the connection in the middle of the answer.
+	// Break closes the connection in the middle of the answer.
 	Break bool
-	// Stall sends the first half and then nothing more until the client goes away.
+	// Stall sends the first half of the answer and then nothing until the client disconnects.
 	Stall bool
 	// StreamError ends the stream with an error event of this type.
 	StreamError string
-	// Until, when set, holds the second half of the answer back until it is closed.
+	// Until, when set, delays the second half of the answer until the channel is closed.
 	Until <-chan struct{}
-	// Piece is the size of the pieces that text and arguments come in; default 16 bytes.
+	// Piece is the size in bytes of the pieces in which text and arguments are sent; default 16.
 	Piece int
 }
 
-// Usage counts tokens; the default is 10 in, 5 out.
+// Usage counts tokens; the default is 10 input and 5 output tokens.
 type Usage struct{ Input, Output, CacheRead, CacheCreate int }
 
-// Text answers with a text.
+// Text returns a reply with a text.
 func Text(text string) Reply { return Reply{Text: text} }
 
-// Calls asks for tool calls; a call without an ID gets toolu_<n> or call_<n>.
+// Calls returns a reply with tool calls. Calls without an ID get toolu_<request>_<n> or call_<request>_<n>.
 func Calls(calls ...Call) Reply { return Reply{Calls: calls} }
 
-// Fail answers with an error status.
+// Fail returns a reply with an error status.
 func Fail(status int, message string) Reply { return Reply{Status: status, Message: message} }
 
-// RateLimited answers 429 with a Retry-After header.
+// RateLimited returns a reply with status 429 and a Retry-After header.
 func RateLimited(retryAfter string) Reply {
 	return Reply{Status: http.StatusTooManyRequests, Message: "too many requests", Header: map[string]string{"Retry-After": retryAfter}}
 }
@@ -92,7 +92,7 @@ func (r Reply) write(w http.ResponseWriter, in *http.Request, request Request) {
 	}
 }
 
-// hold does what a reply does in its middle; it reports whether to go on.
+// hold does what the reply requires in the middle of a stream. It reports whether to continue.
 func (r Reply) hold(ctx context.Context, w http.ResponseWriter) bool {
 	if r.Break || r.Stall || r.Until != nil {
 		_ = http.NewResponseController(w).Flush()
@@ -170,7 +170,7 @@ func errorType(status int) string {
 	return "invalid_request_error"
 }
 
-// event is a server-sent event; data is JSON, or text when it is a string.
+// event is a server-sent event; data is encoded as JSON, except that a string is sent as it is.
 type event struct {
 	name string
 	data any
@@ -194,7 +194,7 @@ func (e event) write(w http.ResponseWriter) error {
 	return err
 }
 
-// pieces cuts a text.
+// pieces splits a text into pieces of at most size bytes.
 func pieces(s string, size int) []string {
 	var out []string
 	for len(s) > size {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Wire is a wire format.
+// Wire is the name of a wire format.
 type Wire string
 
 // The wire formats.
@@ -20,28 +20,29 @@ const (
 	OpenAI    Wire = "openai"
 )
 
-// Request is what a client sent.
+// Request is a request that a client sent.
 type Request struct {
 	Wire Wire
-	// Number counts requests from 1.
+	// Number counts the requests, from 1.
 	Number int
 	Header http.Header
 	Body   json.RawMessage
-	// Model, System, Stream and Tools (the names, as sent) are read from the body.
+	// Model, System, Stream and Tools (the names as sent) are parsed from the body.
 	Model  string
 	System string
 	Stream bool
 	Tools  []string
-	// Turns are the conversation, in a form that both wire formats share.
+	// Turns are the messages of the conversation, in a form that both wire formats share.
 	Turns []Turn
 }
 
-// Turn is a message of a request.
+// Turn is one message of a request.
 type Turn struct {
 	// Role is user, assistant or tool.
 	Role string
 	Text string
-	// Calls are what an assistant asked for; CallID names the call that a tool's message answers, IsError that it failed.
+	// Calls are the calls that an assistant requested. CallID names the call that a tool message answers, and IsError reports that it
+	// failed.
 	Calls   []Call
 	CallID  string
 	IsError bool
@@ -51,11 +52,11 @@ type Turn struct {
 type Call struct {
 	ID   string
 	Name string
-	// Args is the input as text: JSON, or not when the call is to be malformed.
+	// Args is the input as text. It is JSON unless the call should be malformed.
 	Args string
 }
 
-// Last is the last message of the conversation.
+// Last returns the last message of the conversation.
 func (r Request) Last() Turn {
 	if len(r.Turns) == 0 {
 		return Turn{}
@@ -63,9 +64,9 @@ func (r Request) Last() Turn {
 	return r.Turns[len(r.Turns)-1]
 }
 
-// Server is the server; it is closed when its test ends.
+// Server is a test server. It is closed when its test ends.
 type Server struct {
-	// URL is the server's address, the base URL of Anthropic clients.
+	// URL is the server's address, which is the base URL for Anthropic clients.
 	URL string
 
 	reply func(Request) Reply
@@ -74,7 +75,7 @@ type Server struct {
 	requests []Request
 }
 
-// New starts a server that answers with the steps, one a request; a request after the last one fails the test.
+// New starts a server that answers with the steps, one for each request. A request after the last step fails the test.
 func New(t testing.TB, steps ...Reply) *Server {
 	t.Helper()
 	return Func(t, func(r Request) Reply {
@@ -86,7 +87,7 @@ func New(t testing.TB, steps ...Reply) *Server {
 	})
 }
 
-// Func starts a server that asks a function for every answer. The function may be called by many requests at once.
+// Func starts a server that calls a function for every answer. The function may be called concurrently.
 func Func(t testing.TB, reply func(Request) Reply) *Server {
 	t.Helper()
 	s := &Server{reply: reply}
@@ -99,10 +100,10 @@ func Func(t testing.TB, reply func(Request) Reply) *Server {
 	return s
 }
 
-// OpenAIURL is the base URL of OpenAI clients.
+// OpenAIURL returns the base URL for OpenAI clients.
 func (s *Server) OpenAIURL() string { return s.URL + "/v1/" }
 
-// Requests are the well-formed requests so far.
+// Requests returns the valid requests received so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
