@@ -178,7 +178,7 @@ func compositions(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	sides := chainSides()
-	for _, s := range sides { // warm
+	for _, s := range sides { // warm up
 		if _, err := b.runChain(ctx, s); err != nil {
 			return nil, err
 		}

@@ -161,7 +161,7 @@ func (o office) requireOnce(r *receiver, all []doubtRun) {
 		require.NoError(o.t, err)
 		for _, e := range events {
 			step := stepOf(e.CallID)
-			switch e.Type { //nolint:exhaustive // the others say nothing of it
+			switch e.Type { //nolint:exhaustive // the others say nothing about the outcome
 			case jig.EventToolReconciled:
 				asked++
 				if strings.Contains(string(e.Data), `"not_happened"`) {

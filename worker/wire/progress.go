@@ -138,7 +138,7 @@ func filled(e jig.Entity) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(e.Provenance))...)
 }
 
-// taskTools returns the tools that work on running sessions and calls.
+// taskTools returns the tools that show the state of an entity's tasks and retry sessions.
 func taskTools(db *store.DB, temporal sdk.Client, s Settings) []tools.Tool {
 	return tasks.Tools(tasks.Options{
 		Readable: entityOptions(db).Readable, Status: newProgress(db).EntityStatus, Session: db.Session, Call: db.Call, Doubtful: db.DoubtfulCalls, Said: db.HasMessage,

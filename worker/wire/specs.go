@@ -11,7 +11,8 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// storedKind returns the kind under which a document is stored. All execution specs share one kind, because they are called by name.
+// storedKind returns the kind under which a document is stored. All execution specs share one kind, because they are called in the same way
+// and share one space of names.
 func storedKind(kind spec.Kind) string {
 	switch kind {
 	case spec.KindComposition, spec.KindPrompt, spec.KindTask, spec.KindThinTool:
