@@ -126,8 +126,9 @@ func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 // documentReads is how often reading a document starts over because a new version appeared meanwhile.
 const documentReads = 3
 
-// Document returns the current version of a registered document. kind is agent or skill, or spec for every execution spec. An unknown name
-// is NOT_FOUND. A skill is returned as JSON with all of its files.
+// Document returns the current version of a registered document. kind is agent, skill or entity_type, or spec for every execution spec;
+// another kind is INVALID_INPUT. An unknown name is NOT_FOUND. If new versions keep appearing while it reads, it returns CONFLICT. A skill
+// is returned as JSON with all of its files.
 func (c *Client) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
 	for range documentReads {
 		body, err := c.readDocument(ctx, tenant, kind, name)
