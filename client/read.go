@@ -123,7 +123,7 @@ func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 	}
 }
 
-// documentReads is how often reading a document starts over because a new version appeared meanwhile.
+// documentReads is how many times Document reads a document from the start before it gives up because new versions keep appearing.
 const documentReads = 3
 
 // Document returns the current version of a registered document. kind is agent, skill or entity_type, or spec for every execution spec;

@@ -58,7 +58,7 @@ type Settings struct {
 	Installation string
 	// Workdir holds one folder per tenant, in which the tenant's file tools work. Required, and not "/".
 	Workdir string
-	// DefaultWorkdir is the folder of the tenant "default", instead of the one in Workdir. Only jig-dev sets it.
+	// DefaultWorkdir is the folder of the tenant "default", instead of the one in Workdir; default none. jig-dev sets it.
 	DefaultWorkdir string
 	// AllowLoopback lets the http tools connect to this machine; default false.
 	AllowLoopback bool
