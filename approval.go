@@ -29,7 +29,7 @@ type Ruling struct {
 	Expires time.Duration `json:"expires,omitempty"`
 	// Terms are the conditions for an approval. They are set when the verdict is ask.
 	Terms Terms `json:"terms,omitzero"`
-	// Base reports that the tool's contract alone led to the verdict: no rule made it stricter.
+	// Base reports that the verdict is ask because of the tool's contract alone: no rule asked for more.
 	Base bool `json:"base,omitempty"`
 	// Person reports that no grant may approve the call, because a rule that asks or denies cannot be evaluated.
 	Person bool `json:"person,omitempty"`

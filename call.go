@@ -64,7 +64,7 @@ type Call struct {
 	Version    string `json:"version,omitempty"`
 	// Write says that a success counts as a write of the session.
 	Write bool `json:"write,omitempty"`
-	// Idempotent is copied from the tool, so that recovery does not depend on the catalogue.
+	// Idempotent is copied from the tool, so that recovery does not depend on the catalog.
 	Idempotent bool `json:"idempotent,omitempty"`
 	// Input is canonical JSON (RFC 8785), kept as bytes. If the arguments were not JSON, it holds them as they came.
 	Input     []byte `json:"input,omitempty"`

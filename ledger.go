@@ -17,9 +17,10 @@ type Admission struct {
 	Approvals []Pending
 }
 
-// Window is the subset of a pass's calls that a workflow run handles at a time.
+// Window is the part of the open calls of a pass, or of a composition, that a workflow run handles at a time.
 type Window struct {
-	// Calls are open calls in the order requested: all that wait for a person, and at most the requested number of others.
+	// Calls are open calls in the order requested: all that wait for a person, and at most the requested number of others. For a composition,
+	// they are all of its open calls.
 	Calls []Call
 	// Approvals are the approvals of waiting calls, by call id.
 	Approvals map[string]Pending

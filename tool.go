@@ -33,7 +33,7 @@ const (
 	RiskHigh     Risk = "high"
 )
 
-// ApprovalPolicy is the tool author's default for approvals.
+// ApprovalPolicy is the tool author's own setting for approvals.
 type ApprovalPolicy string
 
 // The approval policies.

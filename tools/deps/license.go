@@ -159,10 +159,10 @@ func (f forms) scan(ctx context.Context, root *os.Root) ([]license, error) {
 func readStart(root *os.Root, name string) ([]byte, error) {
 	f, err := root.Open(name)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // worded by the caller
+		return nil, err //nolint:wrapcheck // the caller words it
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxLicenseFile)) //nolint:wrapcheck // worded by the caller
+	return io.ReadAll(io.LimitReader(f, maxLicenseFile)) //nolint:wrapcheck // the caller words it
 }
 
 // recognise returns the licenses in one file, each once, in the order of their appearance.

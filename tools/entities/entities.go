@@ -47,7 +47,7 @@ type Options struct {
 	// may be missing.
 	Check func(t jig.EntityType, content json.RawMessage, partial bool) error
 	// Model answers questions in natural language; DefaultModel (provider/model) is used if a call names no model. Without a Model,
-	// entities.extractFilters is not available, and research answers with sentences from the texts.
+	// entities.extractFilters fails, and research answers with sentences from the texts.
 	Model        Model
 	DefaultModel string
 	// CheckClaims returns what is wrong with claims, or nil if they hold. sources are the texts that claims may be based on, by the ids

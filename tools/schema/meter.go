@@ -172,7 +172,7 @@ func (m *meter) members(s *jsonschema.Schema, object map[string]any) error {
 
 // items counts the schemas that apply to the items of an array.
 func (m *meter) items(s *jsonschema.Schema, list []any) error {
-	earlier, _ := s.Items.([]*jsonschema.Schema)                            //nolint:errcheck // of drafts before 2020-12
+	earlier, _ := s.Items.([]*jsonschema.Schema)                            //nolint:errcheck // used by drafts before 2020-12
 	prefix := append(earlier[:len(earlier):len(earlier)], s.PrefixItems...) //nolint:gocritic // the capacity is clipped
 	every := []*jsonschema.Schema{s.Items2020, s.Contains, s.UnevaluatedItems}
 	for _, sub := range []any{s.Items, s.AdditionalItems} {

@@ -77,8 +77,9 @@ func (d *decoder) checkNumber(literal, exponent string) error {
 	return nil
 }
 
-// exactNumber reports whether the literal can be told apart from others by its double: integers up to 2^53, and larger values with no more
-// significant digits than a double distinguishes, in any notation. For example, 1.5e20 comes back from its double as 150000000000000000000.
+// exactNumber reports whether the literal is acceptable where numbers must be exact: integers up to 2^53, other numbers below 2^53 with any
+// number of digits, and larger numbers with no more significant digits than a double distinguishes. The notation of the larger ones does not
+// matter, because 1.5e20 comes back from its double as 150000000000000000000.
 func exactNumber(literal string) bool {
 	f, err := strconv.ParseFloat(literal, 64)
 	if err != nil {

@@ -201,7 +201,7 @@ func TestSelect_BoundsTheDocument(t *testing.T) {
 
 // ending is a context that ends after it has been checked a number of times.
 type ending struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // the type is a context
 	looks, most     int
 }
 

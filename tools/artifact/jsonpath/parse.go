@@ -224,7 +224,7 @@ func (p *parser) indexOrSlice() (selector, error) {
 // optionalInteger reads an integer; nil if there is none.
 func (p *parser) optionalInteger() (*int, error) {
 	if p.next() != '-' && !digit(p.next()) {
-		return nil, nil //nolint:nilnil // both are left out in a slice
+		return nil, nil //nolint:nilnil // the parts of a slice are optional
 	}
 	begin := p.at
 	p.take("-")

@@ -68,7 +68,7 @@ func (w *walk) ask(q *query, current any, most int) (any, int, error) {
 		}
 		return nil
 	})
-	if err == errEnough { //nolint:errorlint // our own, just made
+	if err == errEnough { //nolint:errorlint // follow returns it unwrapped
 		err = nil
 	}
 	return last, n, err
@@ -174,7 +174,7 @@ func order(a, b json.Number) int {
 	if err1 == nil && err2 == nil {
 		return compareTwo(m, n)
 	}
-	x, _ := a.Float64() //nolint:errcheck // infinite when it is beyond all floats
+	x, _ := a.Float64() //nolint:errcheck // an out-of-range number becomes infinite
 	y, _ := b.Float64() //nolint:errcheck // as above
 	return compareTwo(x, y)
 }

@@ -46,7 +46,7 @@ func (t *text) quoted(s string) {
 	}
 	e := json.NewEncoder(trimmed{&t.b})
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) //nolint:errcheck,errchkjson // a text in memory
+	_ = e.Encode(s) //nolint:errcheck,errchkjson // encoding a string in memory cannot fail
 }
 
 // trimmed drops the newline that an encoder appends.

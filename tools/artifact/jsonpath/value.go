@@ -62,7 +62,7 @@ func (o *object) set(key string, v any) {
 
 // tokens reads JSON token by token. It refuses excessive nesting and checks the context regularly.
 type tokens struct {
-	ctx         context.Context //nolint:containedctx // of one query
+	ctx         context.Context //nolint:containedctx // it lives for one query
 	decoder     *json.Decoder
 	depth, read int
 	// held counts the values of a tree.
@@ -106,7 +106,7 @@ func (t *tokens) end() error {
 	case err == nil:
 		return errors.New("something follows the JSON value")
 	}
-	return err //nolint:wrapcheck // worded by the caller
+	return err //nolint:wrapcheck // the caller words it
 }
 
 // tree reads a whole document as *object, []any, string, json.Number, bool or nil.

@@ -4,7 +4,7 @@ import "context"
 
 // walk follows a path through a tree. Every value that it visits costs a step.
 type walk struct {
-	ctx  context.Context //nolint:containedctx // of one query
+	ctx  context.Context //nolint:containedctx // it lives for one query
 	root any
 	left int
 }
