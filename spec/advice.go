@@ -13,18 +13,18 @@ import (
 	"github.com/jig-run/jig/nearest"
 )
 
-// What Advise finds: nothing that keeps a document from being used.
+// The problems that Advise finds. None of them prevents a document from being used.
 const (
 	ProblemVagueDescription ProblemCode = "VAGUE_DESCRIPTION"
 	ProblemSimilarName      ProblemCode = "SIMILAR_NAME"
 	ProblemContradiction    ProblemCode = "CONTRADICTION"
 )
 
-// shortDescription is the length below which a description hardly says when to use a thing.
+// shortDescription is the length, in characters, below which a description can hardly say when to use a thing.
 const shortDescription = 20
 
-// Advise gives advice on documents, as warnings: descriptions that say nothing or contradict the schemas, names that models
-// mix up with another of the documents or of the catalogue.
+// Advise gives advice on documents, as warnings: descriptions that say nothing or contradict the schemas, names that models may confuse
+// with other names in the documents or the catalog, and rules that fail on tools that their author did not think of.
 func Advise(docs []Document, c Catalogue) Problems {
 	known := map[string]bool{}
 	for i := range c.Tools {
@@ -68,8 +68,8 @@ func Advise(docs []Document, c Catalogue) Problems {
 
 const similarHint = "choose a name that says how it differs"
 
-// AdviseTools gives the same advice on tools of a catalogue, whatever implements them. Document is the tool's name, without
-// a line; Path is description or name.
+// AdviseTools gives the same advice on the tools of a catalog, whatever implements them. The Document of a problem is the tool's name,
+// without a line, and its Path is description or name.
 func AdviseTools(tools []jig.Tool) Problems {
 	var a advisor
 	names := make([]string, 0, len(tools))
@@ -99,14 +99,14 @@ func AdviseTools(tools []jig.Tool) Problems {
 	return a.problems
 }
 
-// advisor collects advice; say adds one piece on what is looked at now.
+// advisor collects advice. say adds a problem with the document or tool that is being looked at.
 type advisor struct {
 	problems Problems
 	say      func(key string, code ProblemCode, hint, format string, args ...any)
 	names    map[string]bool
 }
 
-// knownNames are the names that a description may mention without meaning a parameter.
+// knownNames returns the names that a description may mention without meaning a parameter.
 func (a *advisor) knownNames(docs []Document, c Catalogue) map[string]bool {
 	if a.names != nil {
 		return a.names
@@ -126,7 +126,7 @@ func (a *advisor) knownNames(docs []Document, c Catalogue) map[string]bool {
 	return a.names
 }
 
-// addNames adds a name and its parts: a tool of the category cms may well say `cms`.
+// addNames adds a name and its parts: a tool of the category cms may well mention `cms`.
 func addNames(names map[string]bool, name string) {
 	names[name] = true
 	for part := range strings.SplitSeq(name, ".") {
@@ -134,7 +134,7 @@ func addNames(names map[string]bool, name string) {
 	}
 }
 
-// description says when a description does not tell when to use the thing.
+// description reports a description that does not say when to use the thing.
 func (a *advisor) description(name, text string) {
 	const hint = "say when to use it and what it gives back"
 	text = strings.TrimSpace(text)
@@ -147,7 +147,7 @@ func (a *advisor) description(name, text string) {
 	case name == "": // reading has refused the document
 	case text == "":
 		a.say("description", ProblemVagueDescription, hint, "there is no description")
-	case strings.ContainsFunc(text, notLatin): // the words below are English
+	case strings.ContainsFunc(text, notLatin): // the word lists below are English
 	case len(said) == 0:
 		a.say("description", ProblemVagueDescription, hint, "the description %q says nothing in particular", clip(text))
 	case repeats:
@@ -159,7 +159,7 @@ func (a *advisor) description(name, text string) {
 
 func notLatin(r rune) bool { return unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) }
 
-// emptyWords say nothing about what a thing does, alone or together.
+// emptyWords say nothing about what a thing does, alone or in combination.
 var emptyWords = wordSet(`a an the and or of to for in on at by with from as is are be it its this that these those can will may
 	i my your our you we some any all etc very just also when if
 	do does doing done stuff thing things something anything everything helper helpers help helps helpful util utils utility utilities
@@ -177,20 +177,20 @@ func wordSet(text string) map[string]bool {
 	return set
 }
 
-// meaningful is the words of a description that are not empty ones.
+// meaningful returns the words of a description that are not empty words.
 func meaningful(text string) []string {
 	return slices.DeleteFunc(wordsOf(text), func(word string) bool { return emptyWords[word] })
 }
 
 var camelHump = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// wordsOf splits text and names into words in small letters: cms.createPage is cms, create, page.
+// wordsOf splits texts and names into lower-case words: cms.createPage is cms, create, page.
 func wordsOf(text string) []string {
 	text = strings.ToLower(camelHump.ReplaceAllString(text, "$1 $2"))
 	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// singular takes off what makes a noun plural and a verb third person.
+// singular removes the ending of plural nouns and of verbs in the third person.
 func singular(word string) string {
 	switch {
 	case len(word) > 4 && strings.HasSuffix(word, "ies"):
@@ -201,8 +201,8 @@ func singular(word string) string {
 	return strings.TrimSuffix(word, "e")
 }
 
-// similarNames finds names that differ by one letter, or in case, plural or separators alone. Names without a letter in
-// common position are never compared: each is looked up under what is left of it without one letter.
+// similarNames finds names that differ in one letter, or only in case, plural or separators. Names that have nothing in common are never
+// compared: each name is indexed under what remains of it without one letter.
 func similarNames(names []string) map[string][]string {
 	shapes := map[string][]string{}
 	alike := map[string][]string{}
@@ -231,7 +231,7 @@ func similarNames(names []string) map[string][]string {
 	return alike
 }
 
-// plain is a name without case, separators and plural.
+// plain returns a name without case, separators and plural.
 func plain(name string) string {
 	words := wordsOf(name)
 	for i, word := range words {
@@ -240,8 +240,8 @@ func plain(name string) string {
 	return strings.Join(words, "")
 }
 
-// confusable reports whether two names are nearly the same. Two short words that differ in a letter, as get and set do, are
-// words of their own.
+// confusable reports whether two names are nearly the same. Two short words that differ in one letter, such as get and set, count as
+// different words.
 func confusable(a, b string) bool {
 	if plain(a) == plain(b) {
 		return true

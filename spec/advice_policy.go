@@ -8,11 +8,11 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// ProblemInputOfAnyTool warns of a rule that reads a member of the input without saying of which tool.
+// ProblemInputOfAnyTool warns of a rule that reads a member of the input without saying which tool's input it means.
 const ProblemInputOfAnyTool ProblemCode = "INPUT_OF_ANY_TOOL"
 
-// adviseRules warns of rules that fail on calls of tools that their author did not think of. Such a rule keeps its verdict: it
-// denies those calls, or asks about them.
+// adviseRules warns of rules that fail on calls of tools that their author did not think of. Such a rule keeps its verdict: it denies those
+// calls or asks about them.
 func adviseRules(doc *Document) Problems {
 	env, err := expr.PolicyEnv()
 	if err != nil {
@@ -20,7 +20,7 @@ func adviseRules(doc *Document) Problems {
 	}
 	var problems Problems
 	for i, rule := range doc.Policy.Rules {
-		if rule.Verdict == jig.VerdictRun { // one that fails is ignored
+		if rule.Verdict == jig.VerdictRun { // such a rule is ignored when it fails
 			continue
 		}
 		when, err := env.CompileAs(string(rule.When), expr.Bool)
@@ -45,8 +45,8 @@ func adviseRules(doc *Document) Problems {
 	return problems
 }
 
-// unguarded is the first member of the call's input that a condition reads although it neither names the tool nor asks whether
-// the member is there; empty when there is none.
+// unguarded returns the first member of the call's input that a condition reads although it neither names the tool nor tests whether the
+// member is present. It returns an empty string if there is none.
 func unguarded(when *expr.Program) string {
 	read, asked := when.Members()
 	for _, naming := range []string{"tool.name", "tool.version", "tool.category", "tool.tags", "tool.implementation", "call.tool"} {

@@ -10,8 +10,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// contradictions says where a description and the contract do not go together. It looks for a few plain ways to say a thing
-// and keeps silent about all others: a false alarm costs more than a slip that is not found.
+// contradictions reports where a description and the contract disagree. It recognizes a few plain phrases and ignores everything else,
+// because a false alarm costs more than a missed mistake.
 func (a *advisor) contradictions(t jig.Tool, others map[string]bool) {
 	text := t.Description
 	if strings.TrimSpace(text) == "" {
@@ -24,15 +24,15 @@ func (a *advisor) contradictions(t jig.Tool, others map[string]bool) {
 	a.effects(text, t.Permission)
 }
 
-// schemaWords is what a schema says, as far as descriptions talk of it.
+// schemaWords is what a schema says about the things that descriptions mention.
 type schemaWords struct {
-	// words are all names and values in it.
+	// words are all names and values in the schema.
 	words map[string]bool
-	// members are the top level's, true for those that must be given.
+	// members are the members at the top level, true for the required ones.
 	members map[string]bool
-	// defaults are the members that get a value when they are left out.
+	// defaults are the members that get a value if they are left out.
 	defaults map[string]bool
-	// closed says that there are no members beside those listed; lists that a list may be in it, or that it cannot be told.
+	// closed says that there are no members besides those listed. lists says that a value may contain a list, or that this is unknown.
 	closed, lists bool
 }
 
@@ -89,7 +89,7 @@ func (s *schemaWords) gather(v any, depth int) {
 	}
 }
 
-// mayHoldList reports whether a value of the schema may be, or have in it, a list.
+// mayHoldList reports whether a value of the schema may be, or contain, a list.
 func mayHoldList(schema any, depth int) bool {
 	s, ok := schema.(map[string]any)
 	if !ok || depth > maxFitDepth {
@@ -123,12 +123,13 @@ func mayHoldList(schema any, depth int) bool {
 
 var (
 	identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
-	// ticked is a name in backticks, with the word before it.
+	// ticked matches a name in backticks, with the word before it.
 	ticked = regexp.MustCompile("(?:(\\w+)[ (]+)?`([a-z][A-Za-z0-9_]*)`")
-	// quoted is a name in quotes that is called a parameter, before or after it.
+	// quoted matches a name in quotes that is called a parameter, before or after the name.
 	quoted = regexp.MustCompile(`(?i:\b(?:parameter|param|argument|arg|field|property|option)s?)\s+["'“‘]([a-z][A-Za-z0-9_]*)["'”’]` +
 		`|["'“‘]([a-z][A-Za-z0-9_]*)["'”’]\s+(?i:parameter|param|argument|arg|field|property|option)\b`)
-	// beforeOther are words before a name in backticks that is no parameter: a program, a value, something of another's.
+	// beforeOther are words before a name in backticks that is not a parameter: a program, a value, something that belongs to something
+	// else.
 	beforeOther = wordSet(`run runs running call calls calling command commands program binary tool tools via like library package module
 		type table event events function method class keyword format language to into as equals returns return gives is are be default value
 		values mode status state header file files folder directory extension named called of another unlike e g says say means tag branch`)
@@ -141,7 +142,7 @@ var abbreviations = strings.NewReplacer("e.g.", "like", "i.e.", "like", "etc.", 
 
 func sentences(text string) []string { return sentenceEnd.Split(abbreviations.Replace(text), -1) }
 
-// mentions finds parameters that a description speaks of and the schema does not have.
+// mentions reports parameters that a description mentions but the schema does not have.
 func (a *advisor) mentions(text string, input, output schemaWords, others map[string]bool) {
 	if !input.closed {
 		return
@@ -160,7 +161,7 @@ func (a *advisor) mentions(text string, input, output schemaWords, others map[st
 			mention(m[1] + m[2])
 		}
 		if givesBack.MatchString(sentence) && !output.closed {
-			continue // it may be part of what comes back
+			continue // it may be part of the result
 		}
 		for _, m := range ticked.FindAllStringSubmatch(sentence, -1) {
 			if !beforeOther[strings.ToLower(m[1])] {
@@ -170,12 +171,13 @@ func (a *advisor) mentions(text string, input, output schemaWords, others map[st
 	}
 }
 
-// conditional are the words that make a parameter necessary in some cases only.
+// conditional matches words that make a parameter necessary only in some cases.
 var conditional = regexp.MustCompile(`(?i)\b(if|when|unless|or|either|except|otherwise|without|only|once|after|not)\b`)
 
 const quotes = "[`\"'“”‘’]?"
 
-// aName is a name, in quotes or not, and what comes after a name that is not part of a longer one.
+// aName matches a name, in quotes or not. noLonger matches what follows a name that is not part of a longer one. aWordFor matches an
+// optional word such as "parameter" before the name.
 const (
 	aName    = quotes + `([A-Za-z_][A-Za-z0-9_]*)` + quotes
 	noLonger = `(?:[\s,:)]|$)`
@@ -190,7 +192,7 @@ var (
 		`|\b(?i:must (?:give|set|provide|specify|pass|supply)) (?:(?i:a|an|the) )?` + aName + noLonger)
 )
 
-// necessity finds parameters that a description calls optional and the schema required, or the other way round.
+// necessity reports parameters that a description calls optional and the schema requires, or the other way round.
 func (a *advisor) necessity(text string, input schemaWords) {
 	said := map[string]bool{}
 	each := func(form *regexp.Regexp, sentence string, about func(name string, must bool)) {
@@ -226,7 +228,7 @@ var returnsList = regexp.MustCompile(`(?i)\b(?:returns?|gives? back|gives|yields
 
 var asText = regexp.MustCompile(`(?i)\b(text|markdown|string|csv|html|yaml|lines?|comma|separated|table)\b`)
 
-// lists finds a description that promises a list where none can come back.
+// lists reports a description that promises a list if the result cannot contain one.
 func (a *advisor) lists(text string, output schemaWords) {
 	if output.lists {
 		return
@@ -243,14 +245,14 @@ var (
 	readOnly = regexp.MustCompile(`(?i)(?:^|\bis |\bthis |\ba |\bentirely |\bstrictly |\bpurely )read[- ]only(?:\s+(?:tool|operation|call|access|query|action)\b|\s*(?:[,:)]|$)| and\b)` +
 		`|\b(?:does not|doesn't|do not|never|without) (?:chang|modif|alter|writ|updat)\w*(?: or (?:chang|modif|alter|writ|delet|updat)\w*)?(?: (?:anything|any data|data|any state|state))?\s*(?:[,:)]|$)` +
 		`|\b(?:changes|modifies|writes) nothing\b|\b(?:has no|without) side[- ]effects?\b`)
-	// takesAway is a verb that says what the tool does: at the beginning of a sentence, or after another such verb.
+	// takesAway matches a verb that says what the tool does, at the beginning of a sentence or after another such verb.
 	takesAway = regexp.MustCompile(`(?i)(?:^\s*(?:\w+s,? (?:and|or|then) )?(?:(?:permanently|irreversibly|also|then) )?|\b(?:it|tool|and then|which then) (?:(?:permanently|irreversibly|also|then) )?|[a-z], (?:and |then )?)(deletes|removes|overwrites|erases)\b\s*(?:(?:all|any|the|an|a|every) )*(\w*)`)
-	// harmless is what may be taken away from an answer without changing anything.
+	// harmless is what can be removed from a result without changing any data.
 	harmless = wordSet(`duplicate duplicates whitespace white spaces blank empty formatting markup tags html noise stop stopwords comments accents
 		diacritics punctuation leading trailing nothing entries rows results outliers prefix suffix quotes from`)
 )
 
-// effects finds a description that says another permission than the contract.
+// effects reports a description that contradicts the contract's permission.
 func (a *advisor) effects(text string, permission jig.Permission) {
 	for _, sentence := range sentences(text) {
 		switch permission {

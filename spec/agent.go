@@ -13,19 +13,19 @@ import (
 
 // AgentHead is the front matter of an agent document.
 type AgentHead struct {
-	// Kind may say "agent"; a Markdown file is one anyway.
+	// Kind may be "agent". A Markdown file with front matter is an agent anyway.
 	Kind string `json:"kind,omitempty" jsonschema:"Always agent; may be left out."`
 	Name string `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: dependency-review" jsonschema:"The agent's name: lower-case letters, digits, '.', '_' and '-'."`
 	// Description tells people, and agents that delegate, what the agent is for.
 	Description string `json:"description,omitempty" spec:"max=4096" jsonschema:"What the agent is for, in a sentence or two."`
 	Model       string `json:"model" spec:"required,max=256,form=model" hint:"add e.g. model: anthropic/claude-sonnet-4-5" jsonschema:"provider/model: anthropic/…, openai/… or script/…"`
-	// Tools is the whitelist; without it the agent has no tools.
+	// Tools is the whitelist. Without it the agent has no tools.
 	Tools []string `json:"tools,omitempty" spec:"max=512,form=tool" jsonschema:"The tools the agent may use: names, category.* or * for all."`
-	// Agents are those that the agent may start; without it the agent starts none.
+	// Agents are the agents that this agent may start. Without it the agent may start none.
 	Agents []string `json:"agents,omitempty" spec:"max=512,form=name" jsonschema:"The agents that the agent may start with agent.run; none when left out."`
-	// Models are those that a caller may choose in place of Model; without it a caller chooses none.
+	// Models are the models that a caller may choose in place of Model. Without it a caller may choose none.
 	Models []string `json:"models,omitempty" spec:"max=64,form=model_choice" jsonschema:"The models that an agent or a composition which starts this agent may choose in place of model: provider/model, provider/* or *; none when left out."`
-	// InputSchema describes the session's input; any object when it is left out.
+	// InputSchema describes the session's input. Without it any object is accepted.
 	InputSchema json.RawMessage `json:"input_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the session's input: an object at the top."`
 	Script      *Script         `json:"script,omitempty" jsonschema:"The rules of a script/… model."`
 
@@ -39,16 +39,16 @@ type AgentHead struct {
 	ApprovalExpires  Duration `json:"approval_expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long a call waits for its decision; default 7d."`
 }
 
-// Parser reads documents for the engine; its zero value is ready.
+// Parser reads documents for the engine. Its zero value is ready to use.
 type Parser struct{}
 
-// ParseAgent reads an agent document; see the function of that name.
+// ParseAgent calls the function [ParseAgent].
 func (Parser) ParseAgent(document string, body []byte) (jig.Agent, error) {
 	return ParseAgent(document, body)
 }
 
-// ParseAgent reads an agent document: Markdown with YAML front matter. document is the file's name, for messages. The error
-// is a Problems with everything that is wrong.
+// ParseAgent reads an agent document: Markdown with YAML front matter. document is the file name for error messages. The error is a
+// [Problems] with everything that is wrong.
 func ParseAgent(document string, body []byte) (jig.Agent, error) {
 	agent, problems := CheckAgent(document, body)
 	if err := problems.OrNil(); err != nil {
@@ -57,7 +57,7 @@ func ParseAgent(document string, body []byte) (jig.Agent, error) {
 	return agent, nil
 }
 
-// CheckAgent reads an agent document and returns warnings too. The agent is of use only when no problem is an error.
+// CheckAgent reads an agent document and also returns warnings. The agent is usable only if no problem is an error.
 func CheckAgent(document string, body []byte) (jig.Agent, Problems) {
 	d := newDecoder(document)
 	agent := d.agent(body)
@@ -95,7 +95,7 @@ func (d *decoder) agent(body []byte) jig.Agent {
 	return agent
 }
 
-// checkHead checks what one key alone does not show.
+// checkHead checks what a single key does not show.
 func (d *decoder) checkHead(h AgentHead, text string) {
 	if h.Kind != "" && h.Kind != string(KindAgent) {
 		d.at("kind", ProblemUnknownKind, "remove the key", "a Markdown document with front matter is an agent, not %q", h.Kind)
@@ -118,11 +118,11 @@ func (d *decoder) checkHead(h AgentHead, text string) {
 	}
 }
 
-// frontMatter parts the document at its --- lines. The head keeps its first line, so that line numbers are the file's.
+// frontMatter splits the document at its --- lines. The head keeps its first line, so that its line numbers are those of the file.
 func (d *decoder) frontMatter(body []byte) (head []byte, text string, ok bool) {
 	const hint = "begin the file with a line ---, the settings, and another line ---"
 	if len(body) > MaxDocumentBytes || !utf8.Valid(body) {
-		return body, "", true // parseTree says it
+		return body, "", true // parseTree reports it
 	}
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	if !isFence(body) {
@@ -143,7 +143,7 @@ func isFence(text []byte) bool {
 	return string(bytes.TrimRight(text[:lineEnd(text, 0)], " \t\r\n")) == "---"
 }
 
-// lineEnd is where the line after the one at `from` begins.
+// lineEnd returns the offset of the line after the one that begins at from.
 func lineEnd(text []byte, from int) int {
 	if i := bytes.IndexByte(text[from:], '\n'); i >= 0 {
 		return from + i + 1

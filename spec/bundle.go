@@ -11,13 +11,13 @@ import (
 	"github.com/jig-run/jig/canonical"
 )
 
-// What reading a bundle finds beside the classes that reading a document has.
+// The problems that reading a bundle can find in addition to those of its documents.
 const (
 	ProblemNoManifest ProblemCode = "NO_MANIFEST"
 	ProblemNotInside  ProblemCode = "NOT_IN_BUNDLE"
 )
 
-// BundleFile is the file at the top of a bundle's folder that says what the bundle is called.
+// BundleFile is the manifest at the top of a bundle's folder.
 const BundleFile = "bundle.yaml"
 
 // BundleHead is a document of kind bundle.
@@ -30,12 +30,12 @@ type BundleHead struct {
 	Requires    []string `json:"requires,omitempty" spec:"max=50,form=bundle" jsonschema:"The bundles that must be installed before it."`
 }
 
-// Bundle is a bundle as read: its manifest and the documents that it brings.
+// Bundle is a parsed bundle: its manifest and its documents.
 type Bundle struct {
 	Manifest jig.BundleManifest
-	// Documents are all but the manifest, in the order in which they were read.
+	// Documents are all documents except the manifest, in the order in which they were read.
 	Documents []Document
-	// Hash covers the versions of the manifest and of the documents, with their kinds and names: the same hash is the same bundle.
+	// Hash covers the versions of the manifest and of the documents, with their kinds and names. Bundles with the same hash are the same.
 	Hash string
 }
 
@@ -59,8 +59,8 @@ func (d *decoder) bundle(body []byte) jig.BundleManifest {
 	return jig.BundleManifest{Name: h.Name, Version: h.Version, Title: h.Title, Description: h.Description, Requires: h.Requires}
 }
 
-// LoadBundle reads the bundle in a folder of a file system ("." for all of it): its bundle.yaml and every document below it, as
-// LoadFS finds them. The bundle is of use only when no problem is an error. Paths are as LoadFS gives them.
+// LoadBundle reads the bundle in a folder of a file system ("." for all of it): its bundle.yaml and every document below the folder, as
+// [LoadFS] finds them. The bundle is usable only if no problem is an error. Paths are those of [LoadFS].
 func LoadBundle(fsys fs.FS, root string) (Bundle, Problems) {
 	docs, problems := LoadFS(fsys, root)
 	top := path.Join(root, BundleFile)
@@ -75,8 +75,8 @@ func LoadBundle(fsys fs.FS, root string) (Bundle, Problems) {
 	return b, problems
 }
 
-// BundleOf makes a bundle of documents that have been read, exactly one of which is of kind bundle. What reading has reported of
-// them is not said again.
+// BundleOf makes a bundle from documents that have been read, exactly one of which must be of kind bundle. It does not repeat problems that
+// reading the documents has reported.
 func BundleOf(docs []Document) (Bundle, Problems) {
 	if !slices.ContainsFunc(docs, func(doc Document) bool { return doc.Kind == KindBundle }) {
 		return Bundle{Documents: docs}, Problems{noManifest(BundleFile)}
@@ -96,7 +96,7 @@ func noManifest(file string) Problem {
 	}
 }
 
-// bundleOf makes a bundle of documents, one of which is the manifest.
+// bundleOf makes a bundle from documents, one of which is the manifest.
 func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problems) {
 	var b Bundle
 	var manifest *Document
@@ -140,7 +140,7 @@ func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problem
 	return b, problems
 }
 
-// bundleHash is the hash of a bundle: the SHA-256 of the RFC 8785 JSON of {"documents": [{"kind", "name", "version"}, …], "manifest":
+// bundleHash returns the hash of a bundle: the SHA-256 of the RFC 8785 JSON of {"documents": [{"kind", "name", "version"}, …], "manifest":
 // the manifest's version}. The documents are sorted by kind and name.
 func bundleHash(manifest Document, docs []Document) string {
 	list := make([]jig.DocumentVersion, len(docs))
@@ -152,7 +152,7 @@ func bundleHash(manifest Document, docs []Document) string {
 	})
 	hash, err := canonical.Hash(map[string]any{"documents": list, "manifest": manifest.Version})
 	if err != nil {
-		panic("spec: a bundle has no canonical form: " + err.Error()) // texts alone
+		panic("spec: a bundle has no canonical form: " + err.Error()) // only texts
 	}
 	return hash
 }

@@ -2,7 +2,7 @@ package spec
 
 import "strings"
 
-// templateForm says how much of a text of a document is known before it runs.
+// templateForm says how much of a text in a document is known before it runs.
 type templateForm int
 
 const (
@@ -10,11 +10,11 @@ const (
 	noTemplate templateForm = iota
 	// mixedTemplate becomes a text, whatever its expressions give.
 	mixedTemplate
-	// wholeTemplate is one expression, which may give anything.
+	// wholeTemplate is a single expression, which may give anything.
 	wholeTemplate
 )
 
-// readTemplate tells the form of a text and, of one without expressions, what it says: `$${` stands for `${`.
+// readTemplate returns the form of a text and, if it has no expressions, its literal value, in which `$${` stands for `${`.
 func readTemplate(text string) (literal string, form templateForm) {
 	if !strings.Contains(text, "${") {
 		return text, noTemplate
@@ -29,8 +29,8 @@ func readTemplate(text string) (literal string, form templateForm) {
 	return strings.ReplaceAll(text, "$${", "${"), noTemplate
 }
 
-// endsExpression reports whether the brace that closes an expression may be the last character of the text. It says yes
-// where telling would mean reading CEL: raw and triple-quoted strings, comments.
+// endsExpression reports whether the brace that closes an expression may be the last character of the text. It returns true where finding
+// out would mean parsing CEL: for raw and triple-quoted strings, and comments.
 func endsExpression(text string) bool {
 	if strings.Contains(text, "//") || strings.Contains(text, `"""`) || strings.Contains(text, `'''`) ||
 		strings.ContainsAny(text, `rR`) && strings.Contains(text, `\`) {
@@ -54,5 +54,5 @@ func endsExpression(text string) bool {
 			}
 		}
 	}
-	return true // not closed: reading says so
+	return true // not closed: parsing the expression reports it
 }

@@ -11,8 +11,8 @@ import (
 
 // FieldChange is a difference between two versions of an entity type.
 type FieldChange struct {
-	// Field is the name, or the names from the entity's own field inwards with dots between them; what an array holds is "[]", e.g.
-	// parts[].weight.
+	// Field is the field's name or, for nested fields, the names from the outside in with dots between them. "[]" stands for the items of
+	// an array, e.g. parts[].weight.
 	Field string `json:"field"`
 	// Change says what is different, e.g. "max_length is 40, it was 80".
 	Change string `json:"change"`
@@ -20,10 +20,10 @@ type FieldChange struct {
 	Breaks bool `json:"breaks"`
 }
 
-// CompareTypes says how the fields of a new version of an entity type differ from those of an old one, in the order of the new
-// version's fields and then of those that are gone. As long as no change breaks, content that CheckContent accepts under the old
-// version, partial or not, is accepted under the new one, once required fields that were added have their defaults. How fields are
-// shown (label, display, description), what fills them, and tasks are not compared.
+// CompareTypes returns how the fields of a new version of an entity type differ from those of an old one: first in the order of the new
+// version's fields, then those that were removed. If no change breaks, content that [CheckContent] accepts under the old version, partial
+// or not, is accepted under the new one, once required fields that were added have their defaults. It does not compare how fields are shown
+// (label, display, description), what fills them, or tasks.
 func CompareTypes(old, latest jig.EntityType) []FieldChange {
 	var c comparison
 	c.members("", old.Fields, latest.Fields, true)
@@ -52,7 +52,7 @@ func (c *comparison) members(within string, before, after []jig.Field, top bool)
 	for i := range after {
 		f, at := &after[i], dotted(within, after[i].Name)
 		was := find(before, f.Name)
-		// The default of an entity's own field is given to content that lacks it; fields of an object have none.
+		// Content that lacks an entity's own field gets its default. Fields of an object have no defaults.
 		filled := top && len(f.Default) > 0
 		switch {
 		case was == nil && f.Required && !filled:
@@ -131,7 +131,7 @@ func (c *comparison) flag(at string, now, before bool, set, dropped string) {
 	}
 }
 
-// pattern compares patterns as texts: whether one lets through what another does is not worked out.
+// pattern compares patterns as texts. It does not work out whether one accepts everything that the other does.
 func (c *comparison) pattern(at, was, is string) {
 	switch {
 	case was == is:
@@ -148,7 +148,7 @@ func (c *comparison) lengths(at string, was, f *jig.Field) {
 	highest(c, at, "max_length", was.MaxLength, f.MaxLength, show)
 }
 
-// positive is a least length that asks for something.
+// positive returns a minimum length that has an effect, or nil.
 func positive(n *int) *int {
 	if n == nil || *n == 0 {
 		return nil
@@ -156,7 +156,7 @@ func positive(n *int) *int {
 	return n
 }
 
-// lowest compares a lower bound, highest an upper one; nil is none.
+// lowest compares lower bounds, and highest upper bounds; nil means that there is none.
 func lowest[N cmp.Ordered](c *comparison, at, key string, was, is *N, show func(N) string) {
 	limit(c, at, key, was, is, show, func(was, is N) bool { return is > was })
 }
@@ -165,7 +165,7 @@ func highest[N cmp.Ordered](c *comparison, at, key string, was, is *N, show func
 	limit(c, at, key, was, is, show, func(was, is N) bool { return is < was })
 }
 
-// limit compares a bound; tighter says that a bound lets less through than another.
+// limit compares a bound. tighter reports whether a bound accepts less than it did before.
 func limit[N cmp.Ordered](c *comparison, at, key string, was, is *N, show func(N) string, tighter func(was, is N) bool) {
 	switch {
 	case was == nil && is == nil, was != nil && is != nil && *was == *is:

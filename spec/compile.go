@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// compileScript compiles every expression and template of a script and reports those that do not, each at its place.
+// compileScript compiles every expression and template of a script and reports those that do not compile, each at its place.
 func (d *decoder) compileScript(s Script) {
 	env, err := expr.ScriptEnv()
 	if err != nil {
@@ -64,7 +64,8 @@ func (c compiler) template(path, source string) {
 	}
 }
 
-// report says what is wrong with the expression at a path; where in it is in the message, because block text is folded.
+// report reports what is wrong with the expression at a path. The position in the expression is part of the message, because block text is
+// folded.
 func (c compiler) report(path string, err error) {
 	if slices.ContainsFunc(c.problems, func(p Problem) bool { return p.Path == path }) {
 		return // its form was refused already
@@ -72,7 +73,7 @@ func (c compiler) report(path string, err error) {
 	c.at(path, ProblemBadCEL, jig.AsError(err).Hint, "%s", expressionMessage(err))
 }
 
-// expressionMessage is what is wrong with an expression, in one line.
+// expressionMessage returns what is wrong with an expression, on one line.
 func expressionMessage(err error) string {
 	var issue *expr.IssueError
 	if errors.As(err, &issue) {
@@ -82,7 +83,7 @@ func expressionMessage(err error) string {
 	return jig.AsError(err).Message
 }
 
-// joinPath appends a path that begins with a key or with an index.
+// joinPath appends inner, which begins with a key or an index, to path.
 func joinPath(path, inner string) string {
 	if inner == "" || inner[0] == '[' {
 		return path + inner

@@ -6,33 +6,33 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Execution is an execution spec as read: a composition as it is written; a prompt or a task as the composition of one
-// step, `answer`, whose data is the output; a thin tool as Thin, without steps.
+// Execution is a parsed execution spec. A composition keeps its steps. A prompt or a task becomes a composition of one step, `answer`,
+// whose data is the output. A thin tool has Thin and no steps.
 type Execution struct {
 	Kind        Kind
 	Name        string
 	Description string
 	// Version is the document's version.
 	Version string
-	// Tool is the contract under which the spec is called like any other tool. Its version is the document's.
+	// Tool is the contract under which the spec is called like any other tool. Its version is that of the document.
 	Tool jig.Tool
 	// Steps run one after another.
 	Steps []Step
-	// Output is a JSON value whose texts are templates; the data of the last step when it is left out.
+	// Output is a JSON value whose texts are templates. If it is empty, the output is the data of the last step.
 	Output json.RawMessage
-	// Thin is what a thin tool does; nil for the other kinds.
+	// Thin is what a thin tool does. It is nil for other kinds.
 	Thin *jig.ThinTool
 }
 
-// ToolHead is what the documents that can be called as tools have in common.
+// ToolHead has the keys that all documents callable as tools share.
 type ToolHead struct {
 	Kind string `json:"kind" spec:"required" jsonschema:"composition, prompt, task or thin_tool."`
-	// Name is category.actionTarget when the document is to be callable as a tool.
+	// Name must have the form category.actionTarget if the document is to be called as a tool.
 	Name         string          `json:"name" spec:"required,max=64,form=spec_name" hint:"add e.g. name: cms.createPageWithContent" jsonschema:"The document's name: category.actionTarget when it is to be callable as a tool."`
 	Description  string          `json:"description,omitempty" spec:"max=4096" jsonschema:"When to use it and what it gives back."`
 	InputSchema  json.RawMessage `json:"input_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the input: an object at the top."`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the output: an object at the top."`
-	// Permission of the call itself; what its steps do is gated step by step.
+	// Permission applies to the call itself. What its steps do is checked step by step.
 	Permission         string   `json:"permission,omitempty" spec:"form=permission" jsonschema:"read, draft (the default), write or destructive: of the call itself; each step is gated by itself."`
 	Risk               string   `json:"risk,omitempty" spec:"form=risk" jsonschema:"safe, moderate (the default) or high."`
 	Approval           string   `json:"approval,omitempty" spec:"form=approval" jsonschema:"auto (the default) or always_ask."`
@@ -49,7 +49,7 @@ type CompositionHead struct {
 	Output json.RawMessage `json:"output,omitempty" jsonschema:"What the composition gives back; its texts are templates. The data of the last step when left out."`
 }
 
-// promptBody is Prompt under a name that does not hide its field of that name.
+// promptBody is an alias of Prompt whose name does not hide Prompt's field of the same name.
 type promptBody = Prompt
 
 // PromptHead is a document of kind prompt.
@@ -64,14 +64,14 @@ type TaskHead struct {
 	TaskCall
 }
 
-// Step is one step of a composition. It has exactly one action: Tool, Prompt, Task, Composition, Steps, Parallel, Switch,
-// Set, Wait, WaitUntil, WaitFor, Emit or Fail.
+// Step is one step of a composition. It has exactly one action: Tool, Prompt, Task, Composition, Steps, Parallel, Switch, Set, Wait,
+// WaitUntil, WaitFor, Emit or Fail.
 type Step struct {
-	// ID names the result, read as steps.<id>; unique in the document.
+	// ID names the result, which is read as steps.<id>. It is unique in the document.
 	ID string `json:"id,omitempty" spec:"max=64,form=variable" jsonschema:"Names the step's result, read as steps.<id>."`
-	// If skips the step when it is false; of a loop, the whole loop.
+	// If skips the step when it is false. For a loop, it skips the whole loop.
 	If Expression `json:"if,omitempty" spec:"max=4096" jsonschema:"A condition (CEL); the step is skipped when it is false."`
-	// ForEach gives a list: the action runs for each item, as item and index; results in order.
+	// ForEach gives a list. The action runs for each item, as item and index; results keep the order of the list.
 	ForEach     Expression `json:"for_each,omitempty" spec:"max=4096" jsonschema:"A list (CEL): the action runs for each item, as item, with index."`
 	MaxParallel int        `json:"max_parallel,omitempty" spec:"min=1,max=100" jsonschema:"How many items of a for_each are under way at once; default 10."`
 
@@ -81,13 +81,13 @@ type Step struct {
 	// Prompt asks a model, a skill or an agent.
 	Prompt *Prompt   `json:"prompt,omitempty" jsonschema:"A question to a model, a skill or an agent."`
 	Task   *TaskCall `json:"task,omitempty" jsonschema:"An extraction task to run."`
-	// Composition runs another execution spec by its name.
+	// Composition runs another execution spec, by name.
 	Composition string `json:"composition,omitempty" spec:"max=64,form=spec_name" jsonschema:"The execution spec to run, by name."`
-	// Steps is a block: steps one after another, the body of a loop or a branch of parallel.
+	// Steps is a block of steps that run one after another, such as the body of a loop or a branch of parallel.
 	Steps    []Step `json:"steps,omitempty" spec:"min=1,max=1000" jsonschema:"A block of steps, one after another."`
 	Parallel []Step `json:"parallel,omitempty" spec:"min=1,max=100" jsonschema:"Steps that run at the same time."`
 	Switch   []Case `json:"switch,omitempty" spec:"min=1,max=100" jsonschema:"The first case whose condition holds runs."`
-	// Set gives values to vars; its texts are templates.
+	// Set assigns values to vars. Its texts are templates.
 	Set json.RawMessage `json:"set,omitempty" spec:"form=settings" jsonschema:"Values to keep, read as vars.<name>; their texts are templates."`
 	// Wait is a length of time, or a template that gives one.
 	Wait      string     `json:"wait,omitempty" spec:"max=4096" jsonschema:"How long to wait, e.g. 24h or 3d."`
@@ -96,31 +96,32 @@ type Step struct {
 	Emit      *Emit      `json:"emit,omitempty" jsonschema:"An event to write into the session's log."`
 	Fail      *Fail      `json:"fail,omitempty" jsonschema:"Ends the composition as failed."`
 
-	// Output of a block is its data: a JSON value whose texts are templates. Without it the data is an object with the
-	// result of each step of the block by id.
+	// Output is the data of a block: a JSON value whose texts are templates. Without it the data is an object with the result of each step
+	// of the block by id.
 	Output json.RawMessage `json:"output,omitempty" jsonschema:"Of a block: its data; texts are templates."`
 
-	// Timeout bounds the step, all its attempts and waits for people together; its call is canceled then.
+	// Timeout limits the step, including all its attempts and the time it waits for people. When it has passed, the step's call is
+	// canceled.
 	Timeout Duration `json:"timeout,omitempty" spec:"min=1s,max=365d" jsonschema:"Bound of the step, e.g. 30s or 2d."`
 	Retry   *Retry   `json:"retry,omitempty" jsonschema:"Further attempts after a failure."`
 	OnError *OnError `json:"on_error,omitempty" jsonschema:"What a failure does: fail (the default), continue, or catch."`
-	// Undo takes the step's effect back when a later step fails or the run is cancelled.
+	// Undo undoes the step's effect when a later step fails or the run is canceled.
 	Undo *Undo `json:"undo,omitempty" jsonschema:"Takes the step's effect back when a later step fails or the run is cancelled."`
 }
 
 // Prompt asks a model (mode direct), a model with the instructions of a skill, or an agent in a session of its own.
 type Prompt struct {
 	Mode string `json:"mode,omitempty" spec:"form=prompt_mode" jsonschema:"direct (the default), skill or agent."`
-	// Model is needed by direct and skill; of an agent it replaces the agent's own.
+	// Model is required for direct and skill. For an agent it replaces the agent's own model.
 	Model string `json:"model,omitempty" spec:"max=256,form=model" jsonschema:"provider/model; of an agent it replaces the agent's own."`
-	// System and Prompt are templates; Prompt is the task of an agent.
+	// System and Prompt are templates. For an agent, Prompt is the task.
 	System string `json:"system,omitempty" spec:"max=65536" jsonschema:"Instructions to the model; a template."`
 	Prompt string `json:"prompt,omitempty" spec:"max=65536" jsonschema:"The question, or the agent's task; a template."`
 	Skill  string `json:"skill,omitempty" spec:"max=128,form=name" jsonschema:"The skill's name."`
 	Agent  string `json:"agent,omitempty" spec:"max=128,form=name" jsonschema:"The agent's name."`
-	// Input of an agent; its texts are templates.
+	// Input is the agent's input. Its texts are templates.
 	Input json.RawMessage `json:"agent_input,omitempty" spec:"form=mapping" jsonschema:"The agent's input; its texts are templates."`
-	// Schema makes the answer structured: JSON that fits, with one try to repair it.
+	// Schema asks for a structured answer: JSON that fits the schema, with one attempt to repair it.
 	Schema    json.RawMessage `json:"schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema of a structured answer."`
 	MaxTokens int             `json:"max_tokens,omitempty" spec:"min=1,max=1000000" jsonschema:"Bound of the answer in tokens; default 4096."`
 }
@@ -131,23 +132,23 @@ type TaskCall struct {
 	// Entity is a template that gives the entity's id.
 	Entity string          `json:"entity,omitempty" spec:"max=4096" jsonschema:"The entity's id; a template."`
 	Values json.RawMessage `json:"values,omitempty" spec:"form=mapping" jsonschema:"Values for the task; their texts are templates."`
-	// Wait is true by default: the step's result is the task's.
+	// Wait says whether the step waits for the task, whose result is then the step's. The default is true.
 	Wait *bool `json:"wait,omitempty" jsonschema:"Whether the step waits for the task's result; true by default."`
 }
 
-// Case is a branch of a switch: When, or Else in the last one.
+// Case is a branch of a switch. It has a When or, if it is the last, Else.
 type Case struct {
 	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"A condition (CEL)."`
 	Else  bool       `json:"else,omitempty" jsonschema:"The branch when no condition holds; the last."`
 	Steps []Step     `json:"steps" spec:"required,min=1,max=1000" jsonschema:"The steps of the branch."`
 }
 
-// WaitFor waits for a signal `event` to the session. Events that came since the composition began count too, each for one wait.
+// WaitFor waits for an `event` signal to the session. Events received since the composition began count as well, each for one wait.
 type WaitFor struct {
 	Event string `json:"event" spec:"required,max=128,form=name" jsonschema:"The event's name."`
-	// When filters, with `event` being {name, data}.
+	// When is a condition on the `event`, which is {name, data}.
 	When Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"A condition over event ({name, data})."`
-	// Timeout fails the step with TIMEOUT; none when it is left out.
+	// Timeout fails the step with TIMEOUT. There is none if it is left out.
 	Timeout Duration `json:"timeout,omitempty" spec:"min=1s,max=3650d" jsonschema:"After this the step fails with TIMEOUT."`
 }
 
@@ -160,33 +161,34 @@ type Emit struct {
 // Fail ends the composition as failed.
 type Fail struct {
 	Message string `json:"message" spec:"required,max=4096" jsonschema:"Says what is wrong; a template."`
-	// Reason is a finer code of the author's own.
+	// Reason is a finer code that the author chooses.
 	Reason string `json:"reason,omitempty" spec:"max=64" jsonschema:"A finer code of your own."`
 }
 
-// Retry tries a failed action again, under a call id of its own each time. Denied, expired, canceled and unknown outcomes are never tried again.
+// Retry tries a failed action again, each time under a call id of its own. Denied, expired, canceled and unknown outcomes are never tried
+// again.
 type Retry struct {
-	// MaxAttempts counts the first one.
+	// MaxAttempts includes the first attempt.
 	MaxAttempts int `json:"max_attempts" spec:"required,min=1,max=100" jsonschema:"Attempts in all."`
-	// Backoff is the wait before the second attempt; it doubles up to MaxBackoff. Defaults 1s and 1m.
+	// Backoff is the wait before the second attempt. It doubles with each further attempt, up to MaxBackoff. The defaults are 1s and 1m.
 	Backoff    Duration `json:"backoff,omitempty" spec:"min=1s,max=30d" jsonschema:"The wait before the second attempt; it doubles. Default 1s."`
 	MaxBackoff Duration `json:"max_backoff,omitempty" spec:"min=1s,max=30d" jsonschema:"The longest wait; default 1m."`
-	// When says which errors are worth it; all that may be retried when it is left out.
+	// When selects the errors that are tried again. If it is empty, all retryable errors are.
 	When Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are tried again: CEL over error ({code, message, field})."`
 }
 
-// OnError says what a failed step does: fail the composition (the default), continue, or catch. A document writes `fail`,
-// `continue` or a mapping.
+// OnError says what happens when a step fails: the composition fails (the default), continues, or catches the error. In a document it is
+// `fail`, `continue` or a mapping.
 type OnError struct {
 	Continue bool `json:"-"`
-	// Catch runs instead of failing; As names the error for its expressions (default error); When says which errors.
+	// Catch runs instead of failing. As names the error in its expressions (default error). When selects the errors.
 	Catch []Step     `json:"catch" spec:"required,min=1,max=1000" jsonschema:"The steps that handle the failure."`
 	As    string     `json:"as,omitempty" spec:"max=64,form=variable" jsonschema:"The error's name in them; default error."`
 	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are caught: CEL over the error, by its name."`
 }
 
-// Undo takes a step's effect back. Input is rendered when the step has succeeded. Without Tool, it is the tool that the contract of the
-// step's own tool names for it.
+// Undo undoes a step's effect. Input is rendered when the step has succeeded. Without Tool, the tool that the contract of the step's own
+// tool names is used.
 type Undo struct {
 	Tool  string          `json:"tool,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that takes the effect back; default: the one that the step's tool names for it."`
 	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"Its input; texts are templates."`

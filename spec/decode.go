@@ -11,23 +11,23 @@ import (
 	"github.com/jig-run/jig/pattern"
 )
 
-// Expression is CEL source. A document may write true or 3 without quotes: it is read as its text.
+// Expression is CEL source. In a document, true or 3 without quotes is accepted as well and read as its text.
 type Expression string
 
-// decoder reads one document into a Go value and collects every problem on the way. Field names come from `json` tags;
-// `spec` tags say what else holds: required, min=, max= (numbers: value; text and lists: length; durations: "1s"), form= (a
-// name of forms; of values that are kept as they are, what constrainValue knows).
+// decoder reads one document into a Go value and collects every problem on the way. Field names come from `json` tags. `spec` tags add
+// constraints: required; min= and max= (the value of numbers, the length of texts and lists, durations such as "1s"); form= (one of forms
+// or, for values that are kept as raw JSON, a case of constrainValue).
 type decoder struct {
 	document string
 	problems Problems
-	// places remembers where each path stands, for problems found later.
+	// places records the node at each path, for problems that are found later.
 	places map[string]*node
 	fields map[reflect.Type]fieldSet
-	// patterns are the regular expressions of the document's schemas and fields.
+	// patterns are the regular expressions in the document's schemas and fields.
 	patterns pattern.Set
 }
 
-// fieldSet is what a struct type's tags say, read once for each document.
+// fieldSet is what a struct type's tags say. It is computed once for each document.
 type fieldSet struct {
 	list   []field
 	byName map[string]field
@@ -38,7 +38,7 @@ func newDecoder(document string) *decoder {
 	return &decoder{document: document, places: map[string]*node{}, fields: map[reflect.Type]fieldSet{}}
 }
 
-// has reports whether the document gives the value at a path.
+// has reports whether the document has a value at a path.
 func (d *decoder) has(path string) bool { return d.places[path] != nil }
 
 func (d *decoder) fieldSet(t reflect.Type) fieldSet {
@@ -54,10 +54,10 @@ func (d *decoder) fieldSet(t reflect.Type) fieldSet {
 	return set
 }
 
-// maxProblems bounds how many problems of a document are listed.
+// maxProblems limits how many problems of a document are listed.
 const maxProblems = 1_000
 
-// add reports a problem; it is an error unless it says otherwise.
+// add reports a problem. It is an error unless the problem has another severity.
 func (d *decoder) add(p Problem) {
 	switch {
 	case len(d.problems) > maxProblems:
@@ -72,7 +72,7 @@ func (d *decoder) add(p Problem) {
 	d.problems = append(d.problems, p)
 }
 
-// at reports a problem of the value at a path, or of its nearest parent that is there.
+// at reports a problem with the value at a path, at the position of that value or its nearest existing parent.
 func (d *decoder) at(path string, code ProblemCode, hint, format string, args ...any) {
 	if n := d.places[path]; n != nil && n.kind == kindBroken {
 		return // it was reported when it was read
@@ -95,7 +95,7 @@ func (d *decoder) at(path string, code ProblemCode, hint, format string, args ..
 	d.add(p)
 }
 
-// into reads n into v, a settable value.
+// into reads n into v, which must be settable.
 func (d *decoder) into(n *node, path string, v reflect.Value) {
 	d.places[path] = n
 	if n.kind == kindBroken {
@@ -157,7 +157,7 @@ func (d *decoder) into(n *node, path string, v reflect.Value) {
 	}
 }
 
-// onErrorWord reads the words that on_error may be instead of a mapping.
+// onErrorWord reads the words that on_error accepts instead of a mapping.
 func (d *decoder) onErrorWord(n *node, path string, v reflect.Value) bool {
 	if n.kind != kindString {
 		return false
@@ -172,7 +172,7 @@ func (d *decoder) onErrorWord(n *node, path string, v reflect.Value) bool {
 	return true
 }
 
-// requiredText is the key that a mapping cannot do without, when that is one text.
+// requiredText returns the only required key of a mapping if its value is a text. Otherwise it returns an empty string.
 func (s fieldSet) requiredText() string {
 	name := ""
 	for _, f := range s.list {
@@ -186,7 +186,7 @@ func (s fieldSet) requiredText() string {
 	return name
 }
 
-// remember notes the places inside a value that is kept as it is.
+// remember records the places inside a value that is kept as raw JSON.
 func (d *decoder) remember(n *node, path string) {
 	d.places[path] = n
 	for i, item := range n.items {
@@ -225,7 +225,7 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 	}
 }
 
-// is reports a wrong type unless n is what is wanted.
+// is reports a wrong type unless n has the wanted kind, and returns whether it has.
 func (d *decoder) is(n *node, path string, want kind) bool {
 	if n.kind == want {
 		return true
@@ -234,7 +234,7 @@ func (d *decoder) is(n *node, path string, want kind) bool {
 	return false
 }
 
-// howToWrite shows how a value of a kind is written; every other kind speaks for itself.
+// howToWrite shows how a value of a kind is written. Other kinds need no hint.
 var howToWrite = map[kind]string{
 	kindList: "write [ … ], or one - for each entry", kindMap: "write { … }, or its keys on lines of their own",
 	kindString: "write text", kindInt: "write a whole number", kindFloat: "write a number", kindBool: "write true or false",

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Duration is a length of time as documents write it: Go's form with days in front, e.g. "90s", "48h", "3d", "1d12h".
+// Duration is a length of time as documents write it: Go's format with optional leading days, e.g. "90s", "48h", "3d", "1d12h".
 type Duration time.Duration
 
 var durationForm = regexp.MustCompile(`^(?:([0-9]{1,5})d)?((?:[0-9]+(?:\.[0-9]+)?(?:h|m|s|ms))*)$`)
 
-// ParseDuration reads a duration; a day is 24 hours.
+// ParseDuration parses a duration. A day is 24 hours.
 func ParseDuration(text string) (Duration, error) {
 	m := durationForm.FindStringSubmatch(text)
 	if m == nil || text == "" {
@@ -24,7 +24,7 @@ func ParseDuration(text string) (Duration, error) {
 	if m[1] != "" {
 		days, err := strconv.Atoi(m[1])
 		if err != nil {
-			return 0, err //nolint:wrapcheck // cannot happen: the form allows five digits
+			return 0, err //nolint:wrapcheck // cannot happen: the pattern allows five digits
 		}
 		total = time.Duration(days) * 24 * time.Hour
 	}
@@ -38,7 +38,7 @@ func ParseDuration(text string) (Duration, error) {
 	return Duration(total), nil
 }
 
-// MarshalJSON writes the duration as documents do.
+// MarshalJSON writes the duration in the format of documents.
 func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d.String()) //nolint:wrapcheck // a string always marshals
 }

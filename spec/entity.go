@@ -14,12 +14,12 @@ import (
 
 // Limits and defaults of an entity type.
 const (
-	// MaxTasks bounds the tasks of an entity type, MaxTaskDepth how many of them may follow one another.
+	// MaxTasks limits the tasks of an entity type, and MaxTaskDepth how many of them may depend on one another in a row.
 	MaxTasks     = 1_000
 	MaxTaskDepth = 100
-	// DefaultMaxParallel is how many tasks of one entity run at once.
+	// DefaultMaxParallel is how many tasks of one entity run at once by default.
 	DefaultMaxParallel = 10
-	// DefaultBackoff is the wait before the second attempt at a task.
+	// DefaultBackoff is the default wait before the second attempt of a task.
 	DefaultBackoff = time.Second
 )
 
@@ -34,7 +34,7 @@ type EntityTypeHead struct {
 	MaxParallel int          `json:"max_parallel,omitempty" spec:"min=1,max=100" jsonschema:"How many tasks of one entity run at once; 10 when left out."`
 }
 
-// FieldHead is a field as it is written: of an entity, or of an object.
+// FieldHead is a field of an entity or of an object, as the document writes it.
 type FieldHead struct {
 	Name     string          `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: licence" jsonschema:"The field's name, unique among those beside it: letters, digits and '_', beginning with a small letter."`
 	Required bool            `json:"required,omitempty" jsonschema:"Whether every entity (or object) must have it."`
@@ -43,7 +43,7 @@ type FieldHead struct {
 	FieldShape
 }
 
-// ItemHead is what an array holds.
+// ItemHead describes the items of an array.
 type ItemHead struct{ FieldShape }
 
 // FieldShape is what fields and items have in common.
@@ -66,7 +66,7 @@ type FieldShape struct {
 	Items       *ItemHead     `json:"items,omitempty" jsonschema:"Of an array: what it holds."`
 }
 
-// EntityTask is a task as it is written. It has exactly one of Compute, Tool, Prompt, Composition, Agent and Citations.
+// EntityTask is a task as the document writes it. It has exactly one of Compute, Tool, Prompt, Composition, Agent and Citations.
 type EntityTask struct {
 	ID        string     `json:"id" spec:"required,max=64,form=variable" hint:"add e.g. id: risk" jsonschema:"The task's id, unique in the document; its value is read as tasks.<id>."`
 	DependsOn []string   `json:"depends_on,omitempty" spec:"max=1000,form=variable" jsonschema:"Tasks that must have ended before; it starts as soon as they have."`
@@ -88,16 +88,16 @@ type EntityTask struct {
 	Backoff      Duration        `json:"backoff,omitempty" spec:"min=1s,max=1d" jsonschema:"The wait before the second attempt, doubled each time; 1s when left out."`
 }
 
-// taskActions are the keys that say how a task gets its value, of which it has one. They are the kinds of tasks.
+// taskActions are the keys that say how a task gets its value. A task has exactly one of them, which is also its kind.
 func taskActions() []string {
 	return []string{
 		string(jig.TaskCompute), string(jig.TaskTool), string(jig.TaskPrompt), string(jig.TaskComposition), string(jig.TaskAgent), string(jig.TaskCitations),
 	}
 }
 
-// LoadEntityType reads a document of kind entity_type, in YAML or JSON. document is the file's name, for messages. Defaults
-// are filled in, and what a citations task checks is among its dependencies. The error is a Problems with everything that is
-// wrong.
+// LoadEntityType reads a document of kind entity_type, in YAML or JSON. document is the file name for error messages. The result has its
+// defaults filled in, and the dependencies of a citations task include the task whose claims it checks. The error is a [Problems] with
+// everything that is wrong.
 func LoadEntityType(document string, body []byte) (jig.EntityType, error) {
 	d := newDecoder(document)
 	t := d.entityType(body)
@@ -151,7 +151,7 @@ func countFields(fields []jig.Field) int {
 	return n
 }
 
-// entityTask makes a task of what is written.
+// entityTask converts a task from its written form.
 func (d *decoder) entityTask(path string, h EntityTask) jig.Task {
 	t := jig.Task{
 		ID: h.ID, DependsOn: h.DependsOn, When: string(h.When), Input: h.Input, Value: string(h.Value), OutputSchema: h.OutputSchema,
@@ -189,7 +189,8 @@ func (d *decoder) entityTask(path string, h EntityTask) jig.Task {
 	return t
 }
 
-// taskKind finds the one key that says how the task gets its value, and refuses keys that do not go with it.
+// taskKind returns the kind of a task, from the key that says how the task gets its value. It refuses keys that cannot be combined with
+// that key.
 func (d *decoder) taskKind(path string) jig.TaskKind {
 	var given []string
 	for _, action := range taskActions() {
@@ -214,7 +215,8 @@ func (d *decoder) taskKind(path string) jig.TaskKind {
 	return kind
 }
 
-// strayTaskKeys are the keys that do not go with a kind of task: what is worked out here calls nothing, and claims alone cite.
+// strayTaskKeys are the keys that cannot be combined with a kind of task: tasks evaluated locally make no call, and only citations tasks
+// have among.
 func strayTaskKeys(kind jig.TaskKind) []string {
 	switch kind {
 	case jig.TaskCompute:
@@ -229,7 +231,7 @@ func strayTaskKeys(kind jig.TaskKind) []string {
 
 // entityTypeShape adds to the schema of an entity type what the types alone do not say.
 func entityTypeShape(schema *jsonschema.Schema) error {
-	// Types of their own, so that their own names inside them are references.
+	// Separate types, so that FieldHead and ItemHead inside them become references.
 	type fieldHead FieldHead
 	type itemHead ItemHead
 	field, err := shapeOf(reflect.TypeFor[fieldHead]())
@@ -259,7 +261,7 @@ func entityTypeShape(schema *jsonschema.Schema) error {
 	return nil
 }
 
-// fieldTypeShape says which keys a field of a type has, and which it cannot do without.
+// fieldTypeShape says which keys a field of each type may have and which it requires.
 func fieldTypeShape(schema *jsonschema.Schema) {
 	typed := func(types ...jig.FieldType) map[string]*jsonschema.Schema {
 		one := &jsonschema.Schema{Description: "The types that have the key."}

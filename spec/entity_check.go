@@ -9,7 +9,8 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// checkEntityType checks the entity types that fields lead to, the names that tasks call, what they give them, and what they read of the result.
+// checkEntityType checks the entity types that relations refer to, the names that tasks call, the inputs of these calls, and what tasks
+// read of the results.
 func (k *checker) checkEntityType(doc *Document) {
 	if doc.broken {
 		return
@@ -41,12 +42,12 @@ func (k *checker) checkEntityType(doc *Document) {
 	}
 }
 
-// agentInput is a task's call of an agent as far as the agent's own input goes: an input with no other members than those that
-// agent.run takes beside the agent is handed to that, and its member input to the agent.
+// agentInput reduces a task's call of an agent to the agent's own input. If the task's input has only members that agent.run takes besides
+// the agent, it is the input of agent.run, and its member input is the agent's.
 func agentInput(c call) call {
 	var members map[string]json.RawMessage
 	if len(c.input) == 0 || json.Unmarshal(c.input, &members) != nil {
-		return c // reading has refused what is no mapping
+		return c // reading has refused an input that is not a mapping
 	}
 	for name := range members {
 		if name != "task" && name != "input" && name != "model" {
@@ -66,7 +67,7 @@ func walkTasks(t *jig.EntityType, visit func(call)) {
 	}
 }
 
-// taskCall is the call that a task makes; false for one that makes none.
+// taskCall returns the call that a task makes, or false if it makes none.
 func taskCall(t *jig.Task, within *place) (call, bool) {
 	c := call{name: t.Use, within: within, key: string(t.Kind), inputKey: "input", input: t.Input}
 	if t.Attempts > 1 {
@@ -85,8 +86,8 @@ func taskCall(t *jig.Task, within *place) (call, bool) {
 	return c, true
 }
 
-// checkTargets warns of relations, those in objects and lists too, that lead to entity types which do not exist: two types may
-// lead to each other, and one of them is registered first.
+// checkTargets warns of relations to entity types that do not exist, including those in objects and lists. It is only a warning because two
+// types may refer to each other, and one of them must be registered first.
 func (k *checker) checkTargets(doc *Document, fields []jig.Field, at *place) {
 	for i := range fields {
 		here := at.item(i)
@@ -102,7 +103,7 @@ func (k *checker) checkTargets(doc *Document, fields []jig.Field, at *place) {
 	}
 }
 
-// checkType reports an entity type that does not exist, and returns the type as far as it is known.
+// checkType reports an entity type that does not exist. It returns the type, or nil if it is not fully known.
 func (k *checker) checkType(doc *Document, at *place, name string) *jig.EntityType {
 	if k.types.missing(name) {
 		k.problems = append(k.problems, k.unknownType(doc, at, name))
@@ -115,7 +116,8 @@ func (k *checker) unknownType(doc *Document, at *place, name string) Problem {
 	return problemAt(doc, at, ProblemUnknownType, hint, "there is no entity type %q", name)
 }
 
-// checkPromptName reports a prompt that is a composition, and one that is not there; false when there is nothing more to say.
+// checkPromptName reports a prompt that is not of kind prompt, and one that does not exist. It returns false if there is nothing more to
+// check.
 func (k *checker) checkPromptName(doc *Document, t *jig.Task, c call) bool {
 	if t.Kind != jig.TaskPrompt {
 		return true
@@ -134,11 +136,11 @@ func (k *checker) checkPromptName(doc *Document, t *jig.Task, c call) bool {
 	return false
 }
 
-// checkResult checks what a task reads of its result, once it is known what the call gives back.
+// checkResult checks what a task reads of its result, given the shape of that result.
 func (k *checker) checkResult(doc *Document, t *jig.Task, at *place, shapes expr.Shapes) {
 	env, err := expr.TaskEnv()
 	if err != nil {
-		return // reading has said so
+		return // reading the document has reported it
 	}
 	for _, one := range []struct {
 		key, source string

@@ -8,20 +8,20 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// EntityTypeExplanation tells people what an entity type holds and how its tasks fill it.
+// EntityTypeExplanation explains to people what an entity type contains and how its tasks fill it.
 type EntityTypeExplanation struct {
 	spec jig.EntityType
 	g    *taskGraph
-	// fills are the names of the fields that tasks fill, by task.
+	// fills maps tasks to the names of the fields that they fill.
 	fills map[string][]string
 	tools map[string]jig.Tool
 }
 
-// ExplainEntityType explains an entity type. With the tools of a catalogue it also says which calls ask a person, as far as the
-// tools themselves have a say.
+// ExplainEntityType explains an entity type. Given the tools of a catalog, it also says which calls ask a person, as far as the tools
+// themselves decide that.
 func ExplainEntityType(t jig.EntityType, tools ...jig.Tool) EntityTypeExplanation {
 	e := EntityTypeExplanation{spec: t, g: newTaskGraph(t.Tasks), fills: map[string][]string{}, tools: toolsByName(tools)}
-	e.g.sort() // a cycle was reported when the document was read; its tasks are shown in one layer
+	e.g.sort() // reading the document has reported cycles; their tasks are shown in one layer
 	for i := range t.Fields {
 		if f := &t.Fields[i]; f.Task != "" {
 			e.fills[f.Task] = append(e.fills[f.Task], f.Name)
@@ -30,8 +30,8 @@ func ExplainEntityType(t jig.EntityType, tools ...jig.Tool) EntityTypeExplanatio
 	return e
 }
 
-// layers are the tasks by how many must have ended before them, in the order of the document. They are for reading alone: a
-// task starts as soon as what it depends on has ended.
+// layers groups the tasks by how many tasks must end before them, in the order of the document. Layers are only for display: a task starts
+// as soon as the tasks that it depends on have ended.
 func (e EntityTypeExplanation) layers() [][]int {
 	var layers [][]int
 	for i, depth := range e.g.depths() {
@@ -44,7 +44,7 @@ func (e EntityTypeExplanation) layers() [][]int {
 	return layers
 }
 
-// Text is an indented outline for a terminal, without control characters whatever the document holds.
+// Text returns an indented outline for a terminal. It has no control characters, whatever the document contains.
 func (e EntityTypeExplanation) Text() string {
 	o := &outline{tools: e.tools}
 	t := e.spec
@@ -68,7 +68,7 @@ func (e EntityTypeExplanation) Text() string {
 	return o.b.String()
 }
 
-// remarks say what a task does, when, and what for.
+// remarks says what a task does, when, and which fields it fills.
 func (e EntityTypeExplanation) remarks(i int) []string {
 	t := &e.spec.Tasks[i]
 	words := []string{taskAction(t)}
@@ -96,7 +96,7 @@ func (e EntityTypeExplanation) remarks(i int) []string {
 	return words
 }
 
-// after names the tasks that one waits for, in the order of the document.
+// after names the tasks that a task depends on, in the order of the document.
 func (e EntityTypeExplanation) after(i int) []string {
 	var names []string
 	for _, need := range slices.Sorted(slices.Values(e.g.needs[i])) {
@@ -131,7 +131,7 @@ func (o *outline) fields(depth int, fields []jig.Field) {
 	}
 }
 
-// inner writes the fields within a field, also those of what a list holds.
+// inner writes the fields inside a field, including those of a list's items.
 func (o *outline) inner(depth int, f *jig.Field) {
 	o.fields(depth, f.Fields)
 	if f.Items != nil {
@@ -139,7 +139,7 @@ func (o *outline) inner(depth int, f *jig.Field) {
 	}
 }
 
-// fieldWords describe a field.
+// fieldWords describes a field.
 func fieldWords(f *jig.Field) []string {
 	words := []string{typeWords(f)}
 	if f.Required {
@@ -176,8 +176,8 @@ func typeWords(f *jig.Field) string {
 	return string(f.Type)
 }
 
-// Mermaid draws the tasks as a flowchart, top down: an arrow from each task to those that wait for it, and to the field that it
-// fills. The frames are layers, for reading alone.
+// Mermaid draws the tasks as a flowchart, top down, with an arrow from each task to the tasks that depend on it and to the field that it
+// fills. The frames are the layers, which are only for display.
 func (e EntityTypeExplanation) Mermaid() string {
 	d := &drawing{tools: e.tools, depth: 1}
 	start := d.node(roundEnds, "entity type "+e.spec.Name)

@@ -8,10 +8,10 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// maxTaskExpressionBytes is how long the expressions of an entity type may be together: about 128 for each of MaxTasks.
+// maxTaskExpressionBytes limits the total length of an entity type's expressions: about 128 bytes for each of MaxTasks.
 const maxTaskExpressionBytes = 128 << 10
 
-// TaskShapes says what the expressions of an entity type's tasks read: a JSON Schema by the path of each value.
+// TaskShapes describes what the expressions of an entity type's tasks read: a JSON Schema for the path of each value.
 func TaskShapes(t jig.EntityType) expr.Shapes {
 	const text = `{"type":"string"}`
 	content, values := jsonObject{}, jsonObject{}
@@ -43,20 +43,20 @@ func TaskShapes(t jig.EntityType) expr.Shapes {
 	return shapes
 }
 
-// taskSites goes through the expressions of an entity type's tasks.
+// taskSites walks the expressions of an entity type's tasks.
 type taskSites struct {
 	compiler
 	t      jig.EntityType
 	g      *taskGraph
 	shapes expr.Shapes
-	// filler is the task that fills a field, by the field's name; fills the field of a task.
+	// filler maps fields to the tasks that fill them, and fills tasks to their fields.
 	filler map[string]string
 	fills  map[string]*jig.Field
 	before int
 	wrong  int
 }
 
-// checkTaskExpressions checks that expressions compile, and that they read nothing but what their task depends on.
+// checkTaskExpressions checks that expressions compile, and that they read only what their task depends on.
 func (d *decoder) checkTaskExpressions(t jig.EntityType, g *taskGraph) {
 	if len(t.Tasks) == 0 {
 		return
@@ -107,7 +107,7 @@ func (s *taskSites) task(i int) {
 	s.source(i, path+".among", t.Among, expr.List, false)
 }
 
-// valueType is what an expression must give for a field; Any where several types of CEL do.
+// valueType returns the type that an expression must give for a field. It is Any if several CEL types are possible.
 func valueType(f *jig.Field) expr.Type {
 	if f == nil {
 		return expr.Any
@@ -135,7 +135,7 @@ func (s *taskSites) enough() bool {
 	return len(s.problems)-s.before >= maxExpressionProblems || s.wrong > maxWrongBytes
 }
 
-// source checks an expression; result says that it may read what the call gave back.
+// source checks an expression. result says that it may read the result of the call.
 func (s *taskSites) source(i int, path, source string, want expr.Type, result bool) {
 	if source == "" || s.enough() {
 		return
@@ -152,7 +152,7 @@ func (s *taskSites) source(i int, path, source string, want expr.Type, result bo
 	}
 }
 
-// input checks every text of an input, a template each.
+// input checks every text of an input as a template.
 func (s *taskSites) input(i int, path string, n *node) {
 	for at, item := range n.items {
 		s.input(i, indexPath(path, at), item)
@@ -180,7 +180,7 @@ func (s *taskSites) refuse(path, source string, err error) {
 	s.report(path, err)
 }
 
-// reads checks that an expression reads what its task may, and reports whether it does.
+// reads reports everything that an expression reads but its task may not, and returns whether there was nothing to report.
 func (s *taskSites) reads(i int, path string, r expr.Reads, result bool) bool {
 	before := len(s.problems)
 	if r.Has("result") && !result {
@@ -204,7 +204,7 @@ func (s *taskSites) reads(i int, path string, r expr.Reads, result bool) bool {
 	return len(s.problems) == before
 }
 
-// depends checks that a task depends on another whose value it reads.
+// depends checks that a task depends on another task whose value it reads.
 func (s *taskSites) depends(i int, path, id, what string) {
 	other, known := s.g.index[id]
 	if !known || len(s.g.before) == 0 {

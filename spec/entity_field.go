@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// neededKeys are the keys that a type cannot do without.
+// neededKeys are the keys that a type requires.
 func neededKeys(t jig.FieldType) []string {
 	switch t { //nolint:exhaustive // the others need none
 	case jig.FieldEnum:
@@ -22,7 +22,7 @@ func neededKeys(t jig.FieldType) []string {
 	return nil
 }
 
-// neededHint shows how a key that a type cannot do without is written.
+// neededHint shows how to write a key that a type requires.
 func neededHint(key string) string {
 	return map[string]string{
 		"options": "add e.g. options: [low, high]", "target": "add the name of an entity type, e.g. target: module",
@@ -30,7 +30,7 @@ func neededHint(key string) string {
 	}[key]
 }
 
-// entityFields makes fields of what is written, at a depth of the type.
+// entityFields converts fields from their written form, at a depth of the type.
 func (d *decoder) entityFields(path string, heads []FieldHead, depth int) []jig.Field {
 	fields := make([]jig.Field, 0, len(heads))
 	for i, h := range heads {
@@ -47,7 +47,7 @@ func (d *decoder) entityFields(path string, heads []FieldHead, depth int) []jig.
 	return fields
 }
 
-// checkFieldHead checks what only fields of the entity itself have, and that a default fits.
+// checkFieldHead checks the keys that only fields of the entity itself may have, and that a default fits the field.
 func (d *decoder) checkFieldHead(path string, f jig.Field, depth int) {
 	for _, key := range []string{"default", "task"} {
 		if depth > 1 && d.has(path+"."+key) {
@@ -72,7 +72,7 @@ func pointerText(pointer string) string {
 	return " (at " + pointer + ")"
 }
 
-// fieldShape makes a field without a name of what is written, and checks its keys against its type.
+// fieldShape converts a field without its name from the written form, and checks its keys against its type.
 func (d *decoder) fieldShape(path string, h FieldShape, depth int) jig.Field {
 	f := jig.Field{
 		Type: h.Type, Label: h.Label, Display: h.Display, Description: h.Description, Options: h.Options,
@@ -106,7 +106,7 @@ func (d *decoder) innerFields(path string, h FieldShape, depth int) []jig.Field 
 	return d.entityFields(path+".fields", h.Fields, depth+1)
 }
 
-// checkTypeKeys checks that a field has the keys that its type needs and none that are of another.
+// checkTypeKeys checks that a field has the keys that its type requires, and none that belong to other types.
 func (d *decoder) checkTypeKeys(path string, f jig.Field) {
 	own, needed := typeKeys(f.Type), neededKeys(f.Type)
 	for _, key := range ownKeys() {
@@ -129,7 +129,7 @@ func (d *decoder) checkTypeKeys(path string, f jig.Field) {
 	}
 }
 
-// checkBounds refuses bounds that leave no value.
+// checkBounds refuses bounds that allow no value.
 func (d *decoder) checkBounds(path string, f jig.Field) {
 	if f.Minimum != nil && f.Maximum != nil && *f.Minimum > *f.Maximum {
 		d.at(path+".maximum", ProblemOutOfRange, "make it the larger of the two", "the maximum %s is less than the minimum %s", shortNumber(*f.Maximum), shortNumber(*f.Minimum))
@@ -141,7 +141,7 @@ func (d *decoder) checkBounds(path string, f jig.Field) {
 	d.checkExact(path, "maximum", f.Maximum)
 }
 
-// checkExact refuses a bound that would be another number than the one that is written.
+// checkExact refuses a bound that cannot be represented exactly as it is written.
 func (d *decoder) checkExact(path, key string, bound *float64) {
 	n := d.places[path+"."+key]
 	if bound == nil || n == nil || n.kind != kindInt {

@@ -8,15 +8,15 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// taskGraph is what the tasks of an entity type wait for.
+// taskGraph holds the dependencies between the tasks of an entity type.
 type taskGraph struct {
 	tasks []jig.Task
 	index map[string]int
 	// needs are the dependencies that exist, as indexes.
 	needs [][]int
-	// order has every task after what it depends on; empty when there is a cycle.
+	// order has every task after the tasks that it depends on. It is empty if there is a cycle.
 	order []int
-	// before says which tasks one depends on, directly or not, a bit for each; empty when there is a cycle.
+	// before says which tasks each task depends on, directly or not, with one bit for each. It is empty if there is a cycle.
 	before []bits
 }
 
@@ -56,7 +56,7 @@ func (g *taskGraph) ids() []string {
 	return ids
 }
 
-// sort fills order and before, and returns the cycle that is found first, as indexes with the first one again at the end.
+// sort fills order and before. If there is a cycle, it instead returns the first one found, as indexes with the first repeated at the end.
 func (g *taskGraph) sort() []int {
 	const fresh, open, done = 0, 1, 2
 	state, order, path := make([]int, len(g.tasks)), make([]int, 0, len(g.tasks)), []int{}
@@ -95,7 +95,8 @@ func (g *taskGraph) sort() []int {
 	return nil
 }
 
-// depths are how many tasks follow one another up to each, itself included: its layer in drawings. No task waits for a layer.
+// depths returns the length of the longest chain of tasks that ends at each task, including the task itself. It is the task's layer in
+// drawings; no task waits for a layer.
 func (g *taskGraph) depths() []int {
 	depths := make([]int, len(g.tasks))
 	for _, i := range g.order {
@@ -107,7 +108,7 @@ func (g *taskGraph) depths() []int {
 	return depths
 }
 
-// checkTasks checks what tasks say of each other and of fields, then their expressions.
+// checkTasks checks what tasks say about each other and about fields, and then their expressions.
 func (d *decoder) checkTasks(t jig.EntityType) {
 	g := newTaskGraph(t.Tasks)
 	fills := d.checkFillers(t, g)
@@ -128,7 +129,7 @@ func (d *decoder) checkTasks(t jig.EntityType) {
 	d.checkTaskExpressions(t, g)
 }
 
-// dependencyKey is the key of a task that makes it wait.
+// dependencyKey returns the key of a task that makes it wait.
 func (d *decoder) dependencyKey(t jig.Task) string {
 	if t.Kind == jig.TaskCitations && len(t.DependsOn) == 1 {
 		return "." + string(jig.TaskCitations)
@@ -136,7 +137,7 @@ func (d *decoder) dependencyKey(t jig.Task) string {
 	return ".depends_on"
 }
 
-// chain writes a cycle as a -> b -> a, shortened when it is long.
+// chain writes a cycle as a -> b -> a, shortened if it is long.
 func (g *taskGraph) chain(cycle []int) string {
 	const shown = 12
 	names := make([]string, 0, shown+1)
@@ -191,7 +192,7 @@ func (d *decoder) checkDependencies(path string, t jig.Task, g *taskGraph) {
 	}
 }
 
-// checkUseless warns of tasks whose values nobody sees. What checks claims has its use by itself.
+// checkUseless warns of tasks whose values nothing uses. Citations tasks are useful in themselves.
 func (d *decoder) checkUseless(t jig.EntityType, g *taskGraph, fills map[string]*jig.Field) {
 	needed := make([]bool, len(t.Tasks))
 	for _, needs := range g.needs {

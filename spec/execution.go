@@ -9,19 +9,19 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// anyObject is the input schema of a document that gives none.
+// anyObject is the input schema of a document that has none.
 const anyObject = `{"type":"object"}`
 
-// answerStep is the id of the one step of a prompt or a task.
+// answerStep is the id of the only step of a prompt or a task.
 const answerStep = "answer"
 
-// ParseExecution reads an execution spec for the engine; see LoadExecution.
+// ParseExecution reads an execution spec for the engine; see [LoadExecution].
 func (Parser) ParseExecution(document string, body []byte) (Execution, error) {
 	return LoadExecution(document, body)
 }
 
-// LoadExecution reads a document of kind composition, prompt, task or thin_tool, in YAML or JSON. document is the file's name, for
-// messages. The error is a Problems with everything that is wrong.
+// LoadExecution reads a document of kind composition, prompt, task or thin_tool, in YAML or JSON. document is the file name for error
+// messages. The error is a [Problems] with everything that is wrong.
 func LoadExecution(document string, body []byte) (Execution, error) {
 	x, problems := CheckExecution(document, body)
 	if err := problems.OrNil(); err != nil {
@@ -30,7 +30,7 @@ func LoadExecution(document string, body []byte) (Execution, error) {
 	return x, nil
 }
 
-// CheckExecution reads an execution spec and returns warnings too. The spec is of use only when no problem is an error.
+// CheckExecution reads an execution spec and also returns warnings. The spec is usable only if no problem is an error.
 func CheckExecution(document string, body []byte) (Execution, Problems) {
 	d := newDecoder(document)
 	x := d.execution(body)
@@ -58,7 +58,7 @@ func (d *decoder) execution(body []byte) Execution {
 	return x
 }
 
-// executionHead reads the document by its kind.
+// executionHead reads the document according to its kind.
 func (d *decoder) executionHead(tree *node) (Execution, ToolHead, bool) {
 	kind := Kind("")
 	if n := tree.get("kind"); n != nil {
@@ -98,7 +98,7 @@ func oneStep(kind Kind, step Step) Execution {
 	return Execution{Kind: kind, Steps: []Step{step}, Output: json.RawMessage(`"${steps.` + answerStep + `.data}"`)}
 }
 
-// checkToolHead checks what one key of the head alone does not show.
+// checkToolHead checks what a single key of the head does not show.
 func (d *decoder) checkToolHead(h ToolHead) {
 	if d.has("input_schema") {
 		d.checkSchema("input_schema", h.InputSchema)
@@ -108,7 +108,7 @@ func (d *decoder) checkToolHead(h ToolHead) {
 	}
 }
 
-// contract is the tool that the spec is when it is called. Its version and meaning are those of the document, so that what was approved
+// contract returns the tool that calling the spec amounts to. Its version and meaning are those of the document, so that what was approved
 // is what runs.
 func (d *decoder) contract(x Execution, h ToolHead, tree *node) jig.Tool {
 	tool := jig.Tool{
@@ -133,7 +133,7 @@ func (d *decoder) contract(x Execution, h ToolHead, tree *node) jig.Tool {
 	return tool
 }
 
-// shape is the JSON Schema of what a prompt gives back, as package compose says of the tools that answer prompts.
+// shape returns the JSON Schema of a prompt's result, which package compose describes for the tools that answer prompts.
 func (p Prompt) shape() json.RawMessage {
 	answer := p.Schema
 	if len(answer) == 0 {
@@ -150,7 +150,7 @@ func (p Prompt) shape() json.RawMessage {
 	return json.RawMessage(`{"type":"object","properties":{"text":` + string(answer) + `}}`)
 }
 
-// withID makes a schema a document of its own, so that its references go on meaning itself where it is put.
+// withID makes a schema a document of its own, so that its references still refer to itself when it is embedded.
 func withID(schema json.RawMessage) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	if json.Unmarshal(schema, &fields) != nil {
@@ -175,7 +175,7 @@ const (
 
 var surrogatePair = regexp.MustCompile(`\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 
-// plainJSON writes out the characters that JSON escapes as surrogate pairs, which YAML does not know. Other text stays.
+// plainJSON writes out the characters that JSON escapes as surrogate pairs, which YAML does not know. Any other text stays as it is.
 func plainJSON(body []byte) []byte {
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) || len(body) > MaxTenantBytes || !json.Valid(body) {
 		return body

@@ -13,14 +13,14 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Explanation tells people what an execution spec does.
+// Explanation explains to people what an execution spec does.
 type Explanation struct {
 	spec  Execution
 	tools map[string]jig.Tool
 }
 
-// Explain explains a spec. With the tools of a catalogue it also says which calls ask a person, as far as the tools
-// themselves have a say: policy rules may lift that or add to it.
+// Explain explains a spec. Given the tools of a catalog, it also says which calls ask a person, as far as the tools themselves decide that;
+// policy rules may lift that or add to it.
 func Explain(x Execution, tools ...jig.Tool) Explanation {
 	return Explanation{spec: x, tools: toolsByName(tools)}
 }
@@ -33,7 +33,7 @@ func toolsByName(tools []jig.Tool) map[string]jig.Tool {
 	return byName
 }
 
-// Text is an indented outline for a terminal, without control characters whatever the document holds.
+// Text returns an indented outline for a terminal. It has no control characters, whatever the document contains.
 func (e Explanation) Text() string {
 	o := &outline{tools: e.tools}
 	x := e.spec
@@ -82,7 +82,7 @@ func (o *outline) line(depth int, format string, args ...any) {
 	o.b.WriteByte('\n')
 }
 
-// oneLine makes text fit for a line: white space and control characters become single blanks, and it is cut.
+// oneLine fits text onto one line: white space and control characters become single spaces, and the text is cut at limit characters.
 func oneLine(text string, limit int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 	if runes := []rune(text); len(runes) > limit {
@@ -91,7 +91,7 @@ func oneLine(text string, limit int) string {
 	return text
 }
 
-// block writes steps, numbered after the step that they stand in.
+// block writes steps. Their numbers begin with the number of the enclosing step.
 func (o *outline) block(steps []Step, depth int, number string) {
 	for i := range steps {
 		o.step(&steps[i], depth, fmt.Sprintf("%s%d", number, i+1))
@@ -133,7 +133,7 @@ func (o *outline) step(s *Step, depth int, number string) {
 	}
 }
 
-// undoneBy names the tool that undoes a step; empty when the contract that names it is not known.
+// undoneBy names the tool that undoes a step. It is empty if the contract that names the tool is not known.
 func (s *Step) undoneBy(tools map[string]jig.Tool) string {
 	return cmp.Or(s.Undo.Tool, tools[s.Tool+s.Composition].Undo)
 }
@@ -215,7 +215,7 @@ func (w *WaitFor) text() string {
 	return what
 }
 
-// loop says what a step repeats its action for; empty when it does not.
+// loop says what a step repeats its action for. It is empty if it does not repeat it.
 func (s *Step) loop() string {
 	if s.ForEach == "" {
 		return ""
@@ -230,7 +230,7 @@ func (s *Step) loop() string {
 	return fmt.Sprintf("for each of %s, %d at a time", string(s.ForEach), atOnce)
 }
 
-// defaultMaxParallel is how many items of a loop are under way at once, if the step does not say.
+// defaultMaxParallel is how many items of a loop run at once by default.
 const defaultMaxParallel = 10
 
 // details are the lines below a step.
@@ -246,7 +246,7 @@ func (s *Step) details(tools map[string]jig.Tool) []string {
 	return lines
 }
 
-// remarks say how a step is run: whether it asks, how often it is tried, how long it may take, what a failure does.
+// remarks says how a step is run: whether it asks, how often it is tried, how long it may take, and what a failure does.
 func (s *Step) remarks(tools map[string]jig.Tool) []string {
 	var lines []string
 	if name := s.Tool + s.Composition; name != "" {
@@ -273,7 +273,7 @@ func (s *Step) remarks(tools map[string]jig.Tool) []string {
 	return lines
 }
 
-// asksText says that a call of the tool asks a person, and why; empty when it does not, or nothing is known of it.
+// asksText says that a call of the tool asks a person, and why. It is empty if the call does not ask or the tool is not known.
 func asksText(t jig.Tool) string {
 	var why []string
 	if t.Permission == jig.PermissionWrite || t.Permission == jig.PermissionDestructive {
@@ -291,13 +291,13 @@ func asksText(t jig.Tool) string {
 	return "asks a person first: " + strings.Join(why, ", ")
 }
 
-// retriesRarely reports whether a failed call of a tool is repeated only when it was not executed: the tool writes, and is not
-// idempotent. It is false for a tool that is not known.
+// retriesRarely reports whether a failed call of a tool is repeated only if it was not executed, because the tool writes and is not
+// idempotent. It is false for an unknown tool.
 func retriesRarely(t jig.Tool) bool {
 	return t.Name != "" && t.Permission.Writes() && !t.Idempotent
 }
 
-// retryText is the remark on attempts at calls of such a tool.
+// retryText is the remark on retries of such a tool.
 const retryText = "another attempt only when the tool reports that nothing was executed"
 
 func (r *Retry) text() string {
@@ -347,7 +347,7 @@ func shortTime(d Duration) string {
 	return text
 }
 
-// membersText lists the members of an object's schema with their types.
+// membersText lists the members of an object's schema with their types, the required ones first.
 func membersText(raw json.RawMessage) string {
 	value, _ := decodeLoosely(raw)
 	top, _ := value.(map[string]any)                    //nolint:errcheck // nil has no members

@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ExplainAgent is a short text for a terminal: who the agent is, what it may use, how far it may go. With the tools of a
-// catalogue it says which tools its whitelist comes to, and which of them ask a person.
+// ExplainAgent returns a short text for a terminal: who the agent is, what it may use, and its limits. Given the tools of a catalog, it
+// says which tools the whitelist includes, and which of them ask a person.
 func ExplainAgent(a jig.Agent, tools ...jig.Tool) string {
 	o := &outline{tools: toolsByName(tools)}
 	o.line(0, "agent %s%s", a.Name, versionText(a.Version))
@@ -41,7 +41,7 @@ func ExplainAgent(a jig.Agent, tools ...jig.Tool) string {
 	return o.b.String()
 }
 
-// whitelisted writes an entry of a whitelist with the tools that it names.
+// whitelisted writes an entry of a whitelist with the tools that it includes.
 func (o *outline) whitelisted(entry string, tools []jig.Tool) {
 	prefix, wild := strings.CutSuffix(entry, "*")
 	if !wild {

@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Mermaid draws the spec as a flowchart, top down: diamonds for conditions, frames for loops, blocks and parallel steps,
-// dashed arrows to what catches a failure and to what undoes a step.
+// Mermaid draws the spec as a flowchart, top down, with diamonds for conditions, frames for loops, blocks and parallel steps, and dashed
+// arrows to what catches a failure and to what undoes a step.
 func (e Explanation) Mermaid() string {
 	d := &drawing{tools: e.tools, depth: 1}
 	start := d.node(roundEnds, kindWords(e.spec.Kind)+" "+e.spec.Name)
@@ -26,7 +26,7 @@ func (e Explanation) Mermaid() string {
 	return "flowchart TD\n" + d.nodes.String() + strings.Join(d.edges, "")
 }
 
-// drawing collects nodes and edges apart: an edge that is written within a frame would draw its ends into the frame.
+// drawing collects nodes and edges separately: an edge written inside a frame would pull its ends into the frame.
 type drawing struct {
 	nodes strings.Builder
 	edges []string
@@ -35,14 +35,14 @@ type drawing struct {
 	tools map[string]jig.Tool
 }
 
-// exit is where the flow leaves a step.
+// exit is a point where the flow leaves a step.
 type exit struct {
 	from, label string
-	// dashed is for what happens on a failure.
+	// dashed marks what happens on a failure.
 	dashed bool
 }
 
-// shape is what stands before and after a node's label.
+// shape is what Mermaid writes before and after a node's label.
 type shape struct{ open, shut string }
 
 var (
@@ -67,7 +67,7 @@ func (d *drawing) node(s shape, lines ...string) string {
 	return id
 }
 
-// frame draws a frame around what draw draws and returns its id.
+// frame draws a frame around what draw draws and returns the frame's id.
 func (d *drawing) frame(title string, draw func()) string {
 	d.count++
 	id := fmt.Sprintf("g%d", d.count)
@@ -100,7 +100,7 @@ func (d *drawing) block(steps []Step, in []exit) []exit {
 	return in
 }
 
-// step draws a step with its condition, and what catches its failure and undoes it.
+// step draws a step with its condition, and with what catches its failure and undoes it.
 func (d *drawing) step(s *Step, in []exit) []exit {
 	var skipped []exit
 	if s.If != "" {
@@ -122,7 +122,7 @@ func (d *drawing) step(s *Step, in []exit) []exit {
 	return append(out, skipped...)
 }
 
-// looped draws a step's action, in a frame when it is repeated. at is what fails and is undone.
+// looped draws a step's action, in a frame if it is repeated. at is the node that fails and is undone.
 func (d *drawing) looped(s *Step, in []exit) (at string, out []exit) {
 	if s.ForEach == "" {
 		return d.action(s, in)
@@ -148,7 +148,7 @@ func (d *drawing) action(s *Step, in []exit) (at string, out []exit) {
 			for i := range s.Parallel {
 				ends = append(ends, d.step(&s.Parallel[i], []exit{{from: fork}})...)
 			}
-			if len(ends) > 0 { // else each of them fails
+			if len(ends) > 0 { // otherwise each of them fails
 				join := d.node(circle, " ")
 				d.link(ends, join)
 				out = []exit{{from: join}}
@@ -175,7 +175,7 @@ func (d *drawing) action(s *Step, in []exit) (at string, out []exit) {
 	return at, out
 }
 
-// title is what stands over a frame.
+// title returns the text above a frame.
 func (s *Step) title(what string) string {
 	if s.ID != "" {
 		what = s.ID + ": " + what
@@ -196,8 +196,8 @@ func (s *Step) shape() shape {
 // maxLabel is the longest line of a label, in characters.
 const maxLabel = 80
 
-// label makes the text of a label: lines, with everything that means something to Mermaid or HTML written as an entity.
-// Empty lines are left out.
+// label makes the text of a label from lines. Everything that has a meaning in Mermaid or HTML is written as an entity. Empty lines are
+// left out.
 func label(lines ...string) string {
 	var shown []string
 	for _, line := range lines {
@@ -211,14 +211,14 @@ func label(lines ...string) string {
 	return strings.Join(shown, "<br/>")
 }
 
-// entities are written as Mermaid writes them. A colon takes part in class and style statements, a percent sign in
-// directives, two dollars in formulas, backticks and asterisks in Markdown.
+// entities escapes characters the way Mermaid requires. A colon is part of class and style statements, a percent sign of directives, two
+// dollar signs of formulas, and backticks and asterisks of Markdown.
 var entities = strings.NewReplacer(
 	`"`, "#quot;", "#", "#35;", "&", "#amp;", "<", "#lt;", ">", "#gt;", "`", "#96;", "%", "#37;", `\`, "#92;", ":", "#58;",
 	"$", "#36;", "|", "#124;", "*", "#42;", ";", "#59;",
 )
 
-// listMark begins a line that Mermaid would take for an item of a list.
+// listMark matches the beginning of a line that Mermaid would take for a list item.
 var listMark = regexp.MustCompile(`^(?:[0-9]+[.)]|[-+])`)
 
 func entityOfLast(mark string) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// kindWords is a kind as people say it.
+// kindWords returns a kind as people write it.
 func kindWords(k Kind) string { return strings.ReplaceAll(string(k), "_", " ") }
 
 // thin writes what a thin tool does, in the order in which it does it.
@@ -67,7 +67,7 @@ func lookupText(e *jig.ThinEntity) string {
 	return text
 }
 
-// lookupRemarks say what else must hold of an entity.
+// lookupRemarks says what else must hold for an entity.
 func lookupRemarks(e *jig.ThinEntity) []string {
 	var remarks []string
 	if e.Workspace != "" {
@@ -115,7 +115,7 @@ func linkText(url string) string {
 	return ": " + url
 }
 
-// thin draws a thin tool: look-ups, a diamond for each requirement with the rejection beside it, what is created and started.
+// thin draws a thin tool: lookups, a diamond for each requirement with the rejection beside it, and what is created and started.
 func (d *drawing) thin(t *jig.ThinTool, in []exit) []exit {
 	step := func(s shape, lines ...string) {
 		to := d.node(s, lines...)
@@ -139,7 +139,8 @@ func (d *drawing) thin(t *jig.ThinTool, in []exit) []exit {
 	return in
 }
 
-// ExplainBundle is a short text for a terminal: what the bundle is, what it needs, and which documents it brings, by kind.
+// ExplainBundle returns a short text for a terminal: what the bundle is, which bundles it requires, and which documents it contains, by
+// kind.
 func ExplainBundle(m jig.BundleManifest, docs []Document) string {
 	o := &outline{}
 	o.line(0, "bundle %s%s", m.Name, versionText(m.Version))

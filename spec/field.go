@@ -10,17 +10,17 @@ import (
 
 // Limits of the fields of an entity type.
 const (
-	// MaxFieldDepth is how deep fields nest: a field of the entity itself is at 1, those of an object and the items of an array
-	// are one deeper.
+	// MaxFieldDepth is how deep fields may nest. A field of the entity itself is at depth 1; the fields of an object and the items of an
+	// array are one deeper.
 	MaxFieldDepth = 5
-	// MaxFields bounds the fields of an entity type, nested ones included.
+	// MaxFields limits the fields of an entity type, including nested ones.
 	MaxFields = 500
-	// maxURL is the longest URL, in bytes; maxEmail the longest address (RFC 5321, 4.5.3.1.3, less its angle brackets).
+	// maxURL is the longest URL, in bytes. maxEmail is the longest address (RFC 5321, 4.5.3.1.3, without its angle brackets).
 	maxURL, maxEmail = 2_048, 254
 )
 
-// What values of the types that are texts of a form look like. Patterns are whole: nothing else stands before or after.
-// They are written so that Go and ECMA-262, which JSON Schema refers to, read them alike.
+// The patterns of types whose values are texts of a given form. Patterns match the whole value. They are written so that Go and ECMA-262,
+// to which JSON Schema refers, interpret them alike.
 const (
 	// Years are 0001 to 9999: PostgreSQL has no year 0.
 	yearForm = `(?:[0-9]{3}[1-9]|[0-9]{2}[1-9][0-9]|[0-9][1-9][0-9]{2}|[1-9][0-9]{3})`
@@ -40,7 +40,7 @@ const (
 	momentPatternText = `^` + dateForm + `T` + timeForm + `$`
 	urlPatternText    = `^` + urlForm + `$`
 	emailPatternText  = `^` + atomForm + `(?:\.` + atomForm + `)*@` + labelForm + `(?:\.` + labelForm + `)*$`
-	// localPatternText is what the local part of an address is bounded by (RFC 5321, 4.5.3.1.1).
+	// localPatternText limits the local part of an address (RFC 5321, 4.5.3.1.1).
 	localPatternText    = `^[^@]{1,64}@`
 	phonePatternText    = `^\+[1-9][0-9]{1,14}$`
 	mediaPatternText    = `^(?:` + jig.ArtifactPrefix + `[a-z0-9]{26}|` + urlForm + `)$`
@@ -58,18 +58,18 @@ var (
 	relationPattern = regexp.MustCompile(relationPatternText)
 )
 
-// textForm is the form of a type whose values are texts of one.
+// textForm is the form of the values of a type whose values are texts of a given form.
 type textForm struct {
-	// format is JSON Schema's name for it; empty when it has none.
+	// format is JSON Schema's name for the form; empty if it has none.
 	format  string
 	pattern *regexp.Regexp
-	// limit is the longest value in characters; 0 for what the pattern bounds.
+	// limit is the longest value in characters; 0 if the pattern limits the length.
 	limit int
-	// what a value is, for messages.
+	// what describes a value, for messages.
 	what string
 }
 
-// textFormOf is the form of a type's values; the zero form for a type whose values have none.
+// textFormOf returns the form of a field's values, or the zero form if the type has none.
 func textFormOf(f *jig.Field) textForm {
 	switch f.Type { //nolint:exhaustive // the others are no texts of a form
 	case jig.FieldDate:
@@ -91,8 +91,8 @@ func textFormOf(f *jig.Field) textForm {
 	return textForm{}
 }
 
-// Displays lists the variants that a type is shown in, on forms and pages; the first one is meant when a field names none.
-// It is empty for a type that does not exist.
+// Displays lists the variants in which a type can be shown on forms and pages. The first one is the default. The list is empty for a type
+// that does not exist.
 func Displays(t jig.FieldType) []string {
 	switch t {
 	case jig.FieldText:
@@ -123,7 +123,7 @@ func Displays(t jig.FieldType) []string {
 	return nil
 }
 
-// typeKeys are the keys that a type has beside those of every field.
+// typeKeys are the keys that a type has besides those of every field.
 func typeKeys(t jig.FieldType) []string {
 	switch t {
 	case jig.FieldText:
@@ -145,7 +145,7 @@ func typeKeys(t jig.FieldType) []string {
 	return nil
 }
 
-// ownKeys are the keys that some types have, in the order in which they are told of.
+// ownKeys are the keys that only some types have, in the order in which problems with them are reported.
 func ownKeys() []string {
 	var all []string
 	for _, t := range jig.FieldTypes() {
@@ -169,7 +169,7 @@ func typesWith(key string) string {
 	return strings.Join(names, " or ")
 }
 
-// FieldLabel is what people are shown for a field: its label, or its name with blanks and a capital.
+// FieldLabel returns what people see for a field: its label, or its name with spaces and a capital letter.
 func FieldLabel(f jig.Field) string {
 	if f.Label != "" || f.Name == "" {
 		return f.Label

@@ -13,12 +13,12 @@ import (
 	"github.com/jig-run/jig/pattern"
 )
 
-// maxViolations bounds how many places of a value are reported.
+// maxViolations limits how many places in a value are reported.
 const maxViolations = 50
 
-// CheckField checks a value against a field. The error is INVALID_INPUT; its violations name each wrong place by a JSON
-// pointer that begins with the field's name (with nothing for a field without one), and its Field is the first of them. A
-// value fits when FieldSchema's schema accepts it, which says the same. Null fits no field: leave the value out.
+// CheckField checks a value against a field. The error is INVALID_INPUT. Its violations point to each wrong place with a JSON pointer that
+// begins with the field's name (or is relative to the value, if the field has no name), and its Field is the first pointer. A value fits
+// exactly if the schema of [FieldSchema] accepts it. Null fits no field; leave the value out instead.
 func CheckField(f jig.Field, value json.RawMessage) error {
 	at := ""
 	if f.Name != "" {
@@ -33,9 +33,9 @@ func CheckField(f jig.Field, value json.RawMessage) error {
 	return c.err()
 }
 
-// CheckContent checks the content of an entity, a JSON object, against the fields of its type: no field that the type does
-// not have, and every value fits its own. With partial, required fields may be missing: of a change, and of an entity whose
-// tasks are still to run. The error is that of CheckField, with pointers into the content.
+// CheckContent checks the content of an entity, a JSON object, against the fields of its type: it must have no other fields, and every
+// value must fit its field. With partial, required fields may be missing, as in a change, or in an entity whose tasks have not run yet. The
+// error is like that of [CheckField], with pointers into the content.
 func CheckContent(t jig.EntityType, content json.RawMessage, partial bool) error {
 	v, err := readJSON(content)
 	if err != nil {
@@ -56,15 +56,15 @@ type fieldChecker struct {
 	patterns   patternCache
 }
 
-// patternCache keeps the patterns of one check, and bounds the work of matching with them.
+// patternCache keeps the patterns of one check and limits the work of matching them.
 type patternCache struct {
 	bySource map[string]*pattern.Pattern
 	set      pattern.Set
 	steps    int64
 }
 
-// matches reports whether a text holds a match. The error says that the pattern does not compile, or that the check would take too
-// much.
+// matches reports whether a text contains a match. The error says that the pattern does not compile, or that the check would take too many
+// steps.
 func (c *patternCache) matches(source, text string) (bool, error) {
 	p, ok := c.bySource[source]
 	if !ok {
@@ -102,7 +102,7 @@ func (c *fieldChecker) err() error {
 	return e
 }
 
-// jsonKind names what a value is, for messages.
+// jsonKind describes the type of a value, for messages.
 func jsonKind(v any) string {
 	switch v.(type) {
 	case nil:
@@ -119,7 +119,7 @@ func jsonKind(v any) string {
 	return "an object"
 }
 
-// wrong reports a value that is not of the kind that is wanted.
+// wrong reports a value of the wrong type.
 func (c *fieldChecker) wrong(at, want string, v any) {
 	if v == nil {
 		c.add(at, "this must be %s, not null; leave the key out when there is no value", want)
@@ -161,7 +161,7 @@ func (c *fieldChecker) value(f *jig.Field, at string, v any) {
 	}
 }
 
-// clipped quotes a text, cut to a length for messages.
+// clipped quotes a text, shortened for messages.
 func clipped(text string) string { return strconv.Quote(oneLine(text, 80)) }
 
 func optionsHint(s string, options []string) string {
@@ -225,22 +225,22 @@ func (c *fieldChecker) number(f *jig.Field, at string, v any) {
 	}
 }
 
-// decimal is a bound as it is written, not the binary fraction next to it; nil for none.
+// decimal returns a bound as it is written, not the nearest binary fraction, or nil if there is none.
 func decimal(f *float64) *big.Rat {
 	if f == nil {
 		return nil
 	}
 	r, ok := new(big.Rat).SetString(shortNumber(*f))
 	if !ok {
-		return nil // not a number, which no document can say
+		return nil // not a number, which no document can contain
 	}
 	return r
 }
 
-// shortNumber writes a number with as few digits as tell it from all others.
+// shortNumber writes a number with the fewest digits that identify it.
 func shortNumber(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// formed checks a text of a form.
+// formed checks a text that must have a form.
 func (c *fieldChecker) formed(f *jig.Field, at string, v any) {
 	form := textFormOf(f)
 	s, ok := v.(string)
@@ -269,7 +269,7 @@ func (c *fieldChecker) list(f *jig.Field, at string, v any, each func(at string,
 	}
 }
 
-// relations checks the ids of several entities, each of them once.
+// relations checks a list of entity ids, which must be distinct.
 func (c *fieldChecker) relations(f *jig.Field, at string, v any) {
 	seen := map[string]bool{}
 	c.list(f, at, v, func(at string, item any) {
@@ -283,7 +283,7 @@ func (c *fieldChecker) relations(f *jig.Field, at string, v any) {
 	})
 }
 
-// object checks the members of an object: those of a content, or of an object within it.
+// object checks the members of an entity's content, or of an object in it.
 func (c *fieldChecker) object(fields []jig.Field, at string, v any, partial bool) {
 	members, ok := v.(jsonObject)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// FilterControl is how people give the value of a filter.
+// FilterControl is the form control with which people enter the value of a filter.
 type FilterControl string
 
 // The controls.
@@ -22,31 +22,32 @@ const (
 	ControlEntity      FilterControl = "entity"
 )
 
-// maxSelect is how many options a select offers; more are a multi_select.
+// maxSelect is how many options a select offers. With more options the control is a multi_select.
 const maxSelect = 6
 
 // FilterField is a field that entities can be filtered by.
 type FilterField struct {
-	// Field is the name, or the names from the entity's own field inwards with dots between them, e.g. address.city.
+	// Field is the field's name or, for fields of objects, the names from the outside in with dots between them, e.g. address.city.
 	Field string `json:"field"`
 	Label string `json:"label"`
-	// Type is that of the values which the field is compared with: of a list, of its items.
+	// Type is the type of the values that the field is compared with. For a list, it is the type of the items.
 	Type jig.FieldType `json:"type"`
-	// List says that the field holds several values.
+	// List says that the field has several values.
 	List      bool           `json:"list,omitempty"`
 	Control   FilterControl  `json:"control"`
 	Operators []jig.FilterOp `json:"operators"`
-	// Options are those of an enum, Target is the entity type of a relation.
+	// Options are the options of an enum. Target is the entity type of a relation.
 	Options []string `json:"options,omitempty"`
 	Target  string   `json:"target,omitempty"`
-	// Minimum and Maximum bound a number, Time says that a date has a time of day.
+	// Minimum and Maximum are the bounds of a number. Time says that a date has a time of day.
 	Minimum *float64 `json:"minimum,omitempty"`
 	Maximum *float64 `json:"maximum,omitempty"`
 	Time    bool     `json:"time,omitempty"`
 }
 
-// FilterFields lists by what the entities of a type can be filtered, in the order of its fields: those of an object one by one.
-// Lists of objects and of lists are left out, for nothing compares with them. With names, only these fields of the entity.
+// FilterFields lists the fields by which entities of a type can be filtered, in the order of the type's fields, with the fields of an
+// object one by one. Lists of objects and of lists are left out, because nothing can be compared with them. If visible has names, only
+// these fields of the entity are considered.
 func FilterFields(t jig.EntityType, visible ...string) []FilterField {
 	var all []FilterField
 	for i := range t.Fields {

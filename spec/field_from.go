@@ -14,11 +14,11 @@ import (
 	"github.com/jig-run/jig/pattern"
 )
 
-// FieldFromSchema makes a field of a JSON Schema (2020-12): of what FieldSchema writes a field that accepts the same values,
-// and of a schema written by hand a field when fields can say it. Such a schema is read strictly: an object without
-// additionalProperties has no further members, a format is asserted (date, date-time, email; uri, url: http or https alone),
-// integers are whole, and a const of text is an enum of one. What a field cannot say is an INVALID_INPUT that names it, with a
-// JSON pointer into the schema.
+// FieldFromSchema makes a field from a JSON Schema (2020-12). From a schema that [FieldSchema] has written, it makes a field that accepts
+// the same values. From a schema written by hand, it makes a field if fields can express the schema. It reads such a schema strictly: an
+// object without additionalProperties has no further members, formats are asserted (date, date-time, email; uri and url mean http or https
+// only), integers are whole, and a const of text is an enum with one option. Anything that a field cannot express is an INVALID_INPUT that
+// names it, with a JSON pointer into the schema.
 func FieldFromSchema(name string, schema json.RawMessage) (jig.Field, error) {
 	v, err := readJSON(schema)
 	if err != nil {
@@ -31,10 +31,10 @@ func FieldFromSchema(name string, schema json.RawMessage) (jig.Field, error) {
 	return fieldFrom(name, "", v, 1)
 }
 
-// fieldNamePattern is what `spec` tags say of a field's name.
+// fieldNamePattern matches what the `spec` tags require of a field's name.
 var fieldNamePattern = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,63}$`)
 
-// schemaReader reads one schema into a field; what it has used is not left over.
+// schemaReader converts one schema to a field. left has the keywords that it has not used yet.
 type schemaReader struct {
 	at    string
 	left  jsonObject
@@ -72,7 +72,7 @@ func fieldFrom(name, at string, v any, depth int) (jig.Field, error) {
 	return r.field, nil
 }
 
-// fail is an error about a keyword of the schema.
+// fail returns an error about a keyword of the schema.
 func (r *schemaReader) fail(key, format string, args ...any) error {
 	at := r.at
 	if key != "" {
@@ -92,7 +92,7 @@ func (r *schemaReader) take(key string) (any, bool) {
 	return nil, false
 }
 
-// taken is take for a value of a type.
+// taken is like take for a value of type T.
 func taken[T any](r *schemaReader, key, want string) (value T, given bool, err error) {
 	v, given := r.take(key)
 	if !given {
@@ -105,7 +105,7 @@ func taken[T any](r *schemaReader, key, want string) (value T, given bool, err e
 	return value, true, nil
 }
 
-// notes reads what is not about values.
+// notes reads the keywords that do not restrict values.
 func (r *schemaReader) notes() error {
 	for _, key := range []string{"$schema", "$id", "$comment", "$anchor", "examples", "deprecated", "readOnly", "writeOnly"} {
 		r.take(key)
@@ -138,7 +138,7 @@ func (r *schemaReader) notes() error {
 	return nil
 }
 
-// values reads what decides about values.
+// values reads the keywords that restrict values.
 func (r *schemaReader) values() error {
 	kind, err := r.kind()
 	if err != nil {
@@ -171,7 +171,7 @@ func (r *schemaReader) values() error {
 	return nil
 }
 
-// kind is the one type of the values.
+// kind returns the only type of the values.
 func (r *schemaReader) kind() (string, error) {
 	v, given := r.take("type")
 	switch kind := v.(type) {
@@ -192,7 +192,7 @@ func (r *schemaReader) kind() (string, error) {
 		v, _ := r.left.get(key)
 		options, isList := v.([]any)
 		if _, isText := v.(string); isText && key == "const" || isList && key == "enum" && len(options) > 0 {
-			return "string", nil // whether all of them are texts is seen there
+			return "string", nil // options checks that all of them are texts
 		}
 	}
 	for _, m := range r.left {
@@ -214,7 +214,7 @@ func (r *schemaReader) text() error {
 	like, _ := r.left.get("pattern")
 	for _, form := range textForms() {
 		if r.field.Target == "" && form.field.Type == jig.FieldRelation {
-			continue // a text like any other, when it is not said whose id it is
+			continue // without a target it is a text like any other
 		}
 		if formatted && format == form.format || !formatted && like == form.pattern {
 			r.field.Type, r.field.Time = form.field.Type, form.field.Time
@@ -234,7 +234,7 @@ func (r *schemaReader) text() error {
 	return r.lengths("minLength", "maxLength")
 }
 
-// formOfField is a type whose values are texts of a form, by what a schema says of it.
+// formOfField is a type whose values are texts of a form, with the keywords that identify it in a schema.
 type formOfField struct {
 	field   jig.Field
 	format  string
@@ -261,7 +261,7 @@ func textForms() []formOfField {
 	return all
 }
 
-// same takes the keywords that the schema of a field has, as it has them; one that says something else is left.
+// same takes the keywords that have the same value as in the schema of field f. Keywords with other values are left.
 func (r *schemaReader) same(f jig.Field) error {
 	for _, m := range valueSchema(&f, false) {
 		if have, given := r.left.get(m.key); given && bytes.Equal(writeJSON(have), writeJSON(m.value)) {
@@ -317,7 +317,7 @@ func (r *schemaReader) number() error {
 	return nil
 }
 
-// bound reads a bound of numbers; nil for none.
+// bound reads a bound of numbers, or returns nil if there is none.
 func (r *schemaReader) bound(key string) (*float64, error) {
 	literal, given, err := taken[json.Number](r, key, "a number")
 	if err != nil || !given {
@@ -331,7 +331,7 @@ func (r *schemaReader) bound(key string) (*float64, error) {
 	return &f, nil
 }
 
-// lengths reads the bounds of a length, under the keywords that they have.
+// lengths reads the bounds of a length from these keywords.
 func (r *schemaReader) lengths(low, high string) (err error) {
 	if r.field.MinLength, err = r.length(low); err != nil {
 		return err

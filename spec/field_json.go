@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a value as it is written.
+// Limits on how a value is written.
 const (
 	maxValueDepth     = 64
 	maxNumberLength   = 512
 	maxNumberExponent = 400
 )
 
-// jsonObject is a JSON object with its members in the order of the text, whose names are distinct.
+// jsonObject is a JSON object with its members in the order of the text. Their names are distinct.
 type jsonObject []jsonMember
 
 type jsonMember struct {
@@ -35,8 +35,8 @@ func (o jsonObject) get(key string) (any, bool) {
 	return nil, false
 }
 
-// readJSON reads one JSON value: nil, bool, string, json.Number, []any or jsonObject. What two readers could read differently
-// (a key twice, half a surrogate pair), and what PostgreSQL cannot keep (U+0000), is refused.
+// readJSON reads one JSON value as nil, bool, string, json.Number, []any or jsonObject. It refuses what two readers might read differently
+// (duplicate keys, unpaired surrogates) and what PostgreSQL cannot store (U+0000).
 func readJSON(raw []byte) (any, error) {
 	switch {
 	case !json.Valid(raw):
@@ -107,7 +107,7 @@ func readObject(dec *json.Decoder, depth int) (any, error) {
 	return object, err //nolint:wrapcheck // cannot happen: the text is valid JSON
 }
 
-// checkNumber bounds how a number is written: arithmetic on one with a huge exponent takes for ever.
+// checkNumber limits how a number is written, because arithmetic with a huge exponent takes forever.
 func checkNumber(literal string) error {
 	if len(literal) > maxNumberLength {
 		return fmt.Errorf("a number is written with more than %d characters", maxNumberLength)
@@ -121,7 +121,7 @@ func checkNumber(literal string) error {
 	return nil
 }
 
-// checkEscapes refuses half a surrogate pair and U+0000 among the escapes of a valid JSON text.
+// checkEscapes refuses unpaired surrogates and U+0000 among the escapes of a valid JSON text.
 func checkEscapes(raw []byte) error {
 	for at := 0; at < len(raw); at++ {
 		if raw[at] != '\\' {
@@ -148,7 +148,7 @@ func checkEscapes(raw []byte) error {
 	return nil
 }
 
-// escapedUnit is the number of the four hex digits that a text begins with; -1 when they are none.
+// escapedUnit returns the value of the four hex digits that a text begins with, or -1 if it does not begin with them.
 func escapedUnit(text []byte) int64 {
 	if len(text) < 4 {
 		return -1
@@ -160,7 +160,7 @@ func escapedUnit(text []byte) int64 {
 	return int64(unit)
 }
 
-// pairedUnit is the number of a further \u escape that a text begins with; -1 when there is none.
+// pairedUnit returns the value of the \u escape that a text begins with, or -1 if there is none.
 func pairedUnit(text []byte) int64 {
 	if !bytes.HasPrefix(text, []byte(`\u`)) {
 		return -1
@@ -168,7 +168,7 @@ func pairedUnit(text []byte) int64 {
 	return escapedUnit(text[2:])
 }
 
-// writeJSON writes a value of readJSON's types, and numbers and lists of Go's, keeping the order of members.
+// writeJSON writes a value of readJSON's types, or Go's numbers and lists, and keeps the order of members.
 func writeJSON(v any) json.RawMessage {
 	var b bytes.Buffer
 	writeValue(&b, v)
@@ -201,8 +201,8 @@ func writeValue(b *bytes.Buffer, v any) {
 		enc := json.NewEncoder(b)
 		enc.SetEscapeHTML(false)
 		if err := enc.Encode(v); err != nil {
-			panic("spec: a value of JSON does not marshal: " + err.Error()) // only values of JSON come here
+			panic("spec: a value of JSON does not marshal: " + err.Error()) // only JSON values come here
 		}
-		b.Truncate(b.Len() - 1) // the line's end
+		b.Truncate(b.Len() - 1) // the newline
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// fieldKey is the schema's keyword that keeps what JSON Schema has no words for.
+// fieldKey is the keyword for what JSON Schema has no keywords for.
 const fieldKey = "x-field"
 
-// FieldSchema is the JSON Schema (2020-12) of a field's values: it accepts those that CheckField accepts, whether a validator
-// asserts formats or takes them for notes. It may stand in another schema. The label is its title; the display, the target of a
-// relation and the task are kept under x-field, which validators pass over.
+// FieldSchema returns the JSON Schema (2020-12) of a field's values. It accepts the values that [CheckField] accepts, whether a validator
+// asserts formats or treats them as annotations, and can be embedded in another schema. The label becomes the title. The display, the
+// target of a relation and the task are kept under x-field, which validators ignore.
 func FieldSchema(f jig.Field) json.RawMessage { return writeJSON(fieldSchema(&f, true)) }
 
-// ContentSchema is the JSON Schema (2020-12) of the content of an entity type: what CheckContent accepts when it is not partial.
+// ContentSchema returns the JSON Schema (2020-12) of the content of an entity type: what [CheckContent] accepts without partial.
 func ContentSchema(t jig.EntityType) json.RawMessage {
 	o := jsonObject{{"$schema", "https://json-schema.org/draft/2020-12/schema"}}
 	o.text("title", t.Title)
@@ -22,14 +22,14 @@ func ContentSchema(t jig.EntityType) json.RawMessage {
 	return writeJSON(append(o, membersSchema(t.Fields, true)...))
 }
 
-// text adds a member unless it is empty.
+// text adds a member, unless its value is empty.
 func (o *jsonObject) text(key, value string) {
 	if value != "" {
 		*o = append(*o, jsonMember{key, value})
 	}
 }
 
-// fieldSchema makes the schema of a field, with what is not about its values when notes is set.
+// fieldSchema makes the schema of a field. With notes, it includes what does not restrict values.
 func fieldSchema(f *jig.Field, notes bool) jsonObject {
 	o := valueSchema(f, notes)
 	if !notes {
@@ -50,7 +50,7 @@ func fieldSchema(f *jig.Field, notes bool) jsonObject {
 	return o
 }
 
-// valueSchema makes the part of a schema that decides about values.
+// valueSchema makes the part of a schema that restricts values.
 func valueSchema(f *jig.Field, notes bool) jsonObject {
 	switch f.Type {
 	case jig.FieldText:
@@ -109,7 +109,7 @@ func lengths(f *jig.Field, low, high string) jsonObject {
 	return o
 }
 
-// formSchema is the schema of a text of a form.
+// formSchema returns the schema of a text that has a form.
 func formSchema(f *jig.Field) jsonObject {
 	form := textFormOf(f)
 	o := jsonObject{{"type", "string"}}

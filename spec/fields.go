@@ -10,23 +10,24 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// field is what the tags of a document type's field say; the decoder checks it and the published schema tells it.
+// field is what the tags of a field in a document type say. The decoder checks it, and the published schema includes it.
 type field struct {
 	name     string
 	index    []int
 	kind     reflect.Type
 	required bool
-	// min and max are as written: numbers, lengths or durations, by the field's type; empty when unbounded.
+	// min and max are numbers, lengths or durations, depending on the field's type, as the tag writes them. They are empty if there is no
+	// bound.
 	min, max string
 	form     string
 	hint     string
 }
 
-// form is a shape that text must have.
+// form is a form that a text must have.
 type form struct {
 	pattern *regexp.Regexp
 	hint    string
-	// value says that it is about what a text means, not about how a name is written.
+	// value says that the form is about what a text means, not about how a name is written.
 	value bool
 }
 
@@ -67,7 +68,7 @@ func formOf(name string) form {
 	return entityFormOf(name)
 }
 
-// entityFormOf returns a form that entity types, thin tools and bundles have.
+// entityFormOf returns a form used by entity types, thin tools and bundles.
 func entityFormOf(name string) form {
 	switch name {
 	case "slug":
@@ -88,7 +89,7 @@ func entityFormOf(name string) form {
 	return tenantFormOf(name)
 }
 
-// tenantFormOf returns a form that documents of kind tenant have, and label, which rules of policies share with them.
+// tenantFormOf returns a form used by documents of kind tenant. The form label is also used by rules of policies.
 func tenantFormOf(name string) form {
 	switch name {
 	case "label":
@@ -113,7 +114,7 @@ func tenantFormOf(name string) form {
 	panic("spec: no form is called " + name)
 }
 
-// oneOf is the form of a text that is one of a few words.
+// oneOf returns the form of a text that must be one of a few words.
 func oneOf(words ...string) form {
 	return form{
 		pattern: regexp.MustCompile("^(" + strings.ReplaceAll(strings.Join(words, "|"), ".", `\.`) + ")$"),
@@ -139,7 +140,7 @@ var (
 	secretPattern      = regexp.MustCompile(`^` + SecretPrefix + `[A-Z0-9_]{1,200}$`)
 )
 
-// fieldsOf reads the tags of a struct's fields, embedded structs included.
+// fieldsOf reads the tags of a struct's fields, including those of embedded structs.
 func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for _, sf := range reflect.VisibleFields(t) {
@@ -168,7 +169,7 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-// check holds a value against its field's bounds and form.
+// check checks a value against the bounds and the form of its field.
 func (d *decoder) check(path string, v reflect.Value, f field) {
 	if v.Kind() == reflect.Pointer {
 		v, f.kind = v.Elem(), f.kind.Elem()
@@ -237,7 +238,7 @@ func rangeHint(f field) string {
 	return fmt.Sprintf("use %s to %s", f.min, f.max)
 }
 
-// bound reads a bound as the field's type has it; 0 for none.
+// bound parses a bound according to the field's type. It returns 0 if there is none.
 func bound(text string, t reflect.Type) int64 {
 	if text == "" {
 		return 0

@@ -12,30 +12,30 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of one comparison: what lies deeper, or comes later, is believed to fit.
+// Limits of one comparison. What lies deeper, or comes later, is assumed to fit.
 const (
 	maxFitDepth = 64
 	maxFitSteps = 20_000
-	// maxAllFitSteps bounds all the comparisons of one check.
+	// maxAllFitSteps limits all comparisons of one check together.
 	maxAllFitSteps = 500_000
-	// maxMisfits bounds what one comparison reports.
+	// maxMisfits limits what one comparison reports.
 	maxMisfits = 100
 )
 
-// misfit is a place that cannot fit.
+// misfit is a place where a value cannot fit.
 type misfit struct {
 	at            *place
 	code          ProblemCode
 	message, hint string
 }
 
-// fitter holds a literal with templates against a schema. It knows the words of JSON Schema that can be decided without the
-// templates' values, and takes everything else to fit: it reports only what cannot be.
+// fitter compares a literal that contains templates with a schema. It handles the keywords of JSON Schema that can be decided without the
+// values of the templates, and assumes that everything else fits: it reports only what cannot fit.
 type fitter struct {
 	root    any
 	of      string
 	misfits []misfit
-	// steps counts the values and choices that were looked at, of most at most.
+	// steps counts the values and choices that were looked at; most is the limit.
 	steps, most int
 	patterns    *patternCache
 }
@@ -47,7 +47,7 @@ func (f *fitter) misfit(at *place, code ProblemCode, hint, format string, args .
 	f.misfits = append(f.misfits, misfit{at: at, code: code, message: f.of + " " + fmt.Sprintf(format, args...), hint: hint})
 }
 
-// value checks v, and what is in it.
+// value checks v and everything in it.
 func (f *fitter) value(schema, v any, at *place, depth int) {
 	f.steps++
 	if depth > maxFitDepth || f.steps > f.most {
@@ -107,7 +107,7 @@ func (f *fitter) alternatives(s map[string]any, v any, at *place, depth int) {
 				closest = nil
 				break
 			}
-			// The branch that misses deepest is the one that was meant.
+			// The branch whose first misfit is deepest is assumed to be the intended one.
 			if i == 0 || inner.misfits[0].at.depth() > closest[0].at.depth() {
 				closest = inner.misfits
 			}
@@ -124,7 +124,7 @@ func (p *place) depth() int {
 	return n
 }
 
-// resolve finds what a reference within the schema leads to; true, which all fits, for any other.
+// resolve returns what a reference within the schema refers to. For any other reference it returns true, which everything fits.
 func (f *fitter) resolve(ref string) any {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok || pointer != "" && pointer[0] != '/' || strings.Contains(pointer, "%") {
@@ -151,7 +151,7 @@ func (f *fitter) resolve(ref string) any {
 	return at
 }
 
-// typed reports a value of a type that the schema does not take.
+// typed reports a value of a type that the schema does not accept.
 func (f *fitter) typed(s map[string]any, v any, at *place) bool {
 	types := list(s["type"])
 	if one, ok := s["type"].(string); ok {
@@ -181,7 +181,7 @@ var typeNames = map[string]kind{
 	"null": kindNull, "boolean": kindBool, "integer": kindInt, "number": kindFloat, "string": kindString, "array": kindList, "object": kindMap,
 }
 
-// typeOf gives the JSON Schema type of a value, integer for whole numbers, and how people call it.
+// typeOf returns the JSON Schema type of a value (integer for whole numbers) and what people call it.
 func typeOf(v any) (string, kind) {
 	word := "null"
 	switch x := v.(type) {
@@ -196,13 +196,13 @@ func typeOf(v any) (string, kind) {
 	case json.Number:
 		word = "number"
 		if n, err := x.Float64(); err != nil || n == math.Trunc(n) {
-			word = "integer" // also of what is too large to tell
+			word = "integer" // also for numbers too large to tell
 		}
 	}
 	return word, typeNames[word]
 }
 
-// oneOfValues reports a value that enum and const exclude. Of a text with templates only its type is known.
+// oneOfValues reports a value that enum or const excludes. For a text with templates only the type is known.
 func (f *fitter) oneOfValues(s map[string]any, v any, mixed bool, at *place) bool {
 	allowed := list(s["enum"])
 	if only, given := s["const"]; given {
@@ -274,7 +274,7 @@ func (f *fitter) object(s, v map[string]any, at *place, depth int) {
 	f.count(s, "Properties", len(v), "keys", at)
 }
 
-// hasDefault reports whether a member that is left out gets a value.
+// hasDefault reports whether a member gets a value if it is left out.
 func hasDefault(property any) bool {
 	p, ok := property.(map[string]any)
 	return ok && p["default"] != nil
@@ -308,13 +308,13 @@ func (f *fitter) text(s map[string]any, v string, at *place) {
 	if !given {
 		return
 	}
-	// Inputs are checked by RE2 too when they are there; a pattern that it does not know was refused with the tool.
+	// Inputs are also checked with RE2 at run time. A pattern that RE2 does not support was refused with the tool.
 	if found, err := f.patterns.matches(source, v); err == nil && !found {
 		f.misfit(at, ProblemBadValue, "", "takes text that matches %s here, not %s", clip(source), show(v))
 	}
 }
 
-// count holds a number of things against the bounds that end in a word: minItems, maxItems.
+// count checks a number against the two bounds whose keywords end in word, such as minItems and maxItems.
 func (f *fitter) count(s map[string]any, word string, n int, things string, at *place) {
 	if bound, ok := numberOf(s["min"+word]); ok && float64(n) < bound {
 		f.misfit(at, ProblemOutOfRange, "", "takes at least %s %s here, not %d", s["min"+word], things, n)
@@ -324,7 +324,7 @@ func (f *fitter) count(s map[string]any, word string, n int, things string, at *
 	}
 }
 
-// number holds a number against its bounds. Rounding keeps the order, so a strict difference between floats is certain.
+// number checks a number against its bounds. Rounding keeps the order, so a strict difference between floats is certain.
 func (f *fitter) number(s map[string]any, v json.Number, at *place) {
 	n, err := v.Float64()
 	if err != nil {
@@ -359,7 +359,7 @@ func list(v any) []any {
 	return l
 }
 
-// same reports whether two values may be equal: numbers as floats, and a text with templates anywhere in v as anything.
+// same reports whether two values may be equal. It compares numbers as floats, and a text with templates anywhere in v equals anything.
 func same(a, v any) bool {
 	switch x := v.(type) {
 	case string:
@@ -379,14 +379,14 @@ func same(a, v any) bool {
 	return a == v
 }
 
-// show writes a value as JSON, cut short. It writes no more of a large one than is shown.
+// show writes a value as JSON, shortened. It writes no more of a large value than it shows.
 func show(v any) string {
 	var b bytes.Buffer
 	showPart(&b, v)
 	return clip(b.String())
 }
 
-// maxShown is how many characters of a value messages have.
+// maxShown is how many characters of a value messages show.
 const maxShown = 60
 
 func showPart(b *bytes.Buffer, v any) {
@@ -432,7 +432,7 @@ func showPart(b *bytes.Buffer, v any) {
 	}
 }
 
-// jsonWord is null, true or false.
+// jsonWord returns null, true or false.
 func jsonWord(v any) string {
 	if v == nil {
 		return "null"

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/text/message"
 )
 
-// schemaURL is the address a document's own schema is compiled under; nothing is ever loaded from it.
+// schemaURL is the URL under which a document's own schema is compiled. Nothing is ever loaded from it.
 const schemaURL = "jig:schema"
 
 // noLoader refuses every reference that leaves the document.
@@ -41,7 +41,7 @@ func (d *decoder) checkSchema(path string, raw json.RawMessage) {
 	d.compileSchema(path, value)
 }
 
-// checkAnySchema checks that the value at a path is a JSON Schema (2020-12) of whatever values.
+// checkAnySchema checks that the value at a path is a JSON Schema (2020-12) for any type of value.
 func (d *decoder) checkAnySchema(path string, raw json.RawMessage) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -72,7 +72,7 @@ func (d *decoder) compileSchema(path string, value any) {
 	}
 }
 
-// schemaViolations reports the innermost causes, one for each place: the others are branches of the same choice.
+// schemaViolations reports the innermost causes, one for each place, because the others are branches of the same choice.
 func (d *decoder) schemaViolations(path string, v *jsonschema.ValidationError) {
 	if len(v.Causes) > 0 {
 		for _, cause := range v.Causes {

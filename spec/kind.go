@@ -13,7 +13,7 @@ import (
 // Kind is what a document describes.
 type Kind string
 
-// The kinds of documents. More join here, each with its reader in Load and its type in SchemaOf.
+// The kinds of documents. A new kind also needs a reader in [Load] and a type in [SchemaOf].
 const (
 	KindAgent       Kind = "agent"
 	KindComposition Kind = "composition"
@@ -43,8 +43,8 @@ var (
 	kindWord = regexp.MustCompile(`^[a-z_]+$`)
 )
 
-// KindOf finds a document's kind: what its `kind:` says; else, of a file SKILL.md, a skill, and of another Markdown file with
-// front matter, an agent. It is empty for a file that is no document.
+// KindOf returns a document's kind: what its `kind:` says, or otherwise a skill for a file SKILL.md and an agent for any other Markdown
+// file with front matter. It returns an empty kind for a file that is not a document.
 func KindOf(document string, body []byte) Kind {
 	markdown := strings.EqualFold(path.Ext(document), ".md")
 	head := bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
@@ -68,7 +68,7 @@ func KindOf(document string, body []byte) Kind {
 	return ""
 }
 
-// flowKind finds the kind of a document in braces: JSON, or YAML's flow style.
+// flowKind returns the kind of a document in braces: JSON, or YAML's flow style.
 func flowKind(body []byte) Kind {
 	var head struct {
 		Kind any `json:"kind"`

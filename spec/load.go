@@ -13,37 +13,37 @@ import (
 	"github.com/jig-run/jig/seal"
 )
 
-// Document is a document as it is kept: its kind, its name, its content and the content's hash.
+// Document is a document in the form in which it is stored: its kind, name, content and the hash of the content.
 type Document struct {
 	Kind Kind
 	Name string
-	// Version is the hash of the document; see versionOf.
+	// Version is the hash of the document, computed by versionOf.
 	Version string
-	// Path is the file it was read from, with slashes.
+	// Path is the file that the document was read from, with slashes.
 	Path string
 	Body []byte
-	// Agent is the document as read, when Kind is KindAgent.
+	// Agent is the parsed document if Kind is [KindAgent].
 	Agent *jig.Agent
-	// Execution is the document as read, when Kind.IsExecution.
+	// Execution is the parsed document if [Kind.IsExecution].
 	Execution *Execution
-	// Skill is the document as read, when Kind is KindSkill. Its Body is JSON that holds the skill's files too.
+	// Skill is the parsed document if Kind is [KindSkill]. Its Body is JSON that includes the skill's files.
 	Skill *Skill
-	// Policy is the document as read, when Kind is KindPolicy.
+	// Policy is the parsed document if Kind is [KindPolicy].
 	Policy *Policy
-	// Tenant is the document as read, when Kind is KindTenant.
+	// Tenant is the parsed document if Kind is [KindTenant].
 	Tenant *Tenant
-	// EntityType is the document as read, when Kind is KindEntityType.
+	// EntityType is the parsed document if Kind is [KindEntityType].
 	EntityType *jig.EntityType
-	// Bundle is the document as read, when Kind is KindBundle.
+	// Bundle is the parsed document if Kind is [KindBundle].
 	Bundle *jig.BundleManifest
 
 	places map[string]*node
-	// broken is set when a problem is an error.
+	// broken is set if one of the problems is an error.
 	broken bool
 }
 
-// Position is the line and column, from 1, of the value at a path such as tools[2], for problems that others find; zeros
-// when the document has no such value.
+// Position returns the line and column, both from 1, of the value at a path such as tools[2], for problems that are found later. It returns
+// zeros if the document has no such value.
 func (d Document) Position(path string) (line, column int) {
 	if n, ok := d.places[path]; ok {
 		return n.line, n.column
@@ -51,7 +51,7 @@ func (d Document) Position(path string) (line, column int) {
 	return 0, 0
 }
 
-// Load reads one document of any kind. The document is of use only when no problem is an error.
+// Load reads one document of any kind. The document is usable only if no problem is an error.
 func Load(file string, body []byte) (Document, Problems) {
 	doc := Document{Kind: KindOf(file, body), Path: file, Body: body}
 	doc.Version = versionOf(doc.Kind, body)
@@ -103,7 +103,7 @@ func Load(file string, body []byte) (Document, Problems) {
 	return doc, d.problems
 }
 
-// home says what kind of file documents of a kind are written in.
+// home says in what kind of file documents of a kind are written.
 func (k Kind) home() string {
 	switch k {
 	case KindSkill:
@@ -113,8 +113,8 @@ func (k Kind) home() string {
 	return "write it in a .yaml or .json file"
 }
 
-// versionOf returns the version of a document: the SHA-256 of the RFC 8785 JSON of {"body": its text, "kind": its kind}. Text that is
-// not UTF-8 has no version of its own; documents that hold any are refused.
+// versionOf returns the version of a document: the SHA-256 of the RFC 8785 JSON of {"body": its text, "kind": its kind}. Text that is not
+// UTF-8 has no version of its own, but documents with such text are refused.
 func versionOf(kind Kind, body []byte) string {
 	version, err := canonical.Hash(map[string]string{"body": string(body), "kind": string(kind)})
 	if err != nil {
@@ -123,8 +123,8 @@ func versionOf(kind Kind, body []byte) string {
 	return version
 }
 
-// meaningOf returns the meaning of the tool that an execution spec is: the hash of the document's data without the words that describe
-// it. Comments and layout do not count. Data that has no canonical form means what its version says.
+// meaningOf returns the meaning of the tool that an execution spec defines: the hash of the document's data without the words that describe
+// it. Comments and layout do not count. Data without a canonical form has the version as its meaning.
 func meaningOf(version string, tree *node) string {
 	members := make(map[string]json.RawMessage, len(tree.entries))
 	for _, e := range tree.entries {
@@ -137,17 +137,17 @@ func meaningOf(version string, tree *node) string {
 	return meaning
 }
 
-// id is what two documents may not have in common.
+// id identifies a document among others; no two documents may have the same one.
 func (d Document) id() string {
 	if d.Kind.IsExecution() {
-		return "execution spec " + d.Name // all of them are called by name alone
+		return "execution spec " + d.Name // all execution specs are called by name alone
 	}
 	return string(d.Kind) + " " + d.Name
 }
 
-// LoadFS reads the documents below a folder of a file system ("." for all of it), in the order of their paths. A folder with
-// a SKILL.md is one document, of kind skill, with all that is in it. Files that are no documents (README.md, code, data) are
-// passed over; two documents of one kind and name are a problem.
+// LoadFS reads the documents below a folder of a file system ("." for all of it), in the order of their paths. A folder with a SKILL.md is
+// one document of kind skill that includes all its files. Files that are not documents (README.md, code, data) are skipped. Two documents
+// with the same kind and name are a problem.
 func LoadFS(fsys fs.FS, root string) ([]Document, Problems) {
 	var docs []Document
 	var problems Problems

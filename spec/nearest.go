@@ -9,11 +9,11 @@ import (
 	"github.com/jig-run/jig/nearest"
 )
 
-// maxNearest bounds how many names a hint proposes.
+// maxNearest is the number of names that a hint proposes at most.
 const maxNearest = 3
 
-// NearestNames returns the candidates that name is probably a slip of, nearest first, at most three. A slip is a letter
-// added, dropped, changed or swapped with its neighbour, about one for every three letters; case does not count.
+// NearestNames returns the candidates that name is probably a typo of, nearest first, at most three. A typo is a letter added, dropped,
+// changed or swapped with its neighbor, about one for every three letters. Case does not count.
 func NearestNames(name string, candidates []string) []string {
 	type scored struct {
 		name     string
@@ -36,7 +36,7 @@ func NearestNames(name string, candidates []string) []string {
 	return names
 }
 
-// Suggest makes a hint of the nearest names: `did you mean "tools"?`, or lists the candidates when none is near and they are few.
+// Suggest makes a hint from the nearest names: `did you mean "tools"?`. If none is near and there are at most 20 candidates, it lists them.
 func Suggest(name string, candidates []string) string {
 	if near := NearestNames(name, candidates); len(near) > 0 {
 		return fmt.Sprintf("did you mean %s?", quotedList(near, " or "))

@@ -11,65 +11,65 @@ import (
 	"github.com/jig-run/jig/seal"
 )
 
-// Policy is a policy document as read: rules over tool calls, and cases that say what the rules are to give.
+// Policy is a parsed policy document: rules on tool calls, and test cases with the verdicts that the rules must give.
 type Policy struct {
 	Name        string
 	Description string
-	// Rules all speak on every call; their order means nothing.
+	// Rules all apply to every call. Their order has no meaning.
 	Rules []PolicyRule
 	// Cases are the document's own tests.
 	Cases []PolicyCase
 }
 
-// MaxPolicyRules bounds the rules of a policy.
+// MaxPolicyRules limits the rules of a policy.
 const MaxPolicyRules = 500
 
-// PolicyRule gives a verdict on the calls that its condition holds for.
+// PolicyRule gives a verdict on the calls for which its condition holds.
 type PolicyRule struct {
-	// Name is unique in the document; it stands in the reasons of verdicts.
+	// Name is unique in the document. It appears in the reasons for verdicts.
 	Name string `json:"name" spec:"required,max=64,form=name" hint:"add e.g. name: large-refunds" jsonschema:"The rule's name, unique in the document; it stands in the reasons of verdicts."`
-	// When is CEL over tool, call, input, agent, principal, tenant, session and now; true or false.
+	// When is a CEL condition on tool, call, input, agent, principal, tenant, session and now.
 	When Expression `json:"when" spec:"required,min=1,max=4096" hint:"add when: true for a rule that speaks on every call" jsonschema:"The condition (CEL over tool, call, input, agent, principal, tenant, session and now)."`
 	// Verdict is run, ask or deny.
 	Verdict jig.Verdict `json:"verdict" spec:"required" hint:"add verdict: run, ask or deny" jsonschema:"run, ask or deny. The strictest of the rules that hold wins."`
-	// Reason is a template over the same names; people are told it.
+	// Reason is a template over the same names. People read it.
 	Reason string `json:"reason,omitempty" spec:"max=4096" jsonschema:"Why, for people; a template over the same names."`
-	// Expires is how long an approval waits that the rule asks for; the agent's setting when it is zero.
+	// Expires is how long an approval that the rule asks for may wait. If zero, the agent's setting applies.
 	Expires Duration `json:"expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long the approval waits, e.g. 48h; with verdict: ask alone."`
-	// Approvers may decide; everybody when it is nil.
+	// Approvers may decide. If nil, everybody may.
 	Approvers *Approvers `json:"approvers,omitempty" jsonschema:"Who may decide; everybody when left out. With verdict: ask alone."`
-	// Quorum is how many distinct people must approve; 0 is 1.
+	// Quorum is how many distinct people must approve; 0 means 1.
 	Quorum int `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many distinct people must approve; 1 when left out. With verdict: ask alone."`
 	// NotRequester keeps the principal on whose behalf the call is made from deciding.
 	NotRequester bool `json:"not_requester,omitempty" jsonschema:"Whether the principal on whose behalf the call is made may not decide it; with verdict: ask alone."`
-	// Remind is the interval of reminders; none when it is zero.
+	// Remind is the interval between reminders. If zero, there are none.
 	Remind Duration `json:"remind,omitempty" spec:"min=1m,max=30d" jsonschema:"How often people are reminded while the approval waits, e.g. 4h; with verdict: ask alone."`
-	// Escalate lets further people decide with time.
+	// Escalate lets further people decide as time passes.
 	Escalate []Escalation `json:"escalate,omitempty" spec:"min=1,max=10" jsonschema:"Who else may decide once it has waited; with verdict: ask and approvers alone."`
-	// OnExpiry is what becomes of the call when nobody decides in time; deny when it is empty.
+	// OnExpiry is what happens to the call if nobody decides in time. If empty, it is denied.
 	OnExpiry jig.ExpiryOutcome `json:"on_expiry,omitempty" spec:"form=on_expiry" jsonschema:"What becomes of the call when nobody decides in time: deny (the default: it ends, the agent goes on), cancel or fail (the session). With verdict: ask alone."`
 }
 
-// PolicyCase is a call and what the policy is to say of it.
+// PolicyCase is a call, with the verdict that the policy must give on it.
 type PolicyCase struct {
 	Name string
-	// Tool is the contract of the tool that is called. Lookup says that only its name is given: the contract is the one of the
-	// catalogue.
+	// Tool is the contract of the called tool. Lookup says that the case has only the tool's name, so that the contract comes from the
+	// catalog.
 	Tool   jig.Tool
 	Lookup bool
-	// Input is the call's; an object, {} when the case gives none.
+	// Input is the call's input, an object. It is {} if the case has none.
 	Input     json.RawMessage
 	Principal jig.Principal
-	// Agent has a name, a version and whether it is registered.
+	// Agent has only a name, a version, and whether it is registered.
 	Agent   jig.Agent
 	Tenant  string
 	Session PolicySession
-	// Now is when the call is asked for.
+	// Now is the time of the call.
 	Now time.Time
-	// Expect is the verdict, Rules are the names of rules that must have spoken; others may have.
+	// Expect is the verdict. Rules are the names of rules that must have spoken; others may have, too.
 	Expect jig.Verdict
 	Rules  []string
-	// Quorum is how many people the verdict ask must want, by the requirement that wants most; 0 when the case does not say.
+	// Quorum is how many people the strictest requirement of an ask must demand. It is 0 if the case does not check it.
 	Quorum int
 }
 
@@ -96,14 +96,14 @@ type PolicyHead struct {
 	Cases       []policyCase `json:"cases,omitempty" spec:"max=1000" jsonschema:"Calls and what the policy is to say of them: the document's own tests."`
 }
 
-// policyCase is a case as it is written.
+// policyCase is a case as the document writes it.
 type policyCase struct {
 	Name string `json:"name" spec:"required,min=1,max=256" hint:"add e.g. name: a small refund runs" jsonschema:"What the case shows, in a few words; unique in the document."`
-	// Tool is text or a policyTool.
+	// Tool is a text or a policyTool.
 	Tool      json.RawMessage  `json:"tool" spec:"required" hint:"add e.g. tool: file.write" jsonschema:"The tool's name, or its contract as far as it matters."`
 	Input     json.RawMessage  `json:"input,omitempty" spec:"form=schema" jsonschema:"The call's input."`
 	Principal *policyPrincipal `json:"principal,omitempty" jsonschema:"Who asks."`
-	// Agent is text or a policyAgent.
+	// Agent is a text or a policyAgent.
 	Agent   json.RawMessage `json:"agent,omitempty" jsonschema:"The agent that makes the call: the name of a registered one, or what is known of it."`
 	Tenant  string          `json:"tenant,omitempty" spec:"max=128" jsonschema:"The tenant; default when left out."`
 	Session *PolicySession  `json:"session,omitempty" jsonschema:"The session that makes the call."`
@@ -118,19 +118,19 @@ type policyPrincipal struct {
 	ID          string   `json:"id" spec:"required,max=128" hint:"add e.g. id: ana" jsonschema:"Who it is."`
 	Groups      []string `json:"groups,omitempty" spec:"max=1000" jsonschema:"The groups it is in."`
 	Permissions []string `json:"permissions,omitempty" spec:"max=1000" jsonschema:"The permissions it holds."`
-	// Proof says how we know who it is.
+	// Proof says how the principal was authenticated.
 	Proof jig.Proof `json:"proof,omitempty" spec:"form=proof" jsonschema:"claimed (the default), vouched, key or passkey."`
 }
 
 // policyAgent is the agent of a case.
 type policyAgent struct {
 	Name string `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: nightly" jsonschema:"The agent's name."`
-	// Registered is true when it is left out. The name of an agent that is not registered is draft:<name>.
+	// Registered is true if it is left out. The name of an agent that is not registered becomes draft:<name>.
 	Registered *bool  `json:"registered,omitempty" jsonschema:"Whether exactly this document is registered; true when left out. With false, rules see the name draft:<name>."`
 	Version    string `json:"version,omitempty" spec:"max=128" jsonschema:"The version of its document."`
 }
 
-// policyTool is the contract of a case's tool, as far as it is given; the rest is filled in as for a tool in code.
+// policyTool is the contract of a case's tool, as far as it is given. The rest gets the same defaults as for a tool in code.
 type policyTool struct {
 	Name               string   `json:"name" spec:"required,max=64,form=tool_name" hint:"add e.g. name: billing.refund" jsonschema:"The tool's name."`
 	Description        string   `json:"description,omitempty" spec:"max=4096" jsonschema:"What the tool does."`
@@ -146,8 +146,8 @@ type policyTool struct {
 	Implementation     string   `json:"implementation,omitempty" spec:"max=64" jsonschema:"go (the default), or the kind of the tool's execution spec."`
 }
 
-// LoadPolicy reads a document of kind policy, in YAML or JSON. document is the file's name, for messages. The error is a
-// Problems with everything that is wrong.
+// LoadPolicy reads a document of kind policy, in YAML or JSON. document is the file name for error messages. The error is a [Problems] with
+// everything that is wrong.
 func LoadPolicy(document string, body []byte) (Policy, error) {
 	d := newDecoder(document)
 	p := d.policy(body)
@@ -182,12 +182,12 @@ func (d *decoder) policy(body []byte) Policy {
 	return p
 }
 
-// policyVerdicts are the words that a rule and a case may say. Refuse is for calls that never reach policy.
+// policyVerdicts are the verdicts that rules and cases may have. Refuse is for calls that never reach policy.
 func policyVerdicts() []jig.Verdict {
 	return []jig.Verdict{jig.VerdictRun, jig.VerdictAsk, jig.VerdictDeny}
 }
 
-// checkPolicyRules checks what one key alone does not show, and returns the rules' names.
+// checkPolicyRules checks what a single key does not show, and returns the rules' names.
 func (d *decoder) checkPolicyRules(rules []PolicyRule) []string {
 	names := make([]string, 0, len(rules))
 	for i, rule := range rules {
@@ -202,12 +202,12 @@ func (d *decoder) checkPolicyRules(rules []PolicyRule) []string {
 
 func (d *decoder) checkVerdict(path string, verdict jig.Verdict) {
 	if n := d.places[path]; n == nil || n.kind != kindString || slices.Contains(policyVerdicts(), verdict) {
-		return // a missing one, and one that is no text, were reported
+		return // a missing verdict, and one that is not text, were reported already
 	}
 	d.at(path, ProblemBadValue, "use run, ask or deny", "%q is not a verdict", verdict)
 }
 
-// unique reports the second use in a list of what a key of its entries gives.
+// unique reports entries of a list that have the same value for a key as an earlier one.
 func (d *decoder) unique(list, key string, length int, name func(i int) string) {
 	first := map[string]int{}
 	for i := range length {
@@ -223,14 +223,14 @@ func (d *decoder) unique(list, key string, length int, name func(i int) string) 
 	}
 }
 
-// Defaults of a case.
+// The defaults of a case.
 const (
 	caseSession = "ses_case"
 	caseAgent   = "case"
 	caseNow     = "2026-01-01T12:00:00Z"
 )
 
-// policyCase makes a case of what is written.
+// policyCase converts a case from its written form.
 func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCase {
 	out := PolicyCase{
 		Name: c.Name, Input: c.Input, Agent: d.policyAgent(path + ".agent"), Tenant: c.Tenant, Expect: c.Expect, Rules: c.Rules, Quorum: c.Quorum,
@@ -269,7 +269,7 @@ func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCa
 	return out
 }
 
-// policyAgent reads the agent of a case: the name of a registered one, or what is known of it.
+// policyAgent reads the agent of a case: the name of a registered one, or a mapping.
 func (d *decoder) policyAgent(path string) jig.Agent {
 	agent := jig.Agent{Name: caseAgent, Registered: true}
 	n := d.places[path]
@@ -291,7 +291,7 @@ func (d *decoder) policyAgent(path string) jig.Agent {
 	return agent
 }
 
-// policyTool reads what is known of a case's tool: its name alone, or its contract.
+// policyTool reads the tool of a case: only its name (lookup), or its contract.
 func (d *decoder) policyTool(path string) (tool jig.Tool, lookup bool) {
 	n := d.places[path]
 	switch {
@@ -317,7 +317,7 @@ func (d *decoder) policyTool(path string) (tool jig.Tool, lookup bool) {
 	return tool, false
 }
 
-// checkObject refuses a value that is given and is no mapping.
+// checkObject refuses a value that is present and is not a mapping.
 func (d *decoder) checkObject(path string, raw json.RawMessage) {
 	if len(raw) > 0 && !bytes.HasPrefix(raw, []byte("{")) && d.places[path] != nil {
 		d.wrongType(d.places[path], path, string(kindMap))

@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// PolicyShapes says what the rules of a policy read: a JSON Schema by the name of each variable. All members that a schema
-// lists are there on every call; text that is not known is empty.
+// PolicyShapes describes what the rules of a policy read: a JSON Schema for each variable, by name. All members that a schema lists are
+// present on every call; an unknown text is empty.
 func PolicyShapes() expr.Shapes {
 	const text, number, flag, texts = `{"type":"string"}`, `{"type":"integer"}`, `{"type":"boolean"}`, `{"type":"array","items":{"type":"string"}}`
 	object := func(members map[string]string) json.RawMessage {
@@ -40,7 +40,7 @@ func PolicyShapes() expr.Shapes {
 	}
 }
 
-// checkPolicyExpressions checks the conditions and the reasons of rules.
+// checkPolicyExpressions checks the conditions and reasons of rules.
 func (d *decoder) checkPolicyExpressions(rules []PolicyRule) {
 	var all weight
 	for i, rule := range rules {

@@ -7,28 +7,28 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Approvers say who may decide an approval: those of them that one of the keys names.
+// Approvers say who may decide an approval: everyone whom at least one of the keys names.
 type Approvers struct {
 	People     []string `json:"people,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Principals who may decide."`
 	Groups     []string `json:"groups,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Groups whose members may decide; the tenant's document says who is in them."`
 	Permission string   `json:"permission,omitempty" spec:"min=1,max=128" jsonschema:"A permission whose holders may decide."`
 }
 
-// Escalation lets further people decide once an approval has waited.
+// Escalation lets further people decide once an approval has waited for some time.
 type Escalation struct {
 	After     Duration  `json:"after" spec:"required,min=1s,max=365d" hint:"add e.g. after: 4h" jsonschema:"How long the approval has waited by then, e.g. 4h."`
 	Approvers Approvers `json:"approvers" spec:"required" hint:"add e.g. approvers: {groups: [leads]}" jsonschema:"Who may decide from then on, beside those who may already."`
 }
 
-// MaxQuorum bounds how many people one rule may want.
+// MaxQuorum is the largest quorum that a rule may demand.
 const MaxQuorum = 20
 
-// termKeys are the keys of a rule that say what its approval takes: they go with verdict: ask alone.
+// termKeys are the keys of a rule that set the terms of its approval. They require verdict: ask.
 func termKeys() []string {
 	return []string{"approvers", "quorum", "not_requester", "expires", "remind", "escalate", "on_expiry"}
 }
 
-// says reports whether the rule gives a key of termKeys a value other than the zero one.
+// says reports whether the rule gives a key of termKeys a value other than zero.
 func (r PolicyRule) says(key string) bool {
 	switch key {
 	case "approvers":
@@ -47,8 +47,8 @@ func (r PolicyRule) says(key string) bool {
 	return r.OnExpiry != ""
 }
 
-// CheckTerms refuses a rule made in code whose terms a document could not have. The error is INVALID_INPUT with the rule's
-// key as its field, e.g. quorum.
+// CheckTerms refuses a rule made in code whose terms a document could not have. The error is INVALID_INPUT with the rule's key as its
+// field, e.g. quorum.
 func (r PolicyRule) CheckTerms() error {
 	refuse := func(field, hint, format string, args ...any) error {
 		return jig.Errorf(jig.CodeInvalidInput, format, args...).WithField(field).WithHint(hint)
@@ -98,10 +98,10 @@ func onlyAsk(key string) string {
 	return "only a rule that asks has an approval that " + key + " could be about"
 }
 
-// termProblem is what is wrong with the terms of a rule, by the path in it.
+// termProblem is a problem with the terms of a rule, with its path in the rule.
 type termProblem struct{ path, hint, message string }
 
-// termProblems are what the values of several keys show together.
+// termProblems returns the problems that only the values of several keys together show.
 func (r PolicyRule) termProblems() []termProblem {
 	var list []termProblem
 	if len(r.Escalate) > 0 && r.Approvers == nil {
@@ -126,7 +126,7 @@ func (r PolicyRule) termProblems() []termProblem {
 	return list
 }
 
-// decided counts the people who may ever decide; it is known only where nothing but people is named.
+// decided counts the people who may ever decide. The number is known (listed) only if nothing but people is named.
 func (r PolicyRule) decided() (people int, listed bool) {
 	if r.Approvers == nil {
 		return 0, false
@@ -143,7 +143,7 @@ func (r PolicyRule) decided() (people int, listed bool) {
 	return len(distinct), true
 }
 
-// checkTerms checks what a rule at a path says of its approval.
+// checkTerms checks the terms of a rule at a path.
 func (d *decoder) checkTerms(path string, rule PolicyRule) {
 	d.checkApprovers(path + ".approvers")
 	for i := range rule.Escalate {

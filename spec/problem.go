@@ -9,16 +9,16 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Severity says whether a problem keeps a document from being used.
+// Severity says whether a problem prevents a document from being used.
 type Severity string
 
-// The severities. A document with warnings alone is usable.
+// The severities. A document that has only warnings is usable.
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"
 )
 
-// ProblemCode names a class of problem; it stays the same when the wording changes.
+// ProblemCode names a class of problems. It stays the same when the wording of messages changes.
 type ProblemCode string
 
 // The classes of problems.
@@ -39,8 +39,8 @@ const (
 	ProblemBadCEL       ProblemCode = "BAD_EXPRESSION"
 	ProblemUnknownKind  ProblemCode = "UNKNOWN_KIND"
 	ProblemUnreadable   ProblemCode = "UNREADABLE"
-	// Of compositions: an id that two steps have; a step that is read and does not exist, or has no result yet where it is read;
-	// a name that means nothing where it is read; a variable that no step has set; a step or case that can never run.
+	// For compositions: an id that two steps share; a step that is read but does not exist, or that has no result yet where it is read; a
+	// name that has no meaning where it is read; a variable that no step has set; a step or case that can never run.
 	ProblemDuplicateID ProblemCode = "DUPLICATE_ID"
 	ProblemUnknownStep ProblemCode = "UNKNOWN_STEP"
 	ProblemStepOrder   ProblemCode = "STEP_ORDER"
@@ -49,20 +49,20 @@ const (
 	ProblemUnreachable ProblemCode = "UNREACHABLE"
 )
 
-// Problem is one thing that is wrong with a document: what `validate` prints.
+// Problem is one thing that is wrong with a document. `validate` prints it.
 type Problem struct {
-	// Document is the file's name as it was given.
+	// Document is the name of the file, as it was given.
 	Document string `json:"document"`
-	// Path leads to the offending value, e.g. script.rules[0].when; empty for the whole document.
+	// Path leads to the offending value, e.g. script.rules[0].when. It is empty for the whole document.
 	Path string `json:"path"`
-	// Line and Column count from 1; 0 when there is no place to point at.
+	// Line and Column count from 1. They are 0 if there is no place to point to.
 	Line     int         `json:"line"`
 	Column   int         `json:"column"`
 	Code     ProblemCode `json:"code"`
 	Severity Severity    `json:"severity"`
 	// Message says what is wrong, in one sentence.
 	Message string `json:"message"`
-	// Hint says how to put it right.
+	// Hint says how to fix it.
 	Hint string `json:"hint,omitempty"`
 }
 
@@ -86,11 +86,11 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems is everything that is wrong with one or more documents, in the order of their lines. As an error it is an
-// INVALID_INPUT whose violations are the problems.
+// Problems is everything that is wrong with one or more documents, in the order of lines. As an error it is INVALID_INPUT, with the
+// problems as violations.
 type Problems []Problem //nolint:errname // the documents and the command line call them problems
 
-// shownProblems is how many problems the error's text lists.
+// shownProblems is how many problems the text of the error lists.
 const shownProblems = 5
 
 func (p Problems) Error() string {
@@ -105,7 +105,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives the problems as the engine's own error, so that jig.CodeOf says INVALID_INPUT.
+// Unwrap returns the problems as a [jig.Error], so that [jig.CodeOf] returns INVALID_INPUT.
 func (p Problems) Unwrap() error {
 	e := &jig.Error{Code: jig.CodeInvalidInput, Message: p.Error()}
 	for _, one := range p {
@@ -114,12 +114,12 @@ func (p Problems) Unwrap() error {
 	return e
 }
 
-// Errors returns the problems that keep the document from being used.
+// Errors returns the problems that prevent the document from being used.
 func (p Problems) Errors() Problems {
 	return slices.DeleteFunc(slices.Clone(p), func(one Problem) bool { return one.Severity != SeverityError })
 }
 
-// OrNil returns the errors among the problems as an error, nil when there are none.
+// OrNil returns the errors among the problems as an error, or nil if there are none.
 func (p Problems) OrNil() error {
 	if errs := p.Errors(); len(errs) > 0 {
 		return errs
@@ -127,7 +127,7 @@ func (p Problems) OrNil() error {
 	return nil
 }
 
-// Sort puts the problems in the order of documents and lines.
+// Sort sorts the problems by document, line and column.
 func (p Problems) Sort() {
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

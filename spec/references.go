@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// reads checks that all that an expression reads is there where it stands.
+// reads checks that everything that an expression reads is available where the expression is.
 func (s *sites) reads(at site, path string, r expr.Reads) {
 	for _, name := range r.Names {
 		s.checkName(at, path, name)
@@ -21,7 +21,7 @@ func (s *sites) reads(at site, path string, r expr.Reads) {
 	}
 }
 
-// checkName reports a name that means nothing where it is read.
+// checkName reports a name that has no meaning where it is read.
 func (s *sites) checkName(at site, path, name string) {
 	switch name {
 	case "item", "index":
@@ -44,7 +44,7 @@ func (s *sites) checkName(at site, path, name string) {
 	}
 }
 
-// inLoop reports whether there is an item at hand.
+// inLoop reports whether item and index are available at the site.
 func (at site) inLoop() bool {
 	if at.step == nil {
 		return false
@@ -57,7 +57,7 @@ func (at site) inLoop() bool {
 	return false
 }
 
-// handles reports whether an error is at hand under a name: error, or what the handler calls it.
+// handles reports whether an error is available under a name: error, or the name that the handler gives it.
 func (at site) handles(name string) bool {
 	named := func(p *placed) bool { return name == "error" || p.OnError != nil && p.OnError.As == name }
 	if at.failed && (name == "error" || at.caught && named(at.step)) {
@@ -71,19 +71,19 @@ func (at site) handles(name string) bool {
 	return false
 }
 
-// relation is how a step stands to an expression that reads it.
+// relation is how a step relates to an expression that reads it.
 type relation int
 
 const (
 	isEarlier relation = iota
-	// isLater has no result yet, isBeside may have one or not, isAround is not over, isSelf is the expression's own step.
+	// isLater has no result yet, isBeside may or may not have one, isAround is not over, and isSelf is the expression's own step.
 	isLater
 	isBeside
 	isAround
 	isSelf
 )
 
-// relate says how a step stands to an expression, and the outermost loop around the step that the expression is not in.
+// relate returns how a step relates to an expression, and the outermost loop around the step that does not contain the expression.
 func (at site) relate(to *placed) (relation, *placed) {
 	if at.step == nil {
 		return isEarlier, loopAround(to.chain()[:to.depth-1])
@@ -105,7 +105,7 @@ func (at site) relate(to *placed) (relation, *placed) {
 		}
 		return isAround, nil
 	case common == len(here):
-		// The step stands in a block of the expression's own step.
+		// The step is inside a block of the expression's own step.
 		if !at.done || there[common].block.key == blockCatch {
 			return isLater, nil
 		}
@@ -115,7 +115,7 @@ func (at site) relate(to *placed) (relation, *placed) {
 	barrier := loopAround(there[common : len(there)-1])
 	switch {
 	case a.block != b.block:
-		// Of two branches of a switch one runs; a catch runs after the steps that it is for.
+		// Only one branch of a switch runs. A catch runs after the steps whose errors it handles.
 		if b.block.key == blockCatch {
 			return isLater, nil
 		}
@@ -128,7 +128,7 @@ func (at site) relate(to *placed) (relation, *placed) {
 	return isEarlier, barrier
 }
 
-// loopAround is the outermost loop of a chain; nil when there is none.
+// loopAround returns the outermost loop of a chain, or nil if there is none.
 func loopAround(chain []*placed) *placed {
 	if i := slices.IndexFunc(chain, func(p *placed) bool { return p.ForEach != "" }); i >= 0 {
 		return chain[i]
@@ -136,7 +136,7 @@ func loopAround(chain []*placed) *placed {
 	return nil
 }
 
-// checkReference reports a step that is not there to be read.
+// checkReference reports a step that cannot be read at a site.
 func (s *sites) checkReference(at site, path, id string) {
 	step, ok := s.ids[id]
 	if !ok {
@@ -164,7 +164,7 @@ func (s *sites) checkReference(at site, path, id string) {
 	}
 }
 
-// readHint says how a step inside a loop is read from outside.
+// readHint says how to read a step inside a loop from outside.
 func (p *placed) readHint(inner *placed) string {
 	if inner.outer == p && inner.block.key == blockSteps && p.Output == nil {
 		return fmt.Sprintf("read steps.%s[i].data.%s", p.ID, inner.ID)
@@ -172,7 +172,7 @@ func (p *placed) readHint(inner *placed) string {
 	return fmt.Sprintf("read steps.%s[i]", p.ID)
 }
 
-// checkVariable reports a variable that no step before has set.
+// checkVariable reports a variable that no earlier step has set.
 func (s *sites) checkVariable(at site, path, name string) {
 	setters := s.sets[name]
 	if len(setters) == 0 {

@@ -11,11 +11,11 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// schemaBase is where the published schemas are found.
+// schemaBase is the URL below which the schemas are published.
 const schemaBase = "https://raw.githubusercontent.com/jig-run/jig/main/spec/schema/"
 
-// SchemaOf returns the JSON Schema (2020-12) of a kind of document, as published in spec/schema: of an agent, of its front
-// matter. It is made from the types that the reader uses, so that the two cannot disagree.
+// SchemaOf returns the JSON Schema (2020-12) of a kind of document, as published in spec/schema. For agents it describes the front matter.
+// The schema is generated from the types that the reader uses, so that the two cannot disagree.
 func SchemaOf(kind Kind) ([]byte, error) {
 	t, title := headOf(kind)
 	if t == nil {
@@ -56,11 +56,11 @@ func SchemaOf(kind Kind) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", kind, err)
 	}
-	// Editors show the descriptions as they stand.
+	// Editors show the descriptions literally, so they must not be escaped.
 	return []byte(strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(b)) + "\n"), nil
 }
 
-// headOf is the type that a kind of document is read into.
+// headOf returns the type that a kind of document is read into.
 func headOf(kind Kind) (reflect.Type, string) {
 	switch kind {
 	case KindAgent:
@@ -87,7 +87,7 @@ func headOf(kind Kind) (reflect.Type, string) {
 	return nil, ""
 }
 
-// shapeOf makes the schema of a type; steps and what a failure does refer to definitions, because steps contain them again.
+// shapeOf makes the schema of a type. Steps and failure handlers refer to definitions, because steps contain both again.
 func shapeOf(t reflect.Type) (*jsonschema.Schema, error) {
 	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[Duration]():        {Type: "string", Pattern: durationForm.String()},
@@ -105,9 +105,9 @@ func shapeOf(t reflect.Type) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// definitions are what the schema of a composition refers to.
+// definitions returns what the schema of a composition refers to.
 func definitions() (map[string]*jsonschema.Schema, error) {
-	// Types of their own, so that their own names inside them are references.
+	// Separate types, so that Step and OnError inside them become references.
 	type step Step
 	type onError OnError
 	steps, err := shapeOf(reflect.TypeFor[step]())
@@ -133,7 +133,7 @@ func definitions() (map[string]*jsonschema.Schema, error) {
 	}, nil
 }
 
-// refine adds what the `spec` tags say to the schema of a struct, and takes back the null that slices and pointers get.
+// refine adds what the `spec` tags say to the schema of a struct, and removes the null that slices and pointers get.
 func refine(schema *jsonschema.Schema, t reflect.Type) {
 	schema.Required = nil
 	for _, f := range fieldsOf(t) {
@@ -182,7 +182,7 @@ func constrain(property *jsonschema.Schema, f field, t reflect.Type) {
 	}
 }
 
-// constrainValue says what a value that is kept as it is must be; the reader checks each of them by itself.
+// constrainValue says what a value that is kept as raw JSON must be. The reader checks each of these forms separately.
 func constrainValue(property *jsonschema.Schema, form string) {
 	switch form {
 	case "any_schema":
@@ -207,7 +207,7 @@ func number[N int | float64](text string, t reflect.Type) *N {
 	return &n
 }
 
-// noNull turns ["null", "array"] into "array": a document leaves a key out instead.
+// noNull turns ["null", "array"] into "array": documents leave a key out instead of writing null.
 func noNull(s *jsonschema.Schema) {
 	kept := make([]string, 0, len(s.Types))
 	for _, t := range s.Types {

@@ -9,21 +9,21 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Script is the rules of a script model. In each pass the first rule whose condition holds speaks. Its expressions are
-// compiled here to find mistakes before anything runs; package model, which runs them, says what their variables hold.
+// Script is the rules of a script model. In each pass, the first rule whose condition holds applies. The expressions are compiled here only
+// to find mistakes before anything runs; package model runs them and documents their variables.
 type Script struct {
 	Rules []ScriptRule `json:"rules" spec:"required,min=1,max=256" hint:"add at least one rule" jsonschema:"The first rule whose condition holds speaks."`
 }
 
-// ScriptRule asks for calls, or gives the final answer.
+// ScriptRule makes calls or gives the final answer.
 type ScriptRule struct {
-	// When is the condition (CEL); a rule without one always holds.
+	// When is the condition (CEL). A rule without one always applies.
 	When Expression `json:"when,omitempty" spec:"max=16384" jsonschema:"The condition (CEL); a rule without one always holds."`
-	// Let names values for the expressions after it, in order.
+	// Let names values for the expressions that follow, in order.
 	Let []ScriptLet `json:"let,omitempty" spec:"max=64" jsonschema:"Values with names for the expressions that follow, in order."`
-	// Say is what the model says beside its calls.
+	// Say is what the model says along with its calls.
 	Say string `json:"say,omitempty" spec:"max=65536" jsonschema:"What is said beside the calls; a template."`
-	// ForEach gives a list (CEL); the calls are made for each item.
+	// ForEach gives a list (CEL). The calls are made for each item.
 	ForEach Expression   `json:"for_each,omitempty" spec:"max=16384" jsonschema:"A list (CEL); the calls are made for each of its items."`
 	Calls   []ScriptCall `json:"calls,omitempty" spec:"max=64" jsonschema:"The calls to make."`
 	// Answer ends the session.
@@ -43,7 +43,7 @@ type ScriptCall struct {
 	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input; its texts are templates."`
 }
 
-// json writes the script as the model reads it.
+// json returns the script in the form that the model reads.
 func (s Script) json() json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -54,8 +54,8 @@ func (s Script) json() json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// checkScript checks what one key alone does not show: each rule either calls or answers, calls what the agent may use, and
-// its expressions compile.
+// checkScript checks what a single key does not show: each rule either makes calls or answers, the agent may use the tools that are called,
+// and the expressions compile.
 func (d *decoder) checkScript(s Script, agent AgentHead) {
 	for i, rule := range s.Rules {
 		path := indexPath("script.rules", i)
@@ -89,7 +89,7 @@ func (d *decoder) checkScriptCall(path string, call ScriptCall, agent AgentHead)
 	}
 }
 
-// startedAgent is the agent that a call starts, when its input names one without an expression.
+// startedAgent returns the agent that a call starts, if its input names one literally.
 func startedAgent(tool string, input json.RawMessage) (name string, ok bool) {
 	var members map[string]json.RawMessage
 	if tool != "agent.run" || json.Unmarshal(input, &members) != nil || json.Unmarshal(members["agent"], &name) != nil {
@@ -98,12 +98,12 @@ func startedAgent(tool string, input json.RawMessage) (name string, ok bool) {
 	return name, name != "" && !strings.Contains(name, "${")
 }
 
-// isTemplate reports whether a JSON string is one whole expression.
+// isTemplate reports whether a JSON string is a single expression.
 func isTemplate(raw []byte) bool {
 	return bytes.HasPrefix(raw, []byte(`"${`)) && bytes.HasSuffix(raw, []byte(`}"`))
 }
 
-// covers reports whether an entry of a whitelist (a name, category.* or *) names a tool.
+// covers reports whether an entry of a whitelist (a name, category.* or *) includes a tool.
 func covers(pattern, tool string) bool {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	return pattern == tool || wild && strings.HasPrefix(tool, prefix)

@@ -9,17 +9,17 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// stepShapes is what is known of the values that expressions read, step by step in the order of the document.
+// stepShapes is what is known about the values that expressions read. It grows step by step in the order of the document.
 type stepShapes struct {
 	tools Shapes
-	// known is by path, as expr has it: input, steps.<id>, vars.<name>; items are of loops.
+	// known is keyed by the paths of package expr: input, steps.<id>, vars.<name>. items has the shapes of the items of loops.
 	known expr.Shapes
 	items map[*placed]json.RawMessage
 	// errors are the names that handlers give to errors.
 	errors []string
 }
 
-// The error and the event that expressions read. All of their members are there.
+// The error and the event that expressions read. All of their members are always present.
 var (
 	errorShape = json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"code":{"type":"string"},
 		"message":{"type":"string"},"field":{"type":"string"},"hint":{"type":"string"},"reason":{"type":"string"}}}`)
@@ -34,7 +34,7 @@ func newStepShapes(input json.RawMessage, tools Shapes, errors []string) stepSha
 	return stepShapes{tools: tools, known: known, items: map[*placed]json.RawMessage{}, errors: errors}
 }
 
-// at is what is known at a site. The map is of use until the next call.
+// at returns what is known at a site. The map is valid until the next call.
 func (k stepShapes) at(at site) expr.Shapes {
 	maps.DeleteFunc(k.known, func(path string, _ json.RawMessage) bool {
 		return !strings.Contains(path, ".") && path != "input"
@@ -58,7 +58,7 @@ func (k stepShapes) at(at site) expr.Shapes {
 	return k.known
 }
 
-// loop notes what the items of a loop are.
+// loop records the shape of a loop's items.
 func (s *sites) loop(p *placed) {
 	described, err := s.env.Describe(string(p.ForEach), s.shapes.at(site{step: p}))
 	var list struct {
@@ -69,7 +69,7 @@ func (s *sites) loop(p *placed) {
 	}
 }
 
-// ended notes what is known of a step's result, and of the variables that it set.
+// ended records what is known about a step's result, and about the variables that the step set.
 func (s *sites) ended(p *placed, data json.RawMessage) {
 	if n := s.places[joinPath(p.path, "set")]; p.Set != nil && n != nil {
 		for _, e := range n.entries {
@@ -89,7 +89,7 @@ func (s *sites) ended(p *placed, data json.RawMessage) {
 	s.shapes.known["steps."+p.ID] = result
 }
 
-// data is what is known of a step's data, of one item when it is a loop; empty when nothing is.
+// data returns what is known about a step's data, or about that of one item if the step is a loop. It is empty if nothing is known.
 func (s *sites) data(p *placed) json.RawMessage {
 	switch {
 	case p.Prompt != nil:
@@ -111,7 +111,7 @@ func (s *sites) data(p *placed) json.RawMessage {
 	return nil
 }
 
-// results is the data of a block without an output, and of parallel: the results of its steps by id.
+// results returns the shape of the data of a block without an output, and of parallel: the results of the steps by id.
 func (s *sites) results(steps []Step) json.RawMessage {
 	properties := map[string]json.RawMessage{}
 	for _, step := range steps {
@@ -126,7 +126,7 @@ func (s *sites) results(steps []Step) json.RawMessage {
 	return raw
 }
 
-// describe is what is known of a value whose texts are templates.
+// describe returns what is known about a value whose texts are templates.
 func (s *sites) describe(n *node, at site) json.RawMessage {
 	switch n.kind {
 	case kindString:
@@ -154,7 +154,7 @@ func (s *sites) describe(n *node, at site) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// within reports whether a step stands in another's block.
+// within reports whether a step is inside a block of another step.
 func (p *placed) within(other *placed) bool {
 	return slices.Contains(p.chain()[:p.depth-1], other)
 }

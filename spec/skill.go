@@ -13,28 +13,28 @@ import (
 	"github.com/jig-run/jig/canonical"
 )
 
-// skillFile makes a folder a skill.
+// skillFile is the file that makes a folder a skill.
 const skillFile = "SKILL.md"
 
-// Limits of a skill: its files beside SKILL.md, each of them, and all of it together.
+// Limits of a skill: the number of files besides SKILL.md, the size of each, and the total size.
 const (
 	maxSkillFiles     = 64
 	maxSkillFileBytes = 256 << 10
 	maxSkillBytes     = 1 << 20
 )
 
-// Skill is instructions with files that belong to them: a folder with a SKILL.md. It is kept as one JSON document.
+// Skill is instructions with the files that belong to them: a folder with a SKILL.md. It is stored as one JSON document.
 type Skill struct {
 	Name string `json:"name"`
 	// Description says when to use the skill.
 	Description  string `json:"description"`
 	Instructions string `json:"instructions"`
-	// Files are the folder's other files, texts all, by their path in it.
+	// Files are the folder's other files, which are all text, by their path in the folder.
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// SkillHead is the front matter of a SKILL.md. License, Compatibility, Metadata and AllowedTools are keys of skills made
-// elsewhere: they are read over, and what may be called is what the caller's whitelist says.
+// SkillHead is the front matter of a SKILL.md. License, Compatibility, Metadata and AllowedTools are keys of skills made elsewhere. They
+// are accepted and ignored; the caller's whitelist decides which tools may be called.
 type SkillHead struct {
 	Kind          string          `json:"kind,omitempty" jsonschema:"Always skill; may be left out."`
 	Name          string          `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: release-notes" jsonschema:"The skill's name: lower-case letters, digits, '.', '_' and '-'."`
@@ -45,13 +45,13 @@ type SkillHead struct {
 	AllowedTools  json.RawMessage `json:"allowed-tools,omitempty" jsonschema:"Not used: the caller's own whitelist decides."` //nolint:tagliatelle // the name that skills made elsewhere use
 }
 
-// keptSkill is a skill as it is kept.
+// keptSkill is a skill in the form in which it is stored.
 type keptSkill struct {
 	Kind Kind `json:"kind"`
 	Skill
 }
 
-// skill reads a SKILL.md, or the JSON that a skill is kept as.
+// skill reads a SKILL.md, or the JSON in which a skill is stored.
 func (d *decoder) skill(file string, body []byte) Skill {
 	if path.Base(file) != skillFile {
 		return d.keptSkill(body)
@@ -108,7 +108,7 @@ func (d *decoder) keptSkill(body []byte) Skill {
 	return kept.Skill
 }
 
-// loadSkill makes one document of the folder of a SKILL.md.
+// loadSkill makes one document from a folder with a SKILL.md.
 func loadSkill(fsys fs.FS, folder string) (Document, Problems) {
 	file := path.Join(folder, skillFile)
 	doc := Document{Kind: KindSkill, Path: file}
@@ -178,14 +178,14 @@ func (d *decoder) skillFiles(fsys fs.FS, folder string, total int) map[string]st
 	return files
 }
 
-// keepSkill makes the skill the document's body: canonical JSON, so that the version covers all of its files.
+// keepSkill makes the skill the document's body, as canonical JSON, so that the version covers all of its files.
 func (doc *Document) keepSkill(skill Skill) {
 	raw, err := json.Marshal(keptSkill{Kind: KindSkill, Skill: skill})
 	if err == nil {
 		raw, err = canonical.JSON(raw)
 	}
 	if err != nil {
-		panic("spec: a skill does not marshal: " + err.Error()) // texts alone
+		panic("spec: a skill does not marshal: " + err.Error()) // only texts
 	}
 	doc.Name, doc.Skill, doc.Body, doc.Version = skill.Name, &skill, raw, versionOf(KindSkill, raw)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// actions are the keys that make a step do something; each step has exactly one. calls are those that call something.
+// actions are the keys that make a step do something; each step has exactly one. calls are the actions that call something.
 var (
 	actions = []string{
 		"tool", "prompt", "task", "composition", "steps", "parallel", "switch", "set", "wait", "wait_until", "wait_for", "emit", "fail",
@@ -15,16 +15,16 @@ var (
 	calls = []string{"tool", "prompt", "task", "composition"}
 )
 
-// stepRule says which actions a key goes with.
+// stepRule says which actions a key may be combined with.
 type stepRule struct {
 	key  string
 	with []string
-	// hint says what to write instead; instead says it for some actions.
+	// hint says what to write instead. instead overrides it for some actions.
 	hint    string
 	instead map[string]string
 }
 
-// stepRules are the keys that do not go with every action.
+// stepRules are the keys that cannot be combined with every action.
 var stepRules = []stepRule{
 	{"for_each", append([]string{"steps"}, calls...), "put the step into a block: steps: [ … ]", nil},
 	{"input", []string{"tool", "composition"}, "remove it", map[string]string{
@@ -43,7 +43,7 @@ var stepRules = []stepRule{
 	{"on_error", slices.DeleteFunc(slices.Clone(actions), func(action string) bool { return action == "fail" }), "remove it", nil},
 }
 
-// checkStep checks what one key of a step alone does not show.
+// checkStep checks what a single key of a step does not show.
 func (w *walk) checkStep(p *placed) {
 	inner := func(key string) string { return keyPath(p.path, key) }
 	given := slices.DeleteFunc(slices.Clone(actions), func(action string) bool { return !w.has(inner(action)) })
@@ -82,7 +82,7 @@ func (w *walk) checkStep(p *placed) {
 	w.checkHandling(p)
 }
 
-// checkAction checks the inside of a step's action.
+// checkAction checks the contents of a step's action.
 func (w *walk) checkAction(p *placed, action, path string) {
 	switch {
 	case p.Prompt != nil:
@@ -123,7 +123,7 @@ func (w *walk) checkHandling(p *placed) {
 	}
 }
 
-// checkInput checks that a value, where it is given, is a mapping or may become one.
+// checkInput checks that a value, if it is present, is a mapping or can become one.
 func (d *decoder) checkInput(path string) {
 	n := d.places[path]
 	if n == nil || n.kind == kindMap || n.kind == kindString && isTemplate(n.json()) {
@@ -133,7 +133,7 @@ func (d *decoder) checkInput(path string) {
 		"this must be a mapping, or one expression (${…}) that gives it, not %s", n.kind)
 }
 
-// promptRules are the keys of a prompt that go with some modes alone.
+// promptRules are the keys of a prompt that are allowed only in some modes.
 var promptRules = []stepRule{
 	{key: "skill", with: []string{promptSkill}, hint: "add mode: skill"},
 	{key: "agent", with: []string{promptAgent}, hint: "add mode: agent"},
@@ -142,14 +142,14 @@ var promptRules = []stepRule{
 	{key: "max_tokens", with: []string{promptDirect, promptSkill}, hint: "an agent has its own max_tokens"},
 }
 
-// promptNeeds are the keys that a mode cannot do without.
+// promptNeeds are the keys that each mode requires.
 var promptNeeds = map[string][]string{
 	promptDirect: {"model", "prompt"},
 	promptSkill:  {"skill", "model", "prompt"},
 	promptAgent:  {"agent"},
 }
 
-// checkPrompt checks a prompt whose keys stand below a path.
+// checkPrompt checks a prompt whose keys are below a path.
 func (w *walk) checkPrompt(path string, p Prompt) {
 	if n := w.places[path]; n == nil || n.kind != kindMap {
 		return // it was refused already
@@ -180,7 +180,7 @@ func (w *walk) checkPrompt(path string, p Prompt) {
 
 // checkCases checks that each case of a switch has a condition or is the else at the end.
 func (w *walk) checkCases(path string, cases []Case) {
-	last := "" // the case after which no other is looked at
+	last := "" // the case after which no other can run
 	for i, c := range cases {
 		at := indexPath(path, i)
 		when, other := w.has(keyPath(at, "when")), w.has(keyPath(at, "else"))
@@ -203,7 +203,7 @@ func (w *walk) checkCases(path string, cases []Case) {
 	}
 }
 
-// checkSet checks that a set gives values to names, and notes them.
+// checkSet checks that a set assigns values to valid names, and records them.
 func (w *walk) checkSet(p *placed, path string) {
 	n := w.places[path]
 	if n.kind != kindMap || len(n.entries) == 0 {
@@ -221,7 +221,7 @@ func (w *walk) checkSet(p *placed, path string) {
 	}
 }
 
-// maxWait bounds a wait that is written out.
+// maxWait limits a wait that is written literally.
 const maxWait = 3650 * 24 * time.Hour
 
 func (w *walk) checkWait(path, text string) {
@@ -237,7 +237,7 @@ func (w *walk) checkWait(path, text string) {
 	}
 }
 
-// warn reports what is odd and not wrong.
+// warn reports something that is odd but not wrong.
 func (d *decoder) warn(path string, code ProblemCode, hint, format string, args ...any) {
 	before := len(d.problems)
 	d.at(path, code, hint, format, args...)
@@ -246,7 +246,7 @@ func (d *decoder) warn(path string, code ProblemCode, hint, format string, args 
 	}
 }
 
-// hasUnknownKey reports whether a key of the mapping at a path was refused.
+// hasUnknownKey reports whether a key of the mapping at a path was refused as unknown.
 func (d *decoder) hasUnknownKey(path string) bool {
 	return slices.ContainsFunc(d.problems, func(p Problem) bool {
 		rest, below := strings.CutPrefix(p.Path, path+".")

@@ -8,9 +8,9 @@ import (
 
 // Limits of a composition.
 const (
-	// MaxSteps bounds the steps of a composition, however they nest.
+	// MaxSteps limits the steps of a composition, however they are nested.
 	MaxSteps = 1_000
-	// MaxNesting bounds how deep blocks of steps nest.
+	// MaxNesting limits how deep blocks of steps nest.
 	MaxNesting = 10
 )
 
@@ -18,18 +18,18 @@ const (
 type placed struct {
 	*Step
 	path string
-	// outer is the step whose block it stands in, nil at the top; depth counts them.
+	// outer is the step whose block contains this step; nil at the top. depth counts the enclosing blocks.
 	outer *placed
 	depth int
-	// block says which of the outer step's blocks that is, index where in it.
+	// block says which of the outer step's blocks contains the step, and index its position there.
 	block blockName
 	index int
 }
 
-// blockName tells the blocks of a step apart.
+// blockName identifies one of a step's blocks.
 type blockName struct {
 	key string // steps, parallel, switch or catch
-	// branch is the case of a switch.
+	// branch is the index of the case of a switch.
 	branch int
 }
 
@@ -41,18 +41,18 @@ const (
 	blockCatch    = "catch"
 )
 
-// walk is a composition's steps in the order of the document, with everything about their structure checked.
+// walk has the steps of a composition in the order of the document. Building it checks everything about their structure.
 type walk struct {
 	*decoder
 	all []*placed
 	ids map[string]*placed
-	// sets are the steps that set a variable, names what catches call their errors.
+	// sets maps variables to the steps that set them. names are the names that catches give to errors.
 	sets  map[string][]*placed
 	names []string
 	full  bool
 }
 
-// walkSteps places all steps below a path and reports what is wrong with their structure.
+// walkSteps places all steps of a spec and reports what is wrong with their structure.
 func (d *decoder) walkSteps(x Execution) *walk {
 	w := &walk{decoder: d, ids: map[string]*placed{}, sets: map[string][]*placed{}}
 	if x.Kind != KindComposition {
@@ -63,7 +63,7 @@ func (d *decoder) walkSteps(x Execution) *walk {
 	return w
 }
 
-// answer places the one step of a prompt or a task, whose keys stand at the top of the document.
+// answer places the only step of a prompt or a task, whose keys are at the top of the document.
 func (w *walk) answer(step *Step) {
 	p := &placed{Step: step}
 	w.all, w.ids[step.ID] = []*placed{p}, p
@@ -123,7 +123,7 @@ func (w *walk) place(p *placed) {
 	}
 }
 
-// name says to a person which step it is.
+// name describes the step to people.
 func (p *placed) name() string {
 	if p.ID != "" {
 		return fmt.Sprintf("the step %q", p.ID)
@@ -131,7 +131,7 @@ func (p *placed) name() string {
 	return p.path
 }
 
-// chain is the step and those that it stands in, outermost first.
+// chain returns the step and the steps around it, outermost first.
 func (p *placed) chain() []*placed {
 	var chain []*placed
 	for ; p != nil; p = p.outer {
@@ -141,7 +141,7 @@ func (p *placed) chain() []*placed {
 	return chain
 }
 
-// alwaysFails reports whether nothing that follows the step in its block can run.
+// alwaysFails reports whether a step always fails, so that nothing after it in its block can run.
 func alwaysFails(s Step) bool {
 	handled := s.OnError != nil && (s.OnError.Continue || len(s.OnError.Catch) > 0)
 	if handled || s.ForEach != "" || s.If != "" && s.If != "true" {
@@ -155,7 +155,7 @@ func alwaysFails(s Step) bool {
 		!slices.ContainsFunc(cases, func(c Case) bool { return !slices.ContainsFunc(c.Steps, alwaysFails) })
 }
 
-// checkID checks a step's id; what reads the step needs one.
+// checkID checks a step's id. Steps whose result can be read need one.
 func (w *walk) checkID(p *placed, action string) {
 	path := keyPath(p.path, "id")
 	if !w.has(path) {
@@ -175,7 +175,7 @@ func (w *walk) checkID(p *placed, action string) {
 	w.ids[p.ID] = p
 }
 
-// proposedID makes an id of what the step does.
+// proposedID proposes an id based on what the step does.
 func (p *placed) proposedID(action string) string {
 	for _, name := range []string{p.Tool, p.Composition} {
 		word := name[strings.LastIndexAny(name, ".-")+1:]
@@ -192,13 +192,13 @@ func (p *placed) proposedID(action string) string {
 	return "each"
 }
 
-// celWords cannot be names in expressions.
+// celWords are reserved words, which cannot be names in expressions.
 var celWords = []string{
 	"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
 	"package", "namespace", "return", "var", "void", "while",
 }
 
-// stepVariables are the names that the expressions of steps read.
+// stepVariables are the names that expressions of steps can read.
 var stepVariables = []string{
 	"input", "steps", "vars", "item", "index", "error", "event", "session", "tenant", "principal", "now",
 }

@@ -16,18 +16,18 @@ import (
 
 // Limits of a tenant's document.
 const (
-	// MaxTenantBytes bounds the file.
+	// MaxTenantBytes limits the size of the file.
 	MaxTenantBytes  = 2 << 20
 	maxTenantValues = 200_000
 )
 
-// SecretPrefix begins the names of environment variables that a tenant's document may have the worker read: no document
-// reaches the worker's other variables.
+// SecretPrefix is the prefix of the environment variables that a tenant's document may make the worker read. No document can reach the
+// worker's other variables.
 const SecretPrefix = "JIG_SECRET_"
 
-// SecretPrefixOf begins the names of the variables that the document of one tenant may name: JIG_SECRET_<TENANT>__, with the tenant in
-// upper case and "_" for "-", e.g. JIG_SECRET_ACME_WEST__ for acme-west. A tenant whose name does not survive that (it has "_", "--" or
-// "-" at its end) is written in hexadecimal, after one more "_". No two tenants have prefixes of which one begins the other.
+// SecretPrefixOf returns the prefix of the variables that one tenant's document may name: JIG_SECRET_<TENANT>__, with the tenant in upper
+// case and "_" for "-", e.g. JIG_SECRET_ACME_WEST__ for acme-west. A tenant whose name would be ambiguous that way (because it contains "_"
+// or "--", or ends with "-") is written in hexadecimal, after an extra "_". No tenant's prefix is the beginning of another tenant's prefix.
 func SecretPrefixOf(tenant string) string {
 	if strings.Contains(tenant, "_") || strings.Contains(tenant, "--") || strings.HasSuffix(tenant, "-") {
 		return SecretPrefix + "_" + strings.ToUpper(hex.EncodeToString([]byte(tenant))) + "__"
@@ -35,7 +35,7 @@ func SecretPrefixOf(tenant string) string {
 	return SecretPrefix + strings.ToUpper(strings.ReplaceAll(tenant, "-", "_")) + "__"
 }
 
-// Tenant is a document of kind tenant: what decisions must prove, who people are, and who is told.
+// Tenant is a document of kind tenant: what decisions must prove, who the tenant's people are, and who is notified.
 type Tenant struct {
 	Kind        string          `json:"kind" spec:"required" jsonschema:"tenant."`
 	Name        string          `json:"name" spec:"required,form=tenant" hint:"add the tenant's id, e.g. name: acme" jsonschema:"The tenant's id."`
@@ -48,15 +48,15 @@ type Tenant struct {
 	Webhooks    []TenantWebhook `json:"webhooks,omitempty" spec:"max=20" jsonschema:"Who is told of what happens to approvals."`
 }
 
-// TenantApprovals are the settings of a tenant's decisions.
+// TenantApprovals are the settings for a tenant's decisions.
 type TenantApprovals struct {
-	// Signals is what a decision must prove; the worker's setting when it is empty.
+	// Signals is what a decision must prove. If empty, the worker's setting applies.
 	Signals jig.SignalMode `json:"signals,omitempty" spec:"form=signals" jsonschema:"trusted (a decision's claim is believed, and recorded as a claim), signed (every decision wants a token) or off (a token, and no raw signals); the worker's setting when left out."`
-	// Reconcilers may say what became of an effect in doubt; nil: those who could have approved the call.
+	// Reconcilers may say what became of an effect in doubt. If nil, those who could have approved the call may.
 	Reconcilers *Approvers `json:"reconcilers,omitempty" jsonschema:"Who may say what became of an effect in doubt; those who could have approved the call when left out."`
 }
 
-// TenantOwners approve what changes the tenant itself. Without people, groups and permission any two, three … people do.
+// TenantOwners approve changes to the tenant itself. Without people, groups and permission, any people do, as many as the quorum demands.
 type TenantOwners struct {
 	People     []string `json:"people,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Principals who are owners."`
 	Groups     []string `json:"groups,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Groups whose members are owners."`
@@ -64,7 +64,7 @@ type TenantOwners struct {
 	Quorum     int      `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many distinct owners must approve; 1 when left out."`
 }
 
-// Approvers are those who may decide as owners; everybody when the document names nobody.
+// Approvers returns who may decide as an owner: everybody, if the document names nobody.
 func (o TenantOwners) Approvers() jig.Approvers {
 	return jig.Approvers{People: o.People, Groups: o.Groups, Permission: o.Permission}
 }
@@ -73,7 +73,7 @@ func (o TenantOwners) Approvers() jig.Approvers {
 type TenantKey struct {
 	ID        string `json:"id" spec:"required,form=key" hint:"add e.g. id: ana-2026" jsonschema:"The key's id, unique in the document; tokens name it (kid)."`
 	Algorithm string `json:"algorithm" spec:"required,form=algorithm" hint:"add algorithm: ed25519 or hmac-sha256" jsonschema:"ed25519 or hmac-sha256."`
-	// Principal is the only one that the key speaks for; everybody when it is empty.
+	// Principal is the only principal that the key speaks for. If empty, it speaks for everybody.
 	Principal string `json:"principal,omitempty" spec:"form=label" jsonschema:"The only principal that the key speaks for; everybody when left out (a portal's key)."`
 	PublicKey string `json:"public_key,omitempty" spec:"max=64" jsonschema:"Of ed25519: the 32 bytes of the public key, in base64."`
 	SecretEnv string `json:"secret_env,omitempty" spec:"form=secret" jsonschema:"Of hmac-sha256: the worker's environment variable that holds the secret, of at least 32 bytes; its name begins with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
@@ -96,22 +96,22 @@ type TenantPerson struct {
 	Permissions []string `json:"permissions,omitempty" spec:"max=1000,form=label" jsonschema:"The permissions it holds; * is all."`
 }
 
-// TenantGrants bound standing approvals; zero values are the defaults of jig.GrantCeiling.
+// TenantGrants limits standing approvals. Zero values mean the defaults of [jig.GrantCeiling].
 type TenantGrants struct {
 	Off     bool     `json:"off,omitempty" jsonschema:"true allows no standing approvals."`
 	MaxUses int      `json:"max_uses,omitempty" spec:"min=1,max=1000000" jsonschema:"The most calls that one may approve; 1000 when left out."`
 	MaxAge  Duration `json:"max_age,omitempty" spec:"min=1m,max=365d" jsonschema:"The longest that one may hold, e.g. 7d; 30d when left out."`
 }
 
-// TenantWebhook is told of what happens to approvals.
+// TenantWebhook is notified of what happens to approvals.
 type TenantWebhook struct {
 	URL       string           `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notices are posted; https, or http to this machine."`
 	SecretEnv string           `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_ACME__WEBHOOK" jsonschema:"The worker's environment variable that holds the signing secret, of at least 24 bytes; its name begins with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
 	Events    []jig.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notices that it is told of; all when left out."`
 }
 
-// LoadTenant reads a document of kind tenant, in YAML or JSON. document is the file's name, for messages. The error is a
-// Problems with everything that is wrong.
+// LoadTenant reads a document of kind tenant, in YAML or JSON. document is the file name for error messages. The error is a [Problems] with
+// everything that is wrong.
 func LoadTenant(document string, body []byte) (Tenant, error) {
 	d := newDecoder(document)
 	t := d.tenant(body)
@@ -156,7 +156,7 @@ func (d *decoder) tenant(body []byte) Tenant {
 	return t
 }
 
-// checkOwners refuses owners who could never approve anything, their own replacement included.
+// checkOwners refuses owners who could never approve anything, including their own replacement.
 func (d *decoder) checkOwners(t Tenant) {
 	n := d.places["owners"]
 	if t.Owners == nil || n == nil || n.kind != kindMap {
@@ -186,7 +186,7 @@ func (d *decoder) checkOwners(t Tenant) {
 	}
 }
 
-// warning is advice about the value at a path that is there.
+// warning returns a warning about the existing value at a path.
 func (d *decoder) warning(path, hint, message string) Problem {
 	p := Problem{Path: path, Code: ProblemBadShape, Severity: SeverityWarning, Message: message, Hint: hint}
 	if n := d.places[path]; n != nil {
@@ -195,7 +195,7 @@ func (d *decoder) warning(path, hint, message string) Problem {
 	return p
 }
 
-// checkKey checks that a key has what its algorithm needs, and nothing else.
+// checkKey checks that a key has what its algorithm needs and nothing else.
 func (d *decoder) checkKey(path string, key TenantKey) {
 	needs, hint, not := "public_key", "add e.g. public_key: 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "secret_env"
 	switch key.Algorithm {
@@ -220,7 +220,7 @@ func (d *decoder) checkKey(path string, key TenantKey) {
 	}
 }
 
-// checkSecret refuses the name of a secret that is not the tenant's own. What is malformed was reported when it was read.
+// checkSecret refuses the name of a secret that does not belong to the tenant. Malformed names were reported when they were read.
 func (d *decoder) checkSecret(path, tenant, name string) {
 	if n := d.places[path]; n == nil || !secretPattern.MatchString(name) || jig.CheckTenant(tenant) != nil {
 		return
@@ -231,7 +231,7 @@ func (d *decoder) checkSecret(path, tenant, name string) {
 	}
 }
 
-// checkWebhook refuses an address that cannot be posted to, and one that holds a password: documents are no place for it.
+// checkWebhook refuses a URL that cannot be posted to, and one that contains a password, which does not belong in a document.
 func (d *decoder) checkWebhook(path, address string) {
 	if n := d.places[path]; n == nil || n.kind != kindString {
 		return

@@ -14,23 +14,23 @@ import (
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 )
 
-// Limits of a document, checked before anything is made of it.
+// Limits of a document, checked before anything is made from it.
 const (
-	// MaxDocumentBytes bounds the file.
+	// MaxDocumentBytes limits the size of the file.
 	MaxDocumentBytes = 256 << 10
-	// MaxDepth bounds how deep values nest: ten blocks of steps, four values each, and what stands in the innermost step.
+	// MaxDepth limits how deep values nest: ten blocks of steps at four values each, plus what the innermost step contains.
 	MaxDepth = 64
-	// MaxValues bounds the values of a document after aliases are expanded; their text may be four times the file then.
+	// MaxValues limits the values of a document after aliases are expanded. Their text may then be four times the size of the file.
 	MaxValues = 20_000
 )
 
-// limits bound a document by its size and its values.
+// limits are the limits of a document's size in bytes and of its values.
 type limits struct{ bytes, values int }
 
-// splitHint is what to do about a document that is too large.
+// splitHint is the hint for a document that is too large.
 const splitHint = "split it into several documents"
 
-// kind is what a value is: JSON's types, with whole numbers apart.
+// kind is the type of a value: JSON's types, with integers as a type of their own.
 type kind string
 
 const (
@@ -41,28 +41,28 @@ const (
 	kindString kind = "text"
 	kindList   kind = "a list"
 	kindMap    kind = "a mapping"
-	// kindBroken is a value that was reported already; nothing more is said of it.
+	// kindBroken is a value whose problem was reported already; nothing more is reported about it.
 	kindBroken kind = "broken"
 )
 
-// node is a value of a document with its place. Aliases are expanded, tags and merge keys refused: what is left is JSON.
+// node is a value of a document with its position. Aliases are expanded, and tags and merge keys refused, so what remains is JSON.
 type node struct {
 	kind         kind
 	line, column int
-	// text is a scalar's value: a number as JSON writes it, a string without its quotes.
+	// text is the value of a scalar: a number as JSON writes it, or a string without its quotes.
 	text    string
 	items   []*node
 	entries []entry
 }
 
-// entry is one key of a mapping.
+// entry is one key of a mapping, with its value.
 type entry struct {
 	key          string
 	line, column int
 	value        *node
 }
 
-// get is the value of a mapping's key; nil when there is none.
+// get returns the value of a mapping's key, or nil if there is none.
 func (n *node) get(key string) *node {
 	for _, e := range n.entries {
 		if e.key == key {
@@ -118,20 +118,20 @@ func appendJSONString(b *bytes.Buffer, text string) {
 	b.Truncate(b.Len() - 1)
 }
 
-// grower builds the tree and keeps to the limits.
+// grower builds the tree and enforces the limits.
 type grower struct {
 	report func(at yaml.Node, path string, code ProblemCode, message, hint string)
 	limits limits
 	values int
 	bytes  int
-	paths  int // the lengths of the paths to all values: they are kept
+	paths  int // the total length of the paths to all values, which are kept
 	full   bool
 }
 
-// pathsPerByte is how long the paths to all values may be together, for each byte that a document may have.
+// pathsPerByte limits the total length of the paths to all values, for each byte that a document may have.
 const pathsPerByte = 32
 
-// parseTree reads YAML (JSON is YAML too). It returns nil, with the problems reported, when the text cannot be read at all.
+// parseTree parses YAML (JSON is YAML, too). It returns nil, with the problems reported, if the text cannot be read at all.
 func (d *decoder) parseTree(text []byte) *node {
 	return d.parseWithin(limits{bytes: MaxDocumentBytes, values: MaxValues}, text)
 }
@@ -175,7 +175,7 @@ func (d *decoder) parseWithin(most limits, text []byte) *node {
 	return tree
 }
 
-// separators counts the characters between values: there are not many more values than these.
+// separators counts the characters that separate values. A document has few more values than these.
 func separators(text []byte) int {
 	n := 0
 	for _, c := range text {
@@ -200,7 +200,7 @@ func (d *decoder) syntaxProblem(err error, tooDeep bool) {
 	d.add(p)
 }
 
-// grow turns a YAML node into a value; what cannot be one is reported and becomes kindBroken.
+// grow turns a YAML node into a value. What cannot be a value is reported and becomes kindBroken.
 func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 	n := &node{kind: kindNull, line: y.Line, column: y.Column}
 	g.values++
@@ -227,7 +227,7 @@ func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 		if y.Alias == nil {
 			return n
 		}
-		return g.grow(y.Alias, path, depth+1) // depth bounds an alias that contains itself
+		return g.grow(y.Alias, path, depth+1) // depth limits an alias that contains itself
 	case yaml.SequenceNode:
 		n.kind = kindList
 		for i, item := range y.Content {
@@ -241,7 +241,7 @@ func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 		g.growEntries(n, y, path, depth)
 	case yaml.ScalarNode:
 		g.growScalar(n, y, path)
-	case yaml.DocumentNode, yaml.StreamNode: // only at the top, and parseTree has opened it
+	case yaml.DocumentNode, yaml.StreamNode: // only at the top, and parseTree has unwrapped it
 	}
 	return n
 }
