@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// What Check finds beside the classes that reading a document has.
+// The problems that Check can find in addition to those of reading a document.
 const (
 	ProblemUnknownTool        ProblemCode = "UNKNOWN_TOOL"
 	ProblemUnknownComposition ProblemCode = "UNKNOWN_COMPOSITION"
@@ -26,30 +26,31 @@ const (
 	ProblemRetryLimited       ProblemCode = "RETRY_LIMITED"
 )
 
-// Catalogue is what there is beside the documents that are checked. Of a list that is nil nothing is known, and no name of
-// its kind is called unknown; an empty one says that there are none.
+// Catalogue is what exists besides the documents that are checked. If a list is nil, nothing is known about its kind, and no name of that
+// kind is reported as unknown; an empty list says that there are none.
 type Catalogue struct {
-	// Tools are the contracts of all tools, those of execution specs included.
+	// Tools are the contracts of all tools, including those of execution specs.
 	Tools []jig.Tool
 	// Agents, Skills and Tasks are names.
 	Agents, Skills, Tasks []string
-	// Specs are the registered compositions, prompts, tasks and thin tools. A document of the same name replaces one.
+	// Specs are the registered compositions, prompts, tasks and thin tools. A document replaces the spec with the same name.
 	Specs []Execution
-	// EntityTypes are the registered entity types; of one without fields no more than its name is known. A document of the same name
-	// replaces one.
+	// EntityTypes are the registered entity types. If a type has no fields, only its name is known. A document replaces the type with the
+	// same name.
 	EntityTypes []jig.EntityType
-	// Whitelists are the tools of registered agents, by name, and TaskSteps what registered tasks run; both only so that
-	// cycles through them are found.
+	// Whitelists maps registered agents to their tools, and TaskSteps registered tasks to what they run. Both are used only to find cycles
+	// through them.
 	Whitelists map[string][]string
 	TaskSteps  map[string][]Step
 }
 
-// maxHints bounds the unknown names that get the nearest ones as a hint, so that a thousand of them cost no minute.
+// maxHints limits the unknown names that get a suggestion, so that a thousand of them do not take a minute.
 const maxHints = 64
 
-// Check holds documents against the catalogue and each other: names that nothing has, cycles, inputs, outputs and contents of
-// entities that cannot fit, expressions that read what a tool does not give back or an entity does not have. It reports all problems at once, in the order of documents and lines. What reading
-// has reported of a document is not said again; documents of other kinds than agents, execution specs and entity types are passed over.
+// Check checks documents against the catalog and each other. It finds unknown names; cycles; inputs, outputs and contents of entities that
+// cannot fit; and expressions that read what a tool does not return or an entity does not have. It reports all problems at once, in the
+// order of documents and lines. It does not repeat what reading a document has reported, and ignores documents of kinds other than agents,
+// execution specs and entity types.
 func Check(docs []Document, c Catalogue) Problems {
 	k := newChecker(docs, c)
 	for i := range docs {
@@ -76,26 +77,26 @@ type checker struct {
 	agents    names[*jig.Agent]
 	skills    names[bool]
 	tasks     names[bool]
-	// types are the entity types; nil for one that is not known whole.
+	// types are the entity types. A type that is not fully known is nil.
 	types names[*jig.EntityType]
-	// codeTools are the tools of the catalogue that are code, specTools those that are specs.
+	// codeTools are the tools of the catalog that are code, and specTools those that are specs.
 	codeTools, specTools map[string]bool
-	// taskSpecs are the specs of kind task: a step may name one like a task.
+	// taskSpecs are the specs of kind task, which a step may name like a task.
 	taskSpecs map[string]bool
-	// outputs are the schemas of what tools and specs give back, of those that say.
+	// outputs are the schemas of the results of tools and specs, for those that declare one.
 	outputs map[string]json.RawMessage
 	// inputs are the contracts of specs and of agents ("agent <name>"), made once.
 	inputs map[string]*contract
-	// contracts are the tools of the catalogue by name.
+	// contracts are the tools of the catalog by name.
 	contracts map[string]*jig.Tool
 	hints     map[string]string
 	problems  Problems
-	// fitSteps and patterns bound what comparing all inputs with their schemas takes.
+	// fitSteps and patterns limit the work of comparing all inputs with their schemas.
 	fitSteps int
 	patterns patternCache
 }
 
-// names are what a kind of name may be; open when there may be more of them.
+// names are the known names of a kind. open says that there may be others.
 type names[V any] struct {
 	all    map[string]V
 	sorted []string
@@ -106,13 +107,13 @@ func newNames[V any](open bool) names[V] { return names[V]{all: map[string]V{}, 
 
 func (n *names[V]) sort() { n.sorted = slices.Sorted(maps.Keys(n.all)) }
 
-// missing reports whether there is certainly none of that name.
+// missing reports whether certainly nothing has that name.
 func (n *names[V]) missing(name string) bool {
 	_, ok := n.all[name]
 	return !ok && !n.open
 }
 
-// covered is the range of the sorted names that an entry of a whitelist with a * means.
+// covered returns the range of sorted names that a whitelist entry with a * includes.
 func (n *names[V]) covered(prefix string) []string {
 	from := sort.SearchStrings(n.sorted, prefix)
 	to := from + sort.Search(len(n.sorted)-from, func(i int) bool { return !strings.HasPrefix(n.sorted[from+i], prefix) })
@@ -176,14 +177,14 @@ func newChecker(docs []Document, c Catalogue) *checker {
 	return k
 }
 
-// addType makes the entity type of a document known.
+// addType adds the entity type of a document to the known types.
 func (k *checker) addType(doc *Document) {
 	if k.types.all[doc.Name] = doc.EntityType; doc.broken {
 		k.types.all[doc.Name] = nil
 	}
 }
 
-// addSpec makes a spec known by its name, and as a tool when its name is a tool's.
+// addSpec adds a spec to the known specs, and to the tools if its name is that of a tool.
 func (k *checker) addSpec(x *Execution) {
 	k.specs.all[x.Name] = x
 	if x.Kind == KindTask {
@@ -196,10 +197,10 @@ func (k *checker) addSpec(x *Execution) {
 	}
 }
 
-// callable reports whether a spec is a tool too.
+// callable reports whether a spec is also a tool.
 func callable(x *Execution) bool { return jig.CheckToolName(x.Name) == nil }
 
-// report adds an error at a place of a document, or of its nearest parent that the document has.
+// report adds an error at a place in a document, at the position of its nearest parent that the document has.
 func (k *checker) report(doc *Document, at *place, code ProblemCode, hint, format string, args ...any) {
 	k.problems = append(k.problems, problemAt(doc, at, code, hint, format, args...))
 }
@@ -216,7 +217,7 @@ func problemAt(doc *Document, at *place, code ProblemCode, hint, format string, 
 	}
 }
 
-// suggest is Suggest for a kind of names, worked out once for each name and for the first maxHints of them.
+// suggest is like Suggest for a kind of names. It computes each hint once, and only for the first maxHints names.
 func (k *checker) suggest(kind, name string, known []string) string {
 	key := kind + " " + name
 	hint, done := k.hints[key]
@@ -227,7 +228,7 @@ func (k *checker) suggest(kind, name string, known []string) string {
 	return hint
 }
 
-// checkWhitelist warns of entries that name no tool or no agent: the agent works, but without what was meant.
+// checkWhitelist warns of entries that match no tool or agent: the agent works, but without what was meant.
 func (k *checker) checkWhitelist(doc *Document) {
 	for i, name := range doc.Agent.Agents {
 		if k.agents.missing(name) {
@@ -254,7 +255,7 @@ func (k *checker) checkWhitelist(doc *Document) {
 	}
 }
 
-// checkExecution checks the names that a spec calls, what it gives them, and its literal output.
+// checkExecution checks the names that a spec calls, the inputs of these calls, and its literal output.
 func (k *checker) checkExecution(doc *Document) {
 	x := doc.Execution
 	var root *place
@@ -283,7 +284,7 @@ func (k *checker) checkExecution(doc *Document) {
 		k.checkConfirmed(doc, c)
 		k.checkRetries(doc, c)
 	})
-	// Where no result's data is read, reading the document has found all that there is.
+	// If no result's data is read, reading the document has already found everything.
 	if shaped && (len(doc.Body) == 0 || bytes.Contains(doc.Body, []byte("data"))) {
 		k.problems = append(k.problems, CheckShapes(*doc, k.shape)...)
 	}
@@ -293,8 +294,8 @@ func (k *checker) checkExecution(doc *Document) {
 	}
 }
 
-// checkUndo sets the name of the tool that undoes another one, as the contract of that one says; false when it is not known, or when
-// there is none, which is reported.
+// checkUndo sets the name of the tool that undoes another tool, from that other tool's contract. It returns false if the name is not known,
+// or if there is none, which it reports.
 func (k *checker) checkUndo(doc *Document, c *call) bool {
 	known := k.undo(c)
 	if known && c.name == "" {
@@ -303,7 +304,7 @@ func (k *checker) checkUndo(doc *Document, c *call) bool {
 	return c.name != ""
 }
 
-// undo sets the name of the tool that undoes another one, and reports whether the contract of that one is known.
+// undo sets the name of the tool that undoes another tool, and reports whether the other tool's contract is known.
 func (k *checker) undo(c *call) (known bool) {
 	if x := k.specs.all[c.undoes]; x != nil && x.Tool.Name != "" {
 		c.name = x.Tool.Undo
@@ -316,13 +317,13 @@ func (k *checker) undo(c *call) (known bool) {
 	return known
 }
 
-// shape is what a tool or spec gives back.
+// shape returns the schema of the result of a tool or spec, if it is known.
 func (k *checker) shape(name string) (json.RawMessage, bool) {
 	schema := k.outputs[name]
 	return schema, len(schema) > 0
 }
 
-// checkName reports a call of something that is not there; false when there is nothing more to say about the call.
+// checkName reports a call of something that does not exist. It returns false if there is nothing more to check about the call.
 func (k *checker) checkName(doc *Document, c call) bool {
 	switch c.kind {
 	case callTool:
@@ -365,7 +366,7 @@ func (k *checker) checkName(doc *Document, c call) bool {
 	return true
 }
 
-// target is the contract that a call's input must satisfy; nil when it is not known.
+// target returns the contract that a call's input must satisfy, or nil if it is not known.
 func (k *checker) target(c call) *contract {
 	switch c.kind {
 	case callTool:
@@ -376,7 +377,7 @@ func (k *checker) target(c call) *contract {
 		}
 		return k.tools.all[c.name]
 	case callAgent:
-		if len(c.input) > 0 { // an agent without input may do without, or ask for it
+		if len(c.input) > 0 { // an agent without input may not need any, or asks for it
 			return k.inputs["agent "+c.name]
 		}
 	case callSkill, callTask:

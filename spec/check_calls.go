@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// place is a path within a document that is written out only when there is something to say about it; nil is the document.
+// place is a path in a document that is turned into a text only when there is something to report about it. nil is the document itself.
 type place struct {
 	up    *place
 	name  string
@@ -25,7 +25,7 @@ func (p *place) String() string {
 	return keyPath(p.up.String(), p.name)
 }
 
-// callKind is what a name of a step means.
+// callKind is what the name in a call refers to.
 type callKind int
 
 const (
@@ -36,29 +36,29 @@ const (
 	callTask
 )
 
-// call is one name that a step calls, with what it gives it.
+// call is one name that a step calls, with the input of the call.
 type call struct {
 	kind callKind
 	name string
-	// within is the mapping that has the name under a key, and the input under another.
+	// within is the mapping that has the name under key, and the input under inputKey.
 	within        *place
 	key, inputKey string
-	// input is nil when the step gives none.
+	// input is nil if the step has none.
 	input json.RawMessage
-	// undoes is the tool whose effect the call takes back, when the document leaves it to that tool's contract what does: name is
-	// empty then.
+	// undoes is set if the call undoes another tool's effect and the document leaves it to that tool's contract to name the undo tool. It
+	// is the name of that other tool, and name is empty.
 	undoes string
-	// retries is the key that asks for further attempts; empty when there is one alone.
+	// retries is the key that asks for further attempts. It is empty if there is only one attempt.
 	retries string
 }
 
 func (c call) at() *place      { return c.within.key(c.key) }
 func (c call) inputAt() *place { return c.within.key(c.inputKey) }
 
-// walkCalls visits every call of a spec in the order of the document: nested steps, catches and undo included.
+// walkCalls visits every call of a spec in the order of the document, including nested steps, catches and undo.
 func walkCalls(x Execution, visit func(call)) {
 	var root *place
-	if x.Kind == KindPrompt || x.Kind == KindTask { // the document's own keys are the one step's
+	if x.Kind == KindPrompt || x.Kind == KindTask { // the document's own keys are those of its only step
 		for i := range x.Steps {
 			promptCalls(x.Steps[i].Prompt, root, visit)
 			taskCalls(x.Steps[i].Task, root, visit)
@@ -114,7 +114,7 @@ func stepCalls(s *Step, at *place, visit func(call)) {
 	}
 }
 
-// inputCalls visits the agent, skill or task that a step names to the tool that stands behind prompts and tasks.
+// inputCalls visits the agent, skill or task that a step names in the input of the tool behind prompts or tasks.
 func inputCalls(s *Step, at *place, visit func(call)) {
 	var kind callKind
 	var key string
@@ -131,7 +131,7 @@ func inputCalls(s *Step, at *place, visit func(call)) {
 	var input map[string]json.RawMessage
 	var name string
 	if json.Unmarshal(s.Input, &input) != nil || json.Unmarshal(input[key], &name) != nil || name == "" || strings.Contains(name, "${") {
-		return // chosen when it runs
+		return // the name is chosen at run time
 	}
 	visit(call{kind: kind, name: name, within: at.key("input"), key: key, input: input["input"], inputKey: "input"})
 }

@@ -8,26 +8,26 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxCycles bounds the cycles that are reported; a thousand documents that all call each other have more than can be read.
+// maxCycles limits the cycles that are reported: a thousand documents that all call each other have more than anybody can read.
 const maxCycles = 20
 
-// graph is who can call whom: specs, agents, tasks and, where extractions are started, entity types.
+// graph says what can call what: specs, agents, tasks and, if extractions are started, entity types.
 type graph struct {
 	nodes []graphNode
-	// seen is the node that last got an edge to each, so that it gets one alone.
+	// seen holds, for each node, the node that last got an edge to it, so that no edge is added twice.
 	seen []int
 }
 
 type graphNode struct {
 	label string
-	// doc is nil for what only the catalogue has.
+	// doc is nil for what only the catalog has.
 	doc   *Document
 	calls []graphEdge
-	// part is the number of the strongly connected part.
+	// part is the number of the strongly connected component.
 	part int
 }
 
-// graphEdge is a call: its name stands within a mapping under a key.
+// graphEdge is a call. Its name is in a mapping (within) under a key.
 type graphEdge struct {
 	to     int
 	within *place
@@ -54,8 +54,8 @@ func (g *graph) connect(from int, edge graphEdge) {
 	}
 }
 
-// checkCycles reports cycles among what the documents call. Each cycle is reported once, at the first document that is part
-// of it. Where cycles share calls, the shortest through each call are reported: without these calls there is none left.
+// checkCycles reports cycles among what the documents call. Each cycle is reported once, at the first document that is part of it. If
+// cycles share calls, the shortest cycle through each call is reported; without the reported calls no cycle remains.
 func (k *checker) checkCycles() {
 	g := k.graph()
 	g.parts()
@@ -87,7 +87,7 @@ func (k *checker) checkCycles() {
 	}
 }
 
-// graph builds it: the documents first, in their order.
+// graph builds the graph, with the documents first, in their order.
 func (k *checker) graph() *graph {
 	g := &graph{}
 	specs, agents, tasks, types := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
@@ -149,7 +149,7 @@ func (k *checker) graph() *graph {
 	return g
 }
 
-// linkThin connects a thin tool with the type whose extraction it starts, unless its key keeps it from making ever new entities.
+// linkThin connects a thin tool to the type whose extraction it starts, unless a key keeps it from creating new entities endlessly.
 func (k *checker) linkThin(g *graph, from int, t *jig.ThinTool, types map[string]int) {
 	if t == nil || t.Starts == nil || t.Creates == nil || t.Creates.Key != "" {
 		return
@@ -159,7 +159,7 @@ func (k *checker) linkThin(g *graph, from int, t *jig.ThinTool, types map[string
 	}
 }
 
-// callee finds what a call leads to; false for what calls nothing that is known.
+// callee returns what a call leads to, or false if that is not known.
 func (k *checker) callee(c call, from int, specs, agents, tasks map[string]int) (to int, ok bool) {
 	switch c.kind {
 	case callTool:
@@ -174,7 +174,7 @@ func (k *checker) callee(c call, from int, specs, agents, tasks map[string]int) 
 		if to, ok = tasks[c.name]; ok || !k.taskSpecs[c.name] || k.tasks.all[c.name] {
 			return to, ok
 		}
-		// A spec of kind task may bear the name of the task that it runs.
+		// A spec of kind task may have the same name as the task that it runs.
 		to = specs[c.name]
 		ok = to != from
 	case callSkill:
@@ -182,7 +182,7 @@ func (k *checker) callee(c call, from int, specs, agents, tasks map[string]int) 
 	return to, ok
 }
 
-// linkAgent connects an agent with the specs that its whitelist lets it call as tools.
+// linkAgent connects an agent to the specs that its whitelist lets it call as tools.
 func (k *checker) linkAgent(g *graph, from int, whitelist []string, specs map[string]int) {
 	for i, entry := range whitelist {
 		at := (*place)(nil).key("tools").item(i)
@@ -198,7 +198,7 @@ func (k *checker) linkAgent(g *graph, from int, whitelist []string, specs map[st
 	}
 }
 
-// shortest finds the shortest cycle that begins with one call: the nodes in order, the caller first.
+// shortest returns the shortest cycle that begins with one call: its nodes in order, with the caller first.
 func (g *graph) shortest(from, first int) []int {
 	back := map[int]int{first: from}
 	for queue := []int{first}; len(queue) > 0; queue = queue[1:] {
@@ -221,7 +221,7 @@ func (g *graph) shortest(from, first int) []int {
 	return cycle
 }
 
-// parts numbers the strongly connected parts (Tarjan's algorithm, without recursion: chains may be long).
+// parts numbers the strongly connected components with Tarjan's algorithm, without recursion because chains may be long.
 func (g *graph) parts() {
 	const unseen = -1
 	index, low := make([]int, len(g.nodes)), make([]int, len(g.nodes))

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// contract is a JSON Schema that a literal with templates is held against.
+// contract is a JSON Schema that literals with templates are compared with.
 type contract struct {
 	raw json.RawMessage
-	// of is how messages call it, e.g. "the input of file.read".
+	// of is the name used in messages, e.g. "the input of file.read".
 	of string
 
 	read   bool
@@ -28,7 +28,7 @@ func (k *checker) checkInput(doc *Document, target *contract, c call) {
 	if len(c.input) > 0 {
 		var ok bool
 		if value, ok = decodeLoosely(c.input); !ok {
-			return // reading has said so
+			return // reading the document has reported it
 		}
 	}
 	f := fitter{root: target.schema, of: target.of, most: min(maxFitSteps, maxAllFitSteps-k.fitSteps), patterns: &k.patterns}
@@ -39,7 +39,7 @@ func (k *checker) checkInput(doc *Document, target *contract, c call) {
 	}
 }
 
-// checkConfirmed reports a call of a tool with a confirmation flag that certainly does not set it: such a call does nothing.
+// checkConfirmed reports a call that certainly does not set the confirmation flag of a tool that has one: such a call does nothing.
 func (k *checker) checkConfirmed(doc *Document, c call) {
 	tool := k.contracts[c.name]
 	if c.kind != callTool || tool == nil || !tool.Confirm {
@@ -47,7 +47,7 @@ func (k *checker) checkConfirmed(doc *Document, c call) {
 	}
 	var input map[string]json.RawMessage
 	if len(c.input) > 0 && json.Unmarshal(c.input, &input) != nil {
-		return // one template makes the whole input
+		return // a single template makes the whole input
 	}
 	if flag, given := input["confirmed"]; given && string(flag) != "false" {
 		return
@@ -56,7 +56,7 @@ func (k *checker) checkConfirmed(doc *Document, c call) {
 		"%s does nothing without confirmed: true", c.name)
 }
 
-// checkRetries warns of further attempts that are hardly ever made: the tool writes and is not idempotent.
+// checkRetries warns of further attempts that are rarely made because the tool writes and is not idempotent.
 func (k *checker) checkRetries(doc *Document, c call) {
 	tool := k.contracts[c.name]
 	if c.retries == "" || c.kind != callTool || tool == nil || !retriesRarely(*tool) {
@@ -69,7 +69,7 @@ func (k *checker) checkRetries(doc *Document, c call) {
 	k.problems = append(k.problems, p)
 }
 
-// load reads the schema once. One of another draft, or that is no JSON, is as good as none: its words may mean other things.
+// load reads the schema once. It ignores a schema that is not JSON, or of another draft, whose keywords may have other meanings.
 func (c *contract) load() {
 	if c.read {
 		return
@@ -87,7 +87,7 @@ func (c *contract) load() {
 	}
 }
 
-// decodeLoosely reads JSON with numbers as they are written.
+// decodeLoosely decodes JSON and keeps numbers as they are written.
 func decodeLoosely(raw json.RawMessage) (any, bool) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

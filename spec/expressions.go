@@ -8,39 +8,40 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Limits of a document's expressions, for each of them takes time to compile.
+// Limits of a document's expressions, because each takes time to compile.
 const (
 	maxExpressions     = 4_000
 	maxExpressionBytes = 64 << 10
-	// maxExpression is the longest that one of them can be.
+	// maxExpression is the length of the longest possible expression, in bytes.
 	maxExpression = 4 << 10
-	// After so many problems of expressions, or so many bytes of expressions with one, the others are not looked at.
+	// After this many problems with expressions, or this many bytes of wrong expressions, the rest is not checked.
 	maxExpressionProblems = 100
 	maxWrongBytes         = 8 << 10
 )
 
-// Shapes gives the JSON Schema of what a tool gives back; not ok when it is not known.
+// Shapes returns the JSON Schema of a tool's result. ok is false if it is not known.
 type Shapes func(tool string) (output json.RawMessage, ok bool)
 
-// site is where an expression stands: what it may read follows from that.
+// site is the place of an expression, which decides what the expression may read.
 type site struct {
-	// step it is part of; nil for the composition's output.
+	// step is the step that the expression belongs to. It is nil for the composition's output.
 	step *placed
-	// item says that the step's own item is known, when it is a loop.
+	// item says that the step's own item is available, if the step is a loop.
 	item bool
-	// done says that the blocks of the step have run, own that its own result is there.
+	// done says that the blocks of the step have run, and own that the step's own result is available.
 	done, own bool
-	// failed says that an error is at hand, caught that it has the handler's name too, awaited an event.
+	// failed says that an error is available, caught that it is also available under the handler's name, and awaited that an event is
+	// available.
 	failed, caught, awaited bool
 }
 
-// macros finds the loops in an expression. What loops within loops take to check grows much faster than their text.
+// macros finds the loops in an expression. The cost of checking nested loops grows much faster than their text.
 var macros = regexp.MustCompile(`\b(?:all|exists|exists_one|existsOne|map|filter|transform\w*|bind|sortBy|optMap|optFlatMap)\s*\(`)
 
-// macroBytes is what a loop counts for, times the loops of its expression.
+// macroBytes is the weight of a loop, multiplied by the number of loops in its expression.
 const macroBytes = 64
 
-// weight is how many expressions a value holds, and how long they are together: about, and never less.
+// weight is an estimate, never too low, of how many expressions a value contains and how long they are together.
 type weight struct{ count, bytes int }
 
 func (w *weight) expression(source string) {
@@ -74,7 +75,7 @@ func (w *weight) add(n *node) {
 	}
 }
 
-// sites goes through the expressions of a composition.
+// sites walks the expressions of a composition.
 type sites struct {
 	*walk
 	env    *expr.Env
@@ -83,7 +84,7 @@ type sites struct {
 	wrong  int
 }
 
-// checkExecution checks a spec's structure, then its expressions.
+// checkExecution checks a spec's structure, and then its expressions.
 func (d *decoder) checkExecution(x Execution) {
 	if x.Thin != nil {
 		d.checkThin(x)
@@ -92,8 +93,8 @@ func (d *decoder) checkExecution(x Execution) {
 	d.checkExpressions(d.walkSteps(x), x, nil)
 }
 
-// CheckShapes reports the mistakes in a document's expressions that show once it is known what the tools give back. A
-// document that has problems of its own has none here.
+// CheckShapes reports the mistakes in a document's expressions that show only once the results of the tools are known. It reports nothing
+// for a document that has problems of its own.
 func CheckShapes(doc Document, shapes Shapes) Problems {
 	if doc.Execution == nil || doc.Execution.Thin != nil || doc.broken {
 		return nil
@@ -140,7 +141,7 @@ func (d *decoder) checkExpressions(w *walk, x Execution, shapes Shapes) {
 	}
 }
 
-// close ends the steps that the next one does not stand in, innermost first.
+// close ends the open steps that do not contain the next step, innermost first.
 func (s *sites) close(open []*placed, next *placed) []*placed {
 	for len(open) > 0 {
 		last := open[len(open)-1]
@@ -153,7 +154,7 @@ func (s *sites) close(open []*placed, next *placed) []*placed {
 	return open
 }
 
-// begin checks the expressions of a step that are evaluated before the steps in its blocks; those have their own turn.
+// begin checks the expressions of a step that are evaluated before the steps in its blocks, which are checked separately.
 func (s *sites) begin(p *placed) {
 	inner := func(key string) string { return joinPath(p.path, key) }
 	before, during := site{step: p}, site{step: p, item: true}
@@ -200,7 +201,7 @@ func (s *sites) end(p *placed) {
 	}
 	data := s.data(p)
 	if p.Undo != nil {
-		s.shapes.known["steps."+p.ID] = expr.ResultShape(data) // of a loop, the item's own
+		s.shapes.known["steps."+p.ID] = expr.ResultShape(data) // for a loop, the item's own result
 		s.value(site{step: p, item: true, done: true, own: true}, inner("undo.input"))
 	}
 	s.ended(p, data)
@@ -224,7 +225,7 @@ func joinKey(path, key string) string {
 	return path + "." + key
 }
 
-// enough reports whether so many expressions are wrong that the others are not looked at.
+// enough reports whether so many expressions are wrong that the rest is not checked.
 func (s *sites) enough() bool {
 	return len(s.problems)-s.before >= maxExpressionProblems || s.wrong > maxWrongBytes
 }
@@ -243,7 +244,7 @@ func (s *sites) expression(at site, path string, source Expression, want expr.Ty
 	s.report(path, s.env.Check(string(source), want, s.shapes.at(at)))
 }
 
-// moment checks an expression that gives a point in time, or its text.
+// moment checks an expression that gives a point in time, or the text of one.
 func (s *sites) moment(at site, path string, source Expression) {
 	s.expression(at, path, source, expr.Any)
 	program, err := s.env.Compile(string(source))
@@ -257,7 +258,7 @@ func (s *sites) moment(at site, path string, source Expression) {
 	}
 }
 
-// value checks every text of the value at a path, a template each.
+// value checks every text of the value at a path as a template.
 func (s *sites) value(at site, path string) {
 	if n := s.places[path]; n != nil {
 		s.node(at, path, n)

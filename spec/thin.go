@@ -9,16 +9,16 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// relationName is the name of a relation: its own, or the dotted name of the field that holds it.
+// relationName matches the name of a relation: its own, or the dotted name of the field that contains it.
 var relationName = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,63}(\.[a-z][a-zA-Z0-9_]{0,63}){0,4}$`)
 
-// Limits of a thin tool: of its entities, and of the length of all its expressions, for somebody waits for its answer.
+// Limits of a thin tool's entities and of the total length of its expressions. They are low because somebody waits for its answer.
 const (
 	maxThinEntities        = 20
 	maxThinExpressionBytes = 16 << 10
 )
 
-// thinResult is the JSON Schema of jig.ThinResult, what a thin tool gives back.
+// thinResult is the JSON Schema of [jig.ThinResult], the result of a thin tool.
 const thinResult = `{"type":"object","properties":{` +
 	`"entity_id":{"type":"string","description":"The entity that was created; left out when none was."},` +
 	`"url":{"type":"string","description":"Where it can be looked at."},` +
@@ -37,7 +37,7 @@ type ThinToolHead struct {
 	URL      string                `json:"url,omitempty" spec:"max=4096" jsonschema:"The link that it gives back: a template that also reads entity.id and session.id."`
 }
 
-// ThinEntityHead is an entity that a thin tool works from, as it is written.
+// ThinEntityHead is an entity that a thin tool starts from, as the document writes it.
 type ThinEntityHead struct {
 	Name      string             `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: engagement" jsonschema:"Its name, read as entities.<name>; unique in the document."`
 	ID        string             `json:"id" spec:"required,min=1,max=4096" hint:"add e.g. id: ${input.engagement_id}" jsonschema:"The entity's id; a template."`
@@ -47,21 +47,21 @@ type ThinEntityHead struct {
 	Connected *ThinConnectedHead `json:"connected,omitempty" jsonschema:"Which connected entities are read as connected; none when left out."`
 }
 
-// ThinConnectedHead says which connected entities are read, as it is written.
+// ThinConnectedHead says which connected entities are read, as the document writes it.
 type ThinConnectedHead struct {
 	Types   []string `json:"types,omitempty" spec:"max=50,form=slug" jsonschema:"The entity types that count; all when left out."`
 	Depth   int      `json:"depth,omitempty" spec:"min=1,max=10" jsonschema:"How many relations away they may be; 1 when left out."`
 	AtLeast int      `json:"at_least,omitempty" spec:"min=0,max=10000" jsonschema:"How many there must be; else the call is rejected with insufficient_graph."`
 }
 
-// ThinRequirementHead is a requirement as it is written.
+// ThinRequirementHead is a requirement as the document writes it.
 type ThinRequirementHead struct {
 	Check   Expression `json:"check" spec:"required,min=1,max=4096" hint:"add a condition (CEL)" jsonschema:"A condition (CEL) that must hold."`
 	Code    string     `json:"code" spec:"required,max=64,form=reason" hint:"add e.g. code: insufficient_graph" jsonschema:"The reason of the rejection, snake_case."`
 	Message string     `json:"message,omitempty" spec:"max=4096" jsonschema:"What the caller is to do; a template."`
 }
 
-// ThinCreationHead is the entity that is created, as it is written.
+// ThinCreationHead is the entity to create, as the document writes it.
 type ThinCreationHead struct {
 	Type       string          `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type" jsonschema:"The entity type."`
 	Title      string          `json:"title,omitempty" spec:"max=4096" jsonschema:"Its title; a template."`
@@ -71,13 +71,13 @@ type ThinCreationHead struct {
 	Workspaces json.RawMessage `json:"workspaces,omitempty" spec:"form=list" jsonschema:"The workspaces that it becomes a part of, a list; texts are templates."`
 }
 
-// ThinStartHead is the extraction that is started, as it is written.
+// ThinStartHead is the extraction to start, as the document writes it.
 type ThinStartHead struct {
 	Fields []string        `json:"fields,omitempty" spec:"min=1,max=500,form=variable" jsonschema:"The only fields to fill; all when left out."`
 	Input  json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"What the tasks read as input; texts are templates."`
 }
 
-// thin is what the document says, with defaults filled in.
+// thin converts the document's head to a thin tool, with defaults filled in.
 func (h ThinToolHead) thin() *jig.ThinTool {
 	t := &jig.ThinTool{Bundle: h.Bundle, URL: h.URL}
 	for _, e := range h.Entities {
@@ -102,7 +102,7 @@ func (h ThinToolHead) thin() *jig.ThinTool {
 	return t
 }
 
-// checkThin checks what the keys of a thin tool say together, then its expressions.
+// checkThin checks what the keys of a thin tool say in combination, and then its expressions.
 func (d *decoder) checkThin(x Execution) {
 	t := x.Thin
 	if !d.has("entities") && !d.has("requires") && !d.has("creates") {
@@ -133,7 +133,7 @@ func (d *decoder) checkThin(x Execution) {
 	d.checkThinExpressions(x)
 }
 
-// distinct reports what stands in a list of words twice.
+// distinct reports words that occur twice in a list.
 func (d *decoder) distinct(path string, words []string) {
 	seen := map[string]bool{}
 	for i, word := range words {
@@ -159,7 +159,7 @@ func (d *decoder) checkRelations(path string) {
 	}
 }
 
-// checkList checks that a value, where it is given, is a list of texts or may become one.
+// checkList checks that a value, if it is present, is a list of texts or can become one.
 func (d *decoder) checkList(path string) {
 	n := d.places[path]
 	if n == nil || n.kind == kindString && isTemplate(n.json()) {

@@ -7,8 +7,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// checkThin checks what a thin tool says of entity types: that they exist, that what it creates may fit, that what it starts
-// fills fields, and that expressions read fields that are there.
+// checkThin checks what a thin tool says about entity types: that the types exist, that what it creates may fit, that the extraction it
+// starts fills fields, and that expressions read fields that exist.
 func (k *checker) checkThin(doc *Document) {
 	if doc.broken {
 		return
@@ -39,7 +39,7 @@ func (k *checker) checkThin(doc *Document) {
 	k.checkThinReads(doc)
 }
 
-// createdBy is a type as creating an entity needs it: what tasks fill, and what has a default, may be left out.
+// createdBy returns a type as it applies when an entity is created: fields that tasks fill or that have a default may be left out.
 func createdBy(t jig.EntityType) jig.EntityType {
 	t.Fields = slices.Clone(t.Fields)
 	for i := range t.Fields {
@@ -50,7 +50,7 @@ func createdBy(t jig.EntityType) jig.EntityType {
 	return t
 }
 
-// checkStarted checks that the extraction that is started fills something.
+// checkStarted checks that the extraction to start fills something.
 func (k *checker) checkStarted(doc *Document, t jig.EntityType, s *jig.ThinStart) {
 	at := (*place)(nil).key("starts")
 	var filled []string
@@ -76,7 +76,8 @@ func (k *checker) checkStarted(doc *Document, t jig.EntityType, s *jig.ThinStart
 	}
 }
 
-// checkThinReads checks expressions with what the entity types say of contents. What reading has found is not said again.
+// checkThinReads checks expressions against what the entity types say about contents. The document's own expressions were checked without
+// them when it was read.
 func (k *checker) checkThinReads(doc *Document) {
 	known := false
 	types := func(name string) (jig.EntityType, bool) {

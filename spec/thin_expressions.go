@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// ThinShapes says what the expressions of a thin tool read: a JSON Schema by the path of each value. types gives the entity
-// types that are known, by name; nil for none.
+// ThinShapes describes what the expressions of a thin tool read: a JSON Schema for the path of each value. types returns the known entity
+// types by name; it may be nil if none are known.
 func ThinShapes(x Execution, types func(name string) (jig.EntityType, bool)) expr.Shapes {
 	text := jsonObject{{"type", "string"}}
 	texts := jsonObject{{"type", "array"}, {"items", text}}
@@ -29,7 +29,7 @@ func ThinShapes(x Execution, types func(name string) (jig.EntityType, bool)) exp
 	return shapes
 }
 
-// thinNames is the shape of the entities that can be read, each of which has a shape of its own.
+// thinNames returns the shape of `entities`: the names of the entities that can be read. Each entity has a shape of its own.
 func thinNames(found []jig.ThinEntity) json.RawMessage {
 	names := jsonObject{}
 	for _, e := range found {
@@ -38,7 +38,7 @@ func thinNames(found []jig.ThinEntity) json.RawMessage {
 	return writeJSON(closedObject(names))
 }
 
-// thinEntityShape is what is known of an entity; what is connected with it is read only where the document says which.
+// thinEntityShape returns what is known about an entity. Its connected entities are available only if the document says which.
 func thinEntityShape(e jig.ThinEntity, types func(name string) (jig.EntityType, bool)) jsonObject {
 	text := jsonObject{{"type", "string"}}
 	content := jsonObject{{"type", "object"}}
@@ -59,7 +59,7 @@ func thinEntityShape(e jig.ThinEntity, types func(name string) (jig.EntityType, 
 	return shape
 }
 
-// onlyEntities are the shapes where no more than some entities can be read.
+// onlyEntities returns the shapes for a place where only some of the entities can be read.
 func onlyEntities(whole expr.Shapes, found []jig.ThinEntity) expr.Shapes {
 	some := expr.Shapes{"entities": thinNames(found)}
 	for path, shape := range whole {
@@ -83,7 +83,7 @@ func contentShape(fields []jig.Field) jsonObject {
 	return closedObject(content)
 }
 
-// thinSites goes through the expressions of a thin tool.
+// thinSites walks the expressions of a thin tool.
 type thinSites struct {
 	compiler
 	shapes expr.Shapes
@@ -91,10 +91,10 @@ type thinSites struct {
 	wrong  int
 }
 
-// checkThinExpressions checks that expressions compile, that what they read may be there, and that they give what is needed.
+// checkThinExpressions checks that expressions compile, that what they read may exist, and that they give what is needed.
 func (d *decoder) checkThinExpressions(x Execution) {
 	if len(x.Thin.Entities) > maxThinEntities {
-		return // reading has said so; each reads those before it
+		return // reading has reported it; each entity can read those before it
 	}
 	var all weight
 	if all.add(d.places[""]); all.count > maxExpressions || all.bytes > maxThinExpressionBytes {
@@ -105,7 +105,7 @@ func (d *decoder) checkThinExpressions(x Execution) {
 	d.thinExpressions(x, nil)
 }
 
-// thinExpressions checks the expressions of a thin tool with what is known of entity types.
+// thinExpressions checks the expressions of a thin tool, with what is known about entity types.
 func (d *decoder) thinExpressions(x Execution, types func(name string) (jig.EntityType, bool)) {
 	env, err := expr.ThinEnv()
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *decoder) thinExpressions(x Execution, types func(name string) (jig.Enti
 	whole := ThinShapes(x, types)
 	for i := range x.Thin.Entities {
 		path := indexPath("entities", i)
-		s.shapes = onlyEntities(whole, x.Thin.Entities[:i]) // those before it have been found
+		s.shapes = onlyEntities(whole, x.Thin.Entities[:i]) // the entities before it have been found
 		s.text(path+".id", true)
 		s.text(path+".workspace", true)
 	}
@@ -161,7 +161,7 @@ func (s *thinSites) source(path, source string, want expr.Type) {
 	}
 }
 
-// text checks a template that gives a text; one that may be left out may give null.
+// text checks a template that gives a text. If nullable, it may also give null.
 func (s *thinSites) text(path string, nullable bool) {
 	n := s.places[path]
 	if n == nil || n.kind != kindString {
@@ -174,7 +174,7 @@ func (s *thinSites) text(path string, nullable bool) {
 	s.template(path, n.text, want...)
 }
 
-// template checks a template whose value must be of one of these types of JSON Schema; of any when there are none.
+// template checks a template whose value must have one of these JSON Schema types, or any type if none are given.
 func (s *thinSites) template(path, source string, want ...string) {
 	if !strings.Contains(source, "${") || s.enough() {
 		return
@@ -190,7 +190,7 @@ func (s *thinSites) template(path, source string, want ...string) {
 	}
 }
 
-// typeHint shows how a value of a type of JSON Schema is written.
+// typeHint shows how to write a value of a JSON Schema type.
 func typeHint(name string) string {
 	switch name {
 	case "array":
@@ -201,7 +201,7 @@ func typeHint(name string) string {
 	return "convert it, e.g. ${string(…)}, or read something else"
 }
 
-// typeWord names a type of JSON Schema in a sentence.
+// typeWord names a JSON Schema type in a sentence.
 func typeWord(name string) string {
 	switch name {
 	case "string":
@@ -218,7 +218,7 @@ func typeWord(name string) string {
 	return "a number"
 }
 
-// neverOf reports whether a described value can be of none of some types, and what it is instead.
+// neverOf reports whether a described value cannot have any of some types, and what it is instead.
 func neverOf(described json.RawMessage, want []string) (have string, never bool) {
 	var schema struct {
 		Type any `json:"type"`
@@ -246,7 +246,7 @@ func neverOf(described json.RawMessage, want []string) (have string, never bool)
 	return strings.Join(words, " or "), len(words) > 0
 }
 
-// document checks every text of a value, a template each; the value itself must be of a type, when a template makes it.
+// document checks every text of a value as a template. If a template makes the value itself, it must have one of the types in want.
 func (s *thinSites) document(path string, want ...string) {
 	if n := s.places[path]; n != nil {
 		s.node(path, n, want...)
