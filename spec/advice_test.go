@@ -21,7 +21,7 @@ import (
 	"github.com/jig-run/jig/tools/workdir"
 )
 
-// The tools that ship with the product were written with care: advice on them is a false alarm.
+// The tools that ship with the product have careful descriptions, so any advice on them is a false alarm.
 func TestAdviseIsSilentOnTheBuiltInTools(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry(slices.Concat(
@@ -33,7 +33,7 @@ func TestAdviseIsSilentOnTheBuiltInTools(t *testing.T) {
 	require.Empty(t, spec.AdviseTools(registry.Tools()))
 }
 
-// adviceCase is a tool with the advice on it: a part of the message; nothing for none.
+// adviceCase is a tool's description, with part of the expected advice. The advice is empty if none is expected.
 type adviceCase struct{ description, advice string }
 
 func TestAdviseOnDescriptions(t *testing.T) {
@@ -43,7 +43,7 @@ func TestAdviseOnDescriptions(t *testing.T) {
 		output = `{"type":"object","properties":{"total":{"type":"integer"},"owner":{"type":"object","properties":{"name":{"type":"string"}}}}}`
 	)
 	for _, c := range []adviceCase{
-		// Vague, and not.
+		// Vague descriptions, and others.
 		{"", "there is no description"},
 		{"   \n", "there is no description"},
 		{"Does stuff.", "says nothing"},
@@ -58,7 +58,7 @@ func TestAdviseOnDescriptions(t *testing.T) {
 		{"数えます", ""},
 		{"Helper that counts the files below a folder, links left out.", ""},
 
-		// Parameters that there are not.
+		// Parameters that do not exist.
 		{"Counts the files below `dir` and gives their number.", `speaks of "dir"`},
 		{"Counts the files below `path`, at most `limt` of them.", `speaks of "limt"`},
 		{`Counts files. The parameter "folder" says where to begin.`, `speaks of "folder"`},
@@ -71,7 +71,7 @@ func TestAdviseOnDescriptions(t *testing.T) {
 		{"Counts files. A file that is missing is `null`, and `true` means all.", ""},
 		{"Counts files with extension `md` or `txt`, like `go`.", `speaks of "txt"`},
 
-		// Optional and required.
+		// Optional and required parameters.
 		{"Counts the files below a folder; `path` is optional.", `"path" optional`},
 		{"Counts the files below an optional path, links left out.", `"path" optional`},
 		{"Counts the files below `path` (optional), links left out.", `"path" optional`},
@@ -94,7 +94,7 @@ func TestAdviseOnDescriptions(t *testing.T) {
 		{"Counts files and returns a list of names as Markdown.", ""},
 		{"Counts the files of a list and returns their number.", ""},
 
-		// What it does to data; the permission is read.
+		// What the tool does to data; the permission is read.
 		{"Deletes the files below a folder.", "it deletes"},
 		{"Counts the files below a folder and removes the empty ones.", ""},
 		{"Counts the files below a folder, then removes them. It overwrites the old ones.", "it removes"},
@@ -142,7 +142,7 @@ func TestAdviseOnDescriptions(t *testing.T) {
 	}
 }
 
-// Where the schema does not say all, nothing can contradict it.
+// A schema that does not say everything cannot be contradicted.
 func TestAdviseIsSilentOnOpenSchemas(t *testing.T) {
 	t.Parallel()
 	const description = "Counts the files below `dir`. Returns a list of `names`."

@@ -106,7 +106,7 @@ func TestParseAgentForms(t *testing.T) {
 	}
 }
 
-// head makes a document of a front matter; the name and model are there unless it brings its own.
+// head makes a document with this front matter. It adds a name and a model unless the front matter has its own.
 func head(lines string) string {
 	if !strings.Contains(lines, "name:") || strings.Contains(lines, "- name:") || strings.Contains(lines, "{name:") {
 		lines = "name: a\n" + lines
@@ -123,7 +123,7 @@ func TestParseAgentProblems(t *testing.T) {
 		code spec.ProblemCode
 		path string
 		line int
-		text string // in message or hint
+		text string // part of the message or the hint
 	}
 	for name, c := range map[string]struct {
 		body string

@@ -13,10 +13,10 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// mostOfDocument is what everything that is made of one document may allocate.
+// mostOfDocument is how many bytes everything that is made from one document may allocate.
 const mostOfDocument = 256 << 20
 
-// allOf does with a document what validating, explaining and registering it does.
+// allOf does with a document everything that validating, explaining and registering it does.
 func allOf(body string) spec.Problems {
 	doc, problems := spec.Load("fuzz.yaml", []byte(body))
 	if problems.OrNil() != nil {
@@ -45,7 +45,7 @@ func repeated(n int, item func(i int) string) string {
 	return b.String()
 }
 
-// heavyDocuments take time or memory without bound where a part of them is repeated, compared or compiled without counting.
+// heavyDocuments take unlimited time or memory if a part of them is repeated, compared or compiled without counting.
 func heavyDocuments() map[string]string {
 	input := func(schema string) string {
 		return "kind: composition\nname: a.b\ninput_schema: {type: object, " + schema + "}\nsteps: [{set: {a: 1}}]\n"
@@ -66,7 +66,7 @@ func heavyDocuments() map[string]string {
 	}
 }
 
-// Not parallel: what each document costs is measured.
+// Not parallel, because the cost of each document is measured.
 func TestLoad_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // see above
 	for name, body := range heavyDocuments() { //nolint:paralleltest // see above
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestLoad_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // see 
 	}
 }
 
-// nestedCalls calls a composition whose schema leads from each definition twice to the next, and lists large values.
+// nestedCalls returns a composition with this input schema, and another one that calls it with this input.
 func nestedCalls(schema, input string) []spec.Document {
 	var docs []spec.Document
 	for _, body := range []string{
@@ -95,7 +95,7 @@ func nestedCalls(schema, input string) []spec.Document {
 	return docs
 }
 
-// Comparing literal inputs with schemas is bounded: by the choices, by the patterns, and by what is reported.
+// Comparing literal inputs with schemas is limited: in the choices, in the patterns, and in what is reported.
 func TestCheck_ComparisonsWithSchemasAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
 	var doubling strings.Builder
 	for i := range 40 {
@@ -119,7 +119,7 @@ func TestCheck_ComparisonsWithSchemasAreBounded(t *testing.T) { //nolint:paralle
 	}
 }
 
-// A pattern is compiled once for all texts that it is held against, and matching stops being believed to end.
+// A pattern is compiled once for all texts that it is matched with, and matching that takes too many steps is stopped.
 func TestCheckContent_PatternsAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
 	kind := jig.EntityType{Name: "a", Fields: []jig.Field{{Name: "a", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldText, Pattern: "^a*(a?){500}z?$"}}}}
 	texts := func(n, length int) json.RawMessage {
@@ -135,7 +135,7 @@ func TestCheckContent_PatternsAreBounded(t *testing.T) { //nolint:paralleltest /
 	})
 }
 
-// Whatever a document says, reading, checking, explaining and drawing it is bounded.
+// Reading, checking, explaining and drawing a document is limited, whatever the document says.
 func FuzzDocument(f *testing.F) {
 	for _, body := range heavyDocuments() {
 		f.Add(body)

@@ -13,7 +13,7 @@ import (
 
 const manifest = "kind: bundle\nname: dependency-review\nversion: 1.4.0\ntitle: Dependency review\nrequires: [consulting]\n"
 
-// bundleFiles are a bundle with a document of each kind that a bundle may have.
+// bundleFiles returns a bundle with a document of each kind that a bundle may contain.
 func bundleFiles() map[string]string {
 	return map[string]string{
 		"bundle.yaml":           manifest,
@@ -55,7 +55,7 @@ func TestLoadBundle(t *testing.T) {
 		spec.KindAgent: 1, spec.KindSkill: 1,
 	}, kinds)
 
-	// As files that are sent, and in a folder further down, it is the same bundle.
+	// The bundle is the same if its files are sent one by one or are in a subfolder.
 	all, problems := spec.LoadFS(fileSystem(bundleFiles()), ".")
 	require.Empty(t, problems)
 	same, problems := spec.BundleOf(all)
@@ -70,7 +70,7 @@ func TestLoadBundle(t *testing.T) {
 	require.Equal(t, b.Hash, below.Hash)
 }
 
-// The same documents are the same bundle, whatever their files; every change of a document or of the manifest is another.
+// The same documents are the same bundle, whatever their files are called. Any change to a document or the manifest makes another bundle.
 func TestBundleHash(t *testing.T) {
 	t.Parallel()
 	load := func(change func(files map[string]string)) string {
@@ -208,7 +208,7 @@ it brings:
 	require.Equal(t, "bundle dependency-review (version 1.4.0)\nDependency review\nit needs the bundles consulting\n", spec.ExplainBundle(b.Manifest, nil))
 }
 
-// Whatever a manifest says, it is read or refused, and what is read is a bundle's name and version.
+// Any manifest is read or refused, and a manifest that is read has the name and version of a bundle.
 func FuzzBundle(f *testing.F) {
 	f.Add([]byte(manifest), []byte("{kind: thin_tool, name: a.b, bundle: consulting, creates: {type: c}}"))
 	f.Add([]byte(`{"kind": "bundle", "name": "a", "version": "1.0.0-rc.1", "requires": ["b", "b", "a"]}`), []byte("kind: bundle\nname: b\nversion: 1.0.0"))

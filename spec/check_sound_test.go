@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// dice makes random schemas and values that often fit each other, and often nearly.
+// dice makes random schemas, and values that fit them often or almost.
 type dice struct{ *rand.Rand }
 
 func (d dice) one(all ...any) any { return all[d.IntN(len(all))] }
@@ -96,7 +96,7 @@ func (d dice) value(depth int) any {
 	return d.one("a", "ab", "", "1b", "$${a}", 0, 1, 2, 1.5, -3, true, nil)
 }
 
-// hide puts templates in place of some of a value.
+// hide replaces parts of a value with templates.
 func (d dice) hide(v any) any {
 	if d.IntN(6) == 0 {
 		if _, text := v.(string); text && d.IntN(2) == 0 {
@@ -121,7 +121,7 @@ func (d dice) hide(v any) any {
 	return v
 }
 
-// fill puts random values in place of templates.
+// fill replaces templates with random values.
 func (d dice) fill(v any) any {
 	switch x := v.(type) {
 	case string:
@@ -145,7 +145,7 @@ func (d dice) fill(v any) any {
 	return v
 }
 
-// What is reported cannot fit, whatever the templates give: a validator refuses it too. And most of what it refuses is found.
+// What is reported cannot fit, whatever the templates give: a validator refuses it, too. And most of what the validator refuses is found.
 func TestReportedInputsNeverFit(t *testing.T) {
 	t.Parallel()
 	d := dice{rand.New(rand.NewPCG(7, 9))}
@@ -160,7 +160,7 @@ func TestReportedInputsNeverFit(t *testing.T) {
 		require.NoError(t, compiler.AddResource("s.json", document))
 		schema, err := compiler.Compile("s.json")
 		if err != nil {
-			continue // a reference that goes round and round
+			continue // a circular reference
 		}
 		literal := d.value(3)
 		for _, input := range []any{literal, d.hide(literal)} {

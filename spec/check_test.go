@@ -18,14 +18,14 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// checkCatalogue is a catalogue as test data write it.
+// checkCatalogue is a catalog as the test data writes it.
 type checkCatalogue struct {
 	Tools  []jig.Tool        `json:"tools"`
 	Agents []string          `json:"agents"`
 	Skills []string          `json:"skills"`
 	Tasks  []string          `json:"tasks"`
 	Specs  map[string]string `json:"specs"`
-	// EntityTypes are documents; none is known of when there are none.
+	// EntityTypes are documents. Without any, no entity type is known.
 	EntityTypes []string            `json:"entity_types"`
 	Whitelists  map[string][]string `json:"whitelists"`
 	// TaskCalls are the compositions that tasks run.
@@ -58,15 +58,15 @@ func (c checkCatalogue) build(t *testing.T) spec.Catalogue {
 type checkCase struct {
 	Name      string            `json:"name"`
 	Documents map[string]string `json:"documents"`
-	// Catalogue replaces catalogue.json where a case needs another one.
+	// Catalogue replaces catalogue.json if the case needs another catalog.
 	Catalogue *checkCatalogue `json:"catalogue"`
-	// Advise asks for advice in place of problems.
+	// Advise asks for advice instead of problems.
 	Advise   bool `json:"advise"`
 	Problems []struct {
 		Document string `json:"document"`
 		Path     string `json:"path"`
 		Code     string `json:"code"`
-		// Severity is error when left out; Line, Message and Hint (parts of them) are compared when given.
+		// Severity is error if left out. Line, Message and Hint are compared if given; the last two may be parts of the text.
 		Severity string `json:"severity"`
 		Line     int    `json:"line"`
 		Message  string `json:"message"`
@@ -97,7 +97,7 @@ func readCheckCases(t *testing.T) map[string][]checkCase {
 	return cases
 }
 
-// load reads documents that have no problems of their own.
+// load reads documents that must have no problems of their own.
 func load(t *testing.T, files map[string]string) []spec.Document {
 	t.Helper()
 	var docs []spec.Document
@@ -170,7 +170,7 @@ func TestCheckCases(t *testing.T) {
 	require.GreaterOrEqual(t, count, 60)
 }
 
-// many makes a composition for each name, with the calls that it makes.
+// many makes n compositions, each with the calls that calls returns for it.
 func many(t *testing.T, n int, calls func(i int) []int) []spec.Document {
 	t.Helper()
 	docs := make([]spec.Document, n)
@@ -203,7 +203,7 @@ func TestCheckFindsLongCycles(t *testing.T) {
 	}
 }
 
-// Documents that all call each other have more cycles than there are atoms: some are shown, at once.
+// Documents that all call each other have more cycles than there are atoms. Some are shown, without a long search.
 func TestCheckOfAThousandDocuments(t *testing.T) { //nolint:paralleltest // what other tests allocate would count
 	const n = 1000
 	for name, calls := range map[string]func(i int) []int{
@@ -214,14 +214,14 @@ func TestCheckOfAThousandDocuments(t *testing.T) { //nolint:paralleltest // what
 			}
 			return all
 		},
-		"ladder": func(i int) []int { // 2^500 ways from the first to the last, and back
+		"ladder": func(i int) []int { // 2^500 ways from the first to the last and back
 			return []int{(i + 1) % n, (i + 2) % n}
 		},
 		"neighbours": func(i int) []int { return []int{(i + n - 1) % n, (i + 1) % n} },
 	} {
 		docs := many(t, n, calls)
 		var problems spec.Problems
-		_, objects := allocated(func() { problems = spec.Check(docs, strict()) }) // to follow every way would take for ever
+		_, objects := allocated(func() { problems = spec.Check(docs, strict()) }) // following every path would take forever
 		require.Less(t, objects, uint64(slack*500_000), name)
 		require.Len(t, problems, 21, name)
 		require.Contains(t, problems[20].Message, "there are more than 20 cycles")
@@ -243,7 +243,7 @@ func TestCheckOfAThousandDocuments(t *testing.T) { //nolint:paralleltest // what
 	require.Less(t, objects, uint64(slack*500_000))
 }
 
-// Schemas that lead back to themselves, or branch without end, are given up, not followed.
+// Schemas that refer to themselves or branch without end are abandoned, not followed.
 func TestCheckOfHostileSchemas(t *testing.T) { //nolint:paralleltest // what other tests allocate would count
 	branching := `true`
 	for range 40 {
@@ -265,7 +265,7 @@ func TestCheckOfHostileSchemas(t *testing.T) { //nolint:paralleltest // what oth
 	}
 }
 
-// A catalogue that knows only a part calls nothing unknown of what it does not list.
+// A name is reported as unknown only if the catalog lists names of its kind.
 func TestCheckWithAPartOfTheCatalogue(t *testing.T) {
 	t.Parallel()
 	docs := load(t, map[string]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// typeOfFields reads an entity type of fields in YAML's flow style.
+// typeOfFields reads an entity type from its fields in YAML's flow style.
 func typeOfFields(t *testing.T, fields string) jig.EntityType {
 	t.Helper()
 	entityType, err := spec.LoadEntityType("a.yaml", []byte("{kind: entity_type, name: a, fields: ["+fields+"]}"))
@@ -74,7 +74,7 @@ func TestCompareTypes(t *testing.T) {
 	}
 }
 
-// entityType makes a type of a few fields.
+// entityType makes a type with a few fields.
 func (d fieldDice) entityType() jig.EntityType {
 	t := jig.EntityType{Name: "a"}
 	for i := range 1 + d.IntN(3) {
@@ -89,7 +89,7 @@ func (d fieldDice) named(name string) jig.Field {
 	return f
 }
 
-// changed is a field with something about it changed, often to something wider.
+// changed returns a field with one change, often to something wider.
 func (d fieldDice) changed(f jig.Field) jig.Field {
 	switch d.IntN(10) {
 	case 0:
@@ -146,7 +146,7 @@ func (d fieldDice) changedAll(fields []jig.Field) []jig.Field {
 	return out
 }
 
-// Content that fits a type fits the next version of it, unless the comparison says that the change breaks.
+// Content that fits a type also fits the next version of the type, unless the comparison says that the change breaks.
 func TestHarmlessChangesBreakNothing(t *testing.T) {
 	t.Parallel()
 	const types, values = 4_000, 12
@@ -208,7 +208,7 @@ func (d fieldDice) content(t *testing.T, entityType jig.EntityType) json.RawMess
 	return raw
 }
 
-// withDefaults is a content with the defaults of required fields that were added.
+// withDefaults adds the defaults of new required fields to a content.
 func withDefaults(t *testing.T, content json.RawMessage, old, latest jig.EntityType) json.RawMessage {
 	t.Helper()
 	var object map[string]json.RawMessage

@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// The pages with documents in them; package compose runs the compositions of both.
+// The pages that contain documents. Package compose runs the compositions of both.
 const (
 	page       = "../docs/spec.md"
 	otherTools = "../docs/from-other-tools.md"
@@ -38,7 +38,8 @@ func examplesOf(t *testing.T, file string) []example {
 	return all
 }
 
-// document is the example as a file with the lines that were put before it; what is no document has no name.
+// document returns the example as a file, and the number of lines that were added before it. The name is empty if the example is not a
+// document.
 func (e example) document() (name, text string, before int) {
 	head := "kind: composition\nname: example\n"
 	text, refused := strings.CutPrefix(e.text, "# refused\n")
@@ -58,7 +59,7 @@ func (e example) document() (name, text string, before int) {
 	return "", "", 0
 }
 
-// Every example of the reference is read without a problem, and what is said to be refused is refused with these problems.
+// Every example in the reference is read without problems, and those marked as refused are refused with the problems that they announce.
 func TestExamplesInTheReference(t *testing.T) {
 	t.Parallel()
 	kinds, refused := map[spec.Kind]int{}, map[string]bool{}
@@ -95,7 +96,7 @@ func TestExamplesInTheReference(t *testing.T) {
 
 var comment = regexp.MustCompile(`# ([A-Z_]+)$`)
 
-// announced are the problems that the comments of an example say it has: line and code.
+// announced returns the problems that the comments of an example announce: line and code.
 func announced(text string) []string {
 	var all []string
 	for i, line := range strings.Split(text, "\n") {
@@ -106,7 +107,7 @@ func announced(text string) []string {
 	return all
 }
 
-// The jig side of each example on the page about other tools is read without a problem.
+// The jig side of each example on the page about other tools is read without problems.
 func TestExamplesForOtherTools(t *testing.T) {
 	t.Parallel()
 	found := 0
@@ -120,7 +121,7 @@ func TestExamplesForOtherTools(t *testing.T) {
 	require.GreaterOrEqual(t, found, 4)
 }
 
-// Every key that a document may have, and every code of a problem, stands on the page.
+// The page has every key that a document may have, and every problem code.
 func TestReferenceIsComplete(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(page)
@@ -137,7 +138,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	require.Empty(t, missing, "these keys and codes are not on the page")
 }
 
-// problemCodes are the codes of problems, as the sources of the package write them.
+// problemCodes returns the problem codes in the sources of the package.
 func problemCodes(t *testing.T) []string {
 	t.Helper()
 	sources, err := filepath.Glob("*.go")
@@ -162,7 +163,7 @@ var (
 	nonWords = regexp.MustCompile(`[^\w\- ]`)
 )
 
-// Links from the two pages to sections lead to sections that are there.
+// Links from the two pages to sections lead to existing sections.
 func TestSectionsOfTheReferenceAreFound(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{page, otherTools} {
@@ -180,7 +181,7 @@ func TestSectionsOfTheReferenceAreFound(t *testing.T) {
 	}
 }
 
-// sectionsOf are the names that a page's headings have in links.
+// sectionsOf returns the anchors of a page's headings.
 func sectionsOf(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Whatever a document of an entity type says, it is read or refused; what is read can be drawn, and its schema compiles.
+// Any document of an entity type is read or refused. A type that is read can be drawn, and its schema compiles.
 func FuzzEntityType(f *testing.F) {
 	body, err := os.ReadFile(moduleType)
 	require.NoError(f, err)

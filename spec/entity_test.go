@@ -199,7 +199,7 @@ func TestExplainEveryTypeAndTask(t *testing.T) {
 	}
 }
 
-// What an expression gives must be of the type that its field stores, as far as CEL has one.
+// The result of an expression must have the type that its field stores, as far as CEL has such a type.
 func TestExpressionsFitTheirFields(t *testing.T) {
 	t.Parallel()
 	for field, gives := range map[string]string{
@@ -222,8 +222,8 @@ func TestExpressionsFitTheirFields(t *testing.T) {
 	}
 }
 
-// randomTasks writes an entity type with a random graph of tasks: each may depend on those before it, none on a later one.
-// It returns what each one depends on, directly or not.
+// randomTasks makes a random graph of tasks, in which each task may depend only on those before it. It returns the dependencies of each
+// task: the direct ones, and all of them.
 func randomTasks(d fieldDice, n int) (tasks [][]int, all []map[int]bool) {
 	for i := range n {
 		needs, reach := map[int]bool{}, map[int]bool{}
@@ -248,7 +248,7 @@ func randomTasks(d fieldDice, n int) (tasks [][]int, all []map[int]bool) {
 	return tasks, all
 }
 
-// writeTasks writes the type, the tasks in a random order. reads says what a task reads beside.
+// writeTasks writes the entity type with its tasks in random order. reads says which other task a task reads in addition.
 func writeTasks(d fieldDice, needs [][]int, reads map[int]int) string {
 	var b strings.Builder
 	b.WriteString("kind: entity_type\nname: a\nfields: [{name: a, type: text}]\ntasks:\n")
@@ -274,8 +274,8 @@ func errorsOf(problems spec.Problems) []string {
 	return all
 }
 
-// Whatever the graph of tasks, in whatever order they are written: it is taken when it has no cycle, a task may read what it
-// depends on and nothing else, and an arrow back from a task to one that needs it is a cycle.
+// Any graph of tasks is accepted if it has no cycle, in whatever order the tasks are written. A task may read only what it depends on, and
+// an edge from a task back to one that depends on it makes a cycle.
 func TestRandomGraphsOfTasks(t *testing.T) {
 	t.Parallel()
 	cycles, strangers := 0, 0
@@ -320,7 +320,7 @@ func TestRandomGraphsOfTasks(t *testing.T) {
 	require.Greater(t, strangers, 20)
 }
 
-// chainOf is a type whose tasks follow one another.
+// chainOf returns an entity type whose tasks form a chain of length n.
 func chainOf(n int) string {
 	var b strings.Builder
 	b.WriteString("kind: entity_type\nname: a\nfields: [{name: a, type: number, task: t0}]\ntasks:\n")
@@ -361,7 +361,7 @@ func TestLimitsOfEntityTypes(t *testing.T) {
 	require.Equal(t, []string{"TOO_MANY_VALUES"}, codes(fields(spec.MaxFields+1)))
 }
 
-// Reading a large entity type, and refusing a hostile one, takes a bounded amount of work.
+// Reading a large entity type, and refusing a hostile one, takes a limited amount of work.
 func TestLargeEntityTypes_WorkIsBounded(t *testing.T) { //nolint:paralleltest // what other tests allocate would count
 	d := fieldDice{rand.New(rand.NewPCG(5, 5))}
 	needs, all := randomTasks(d, 900)

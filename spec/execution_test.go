@@ -150,7 +150,7 @@ schema: {type: object, properties: {summary: {type: string}}}
 	require.Equal(t, "task", x.Tool.Implementation)
 }
 
-// A document in JSON says the same as one in YAML, also with tabs and with characters that JSON escapes as two halves.
+// A JSON document means the same as a YAML one, even with tabs and with characters that JSON escapes as surrogate pairs.
 func TestLoadExecutionJSON(t *testing.T) {
 	t.Parallel()
 	body := "{\n\t\"kind\": \"composition\",\n\t\"name\": \"a.b\",\n\t\"steps\": [\n\t\t{\"set\": {\"x\": \"\\ud83d\\ude00 \\\\ud83d \\/\"}}\n\t]\n}\n"
@@ -163,7 +163,7 @@ func TestLoadExecutionJSON(t *testing.T) {
 	require.Equal(t, doc.Version, doc.Execution.Version)
 }
 
-// A document that is right by itself may still be wrong about what its tools give back.
+// A document that is correct by itself may still be wrong about the results of its tools.
 func TestCheckShapes(t *testing.T) {
 	t.Parallel()
 	shapes := func(tool string) (json.RawMessage, bool) {
@@ -251,15 +251,15 @@ func FuzzLoadExecution(f *testing.F) {
 	})
 }
 
-// anyType is an entity type that has what the seeds read of one.
+// anyType is an entity type with what the seeds read.
 var anyType = []jig.EntityType{{Name: "module", Fields: []jig.Field{{Name: "path", Type: jig.FieldText, Required: true, Task: "path"}}}}
 
-// anyShape says of every tool that its output may have a member a.
+// anyShape says for every tool that its output may have a member a.
 func anyShape(string) (json.RawMessage, bool) {
 	return json.RawMessage(`{"type": "object", "properties": {"a": {}}}`), true
 }
 
-// Whatever stands in the expressions of a document that is right otherwise: they are accepted, or each is refused at its place.
+// Whatever the expressions of an otherwise correct document contain, each is accepted or refused at its place.
 func FuzzCheckExpressions(f *testing.F) {
 	f.Add("input.a == 1", "${steps.a.data}", "item", "a")
 	f.Add("has(steps.b)", "x ${vars.v} $${", "steps['a'].success", "error")

@@ -61,7 +61,7 @@ func TestExplainAgentGolden(t *testing.T) {
 	require.Contains(t, spec.ExplainAgent(jig.Agent{Name: "a", Model: "openai/x"}), "It has no tools.")
 }
 
-// requirePlain checks that a text has nothing that moves a terminal's cursor.
+// requirePlain checks that a text contains nothing that moves a terminal's cursor.
 func requirePlain(t *testing.T, text string) {
 	t.Helper()
 	require.NotRegexp(t, `[\x00-\x09\x0b-\x1f\x7f\x{80}-\x{9f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`, text)
@@ -70,7 +70,8 @@ func requirePlain(t *testing.T, text string) {
 	}
 }
 
-// The lines of a flowchart as we write them. A label has no character that Mermaid or HTML reads; brackets are safe in quotes.
+// The lines of a flowchart as the package writes them. A label has no character with a meaning in Mermaid or HTML; brackets are safe in
+// quotes.
 var (
 	mermaidLabel    = `"(?:[^"#&<>` + "`" + `%\\:$|*;\x00-\x1f]|#(?:quot|lt|gt|amp|\d+);|<br/>)+"`
 	mermaidNode     = regexp.MustCompile(`^ *(n\d+)(?:\[L\]|\{L\}|\(\[L\]\)|\(\(L\)\)|\[/L/\]|\{\{L\}\})$`)
@@ -79,8 +80,8 @@ var (
 	mermaidAllLabel = regexp.MustCompile(mermaidLabel)
 )
 
-// requireMermaid parses a flowchart: nodes within balanced frames, then edges between nodes and frames that are there; every
-// node but the first is reached.
+// requireMermaid parses a flowchart: nodes in balanced frames, then edges between existing nodes and frames. Every node except the first
+// must be reachable.
 func requireMermaid(t *testing.T, chart string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(chart, "\n"), "\n")
@@ -121,7 +122,7 @@ func requireMermaid(t *testing.T, chart string) {
 	}
 }
 
-// Whatever stands in a document, the drawing keeps its form.
+// Whatever a document contains, the drawing stays well-formed.
 func FuzzExplain(f *testing.F) {
 	for _, text := range []string{"end", `"]`, "1. x", "- x", "#quot;", "%%{init}%%", "a\nb", "`*x*`", "<br/>", "\x1b[0m", "\u202e", "::: ", "@{", "x --> y"} {
 		f.Add(text)
@@ -144,7 +145,7 @@ func FuzzExplain(f *testing.F) {
 	})
 }
 
-// An empty list of steps is refused by the reader, not by the drawing.
+// The reader refuses an empty list of steps; the drawing does not.
 func TestExplainOfNothing(t *testing.T) {
 	t.Parallel()
 	e := spec.Explain(spec.Execution{Kind: spec.KindComposition, Name: "a", Steps: []spec.Step{{}}})
@@ -153,7 +154,7 @@ func TestExplainOfNothing(t *testing.T) {
 	requireMermaid(t, spec.Explain(spec.Execution{}).Mermaid())
 }
 
-// Every construct that has a case of its run has a drawing, and nothing for Check to find without a catalogue.
+// Every construct that has a test run can be drawn, and Check finds nothing wrong with it without a catalog.
 func TestExplainWhatRuns(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/runs/*.yaml")

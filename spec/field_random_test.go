@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// fieldDice makes fields and values at random, the same ones for the same seed.
+// fieldDice makes random fields and values, the same for the same seed.
 type fieldDice struct{ *rand.Rand }
 
 func (d fieldDice) chance(percent int) bool { return d.IntN(100) < percent }
@@ -78,7 +78,7 @@ func (d fieldDice) bounds(low, high float64) *float64 {
 	return &f
 }
 
-// value is a value that looks as if it fitted, and often does.
+// value returns a value that looks as if it fits, and often does.
 func (d fieldDice) value(f *jig.Field, depth int) any {
 	if d.chance(6) {
 		return d.anything(2)
@@ -153,7 +153,7 @@ func (d fieldDice) anything(depth int) any {
 	}
 }
 
-// What a field takes, its schema takes, with formats asserted or not, and so does the field that is made of the schema again.
+// A field's schema accepts what the field accepts, with formats asserted or not, and so does the field made from that schema.
 func TestFieldsAndSchemasAgree(t *testing.T) {
 	t.Parallel()
 	const fields, values = 600, 12
@@ -176,7 +176,7 @@ func TestFieldsAndSchemasAgree(t *testing.T) {
 	require.Greater(t, taken[false], fields*values/5)
 }
 
-// A schema that is made of a field that was made of a schema is the same schema.
+// The schema of a field that was made from a schema is the same schema.
 func TestSchemasOfFieldsAreStable(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -191,7 +191,7 @@ func TestSchemasOfFieldsAreStable(t *testing.T) {
 	}
 }
 
-// Whatever the schema and the value are, they are read or refused.
+// Any schema and any value are read or refused.
 func FuzzFieldFromSchema(f *testing.F) {
 	for _, s := range []string{`{"type":"string","pattern":"^a"}`, `{"type":"object","properties":{"a":{"type":"integer"}}}`, `{"enum":["a"]}`, `[`} {
 		f.Add(s, `"a"`)

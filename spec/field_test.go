@@ -44,8 +44,8 @@ func fieldCases(t *testing.T) []fieldCase {
 	return cases
 }
 
-// judges are the ways to ask whether a value fits a field: by the field, by its schema with formats as notes and asserted, and
-// by the field that is made of the schema again.
+// judges returns the ways to check whether a value fits a field: with the field, with its schema (formats asserted or not), and with the
+// field made from that schema.
 func judges(t *testing.T, f jig.Field) map[string]func(value string) error {
 	t.Helper()
 	raw := spec.FieldSchema(f)
@@ -63,7 +63,7 @@ func judges(t *testing.T, f jig.Field) map[string]func(value string) error {
 	}
 }
 
-// unkept reports a value that JSON allows and PostgreSQL cannot keep: the one thing that the schema does not say.
+// unkept reports a value that JSON allows but PostgreSQL cannot store. It is the only thing that the schema does not express.
 func unkept(value string) bool { return strings.Contains(value, `"\u0000"`) }
 
 func TestValuesOfFields(t *testing.T) {
@@ -255,7 +255,7 @@ func TestSchemasKeepWhatIsNotAboutValues(t *testing.T) {
 	for _, f := range entityTypeOf(t, "testdata/entity/module.yaml").Fields {
 		again, err := spec.FieldFromSchema(f.Name, spec.FieldSchema(f))
 		require.NoError(t, err)
-		again.Required = f.Required // said by the object around it
+		again.Required = f.Required // the enclosing object says it
 		require.Equal(t, f, again)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// What one hostile document may cost: the bytes and the objects that are allocated from beginning to end, freed ones included. Both
-// grow with the work, and unlike time they are the same on a busy machine. BenchmarkHostileSpecs measures the time.
+// Limits on what one hostile document may allocate in total, in bytes and objects, including freed memory. Both grow with the work and,
+// unlike time, are the same on a busy machine. BenchmarkHostileSpecs measures the time.
 const (
 	hostileBytes   = slack * 32 << 20
 	hostileObjects = slack * 600_000
@@ -22,7 +22,7 @@ const compositionHead = "kind: composition\nname: a.b\nsteps:\n"
 
 const thinHead = "kind: thin_tool\nname: a.b\n"
 
-// hostileSpecs are documents that are to be refused for what they cost.
+// hostileSpecs are documents that must be refused because of what they cost.
 func hostileSpecs() map[string]struct {
 	body string
 	code spec.ProblemCode
@@ -100,7 +100,7 @@ func wrongKeys(n int) string {
 	return b.String()
 }
 
-// Not parallel: what other tests allocate would count.
+// Not parallel, because the allocations of other tests would count.
 func TestHostileSpecs(t *testing.T) { //nolint:paralleltest // see above
 	_, err := spec.LoadExecution("full.yaml", []byte(fullComposition))
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestHostileSpecs(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
-// cheap checks that f allocates no more than a hostile document may. Nothing else may run meanwhile.
+// cheap checks that f allocates no more than a hostile document may. Nothing else may run at the same time.
 func cheap(t *testing.T, f func()) {
 	t.Helper()
 	bytes, objects := allocated(f)

@@ -101,7 +101,7 @@ func TestPolicy(t *testing.T) {
 	}, p)
 }
 
-// A policy is a document like any other: it is found, read, kept by version, and has a place for each value.
+// A policy is a document like any other: it is found, read and stored by version, and every value has a position.
 func TestPolicyDocument(t *testing.T) {
 	t.Parallel()
 	asJSON, err := json.Marshal(valueOf(t, fullPolicy))
@@ -202,7 +202,7 @@ func TestPublishedSchemaOfPoliciesAgreesWithTheReader(t *testing.T) {
 	}
 }
 
-// Rules made in code are held to what documents are held to.
+// Rules made in code must meet the same conditions as those in documents.
 func TestCheckTerms(t *testing.T) {
 	t.Parallel()
 	finance := &spec.Approvers{Groups: []string{"finance"}}
@@ -246,7 +246,7 @@ func TestCheckTerms(t *testing.T) {
 	}
 }
 
-// policyOf is a policy of many rules, each with its number in place of %d.
+// policyOf returns a policy with n rules, each with its number in place of %d.
 func policyOf(n int, rule string) string {
 	var b strings.Builder
 	b.WriteString("kind: policy\nname: a\nrules:\n")
@@ -265,7 +265,7 @@ func TestBoundsOfPolicies(t *testing.T) {
 	require.ErrorContains(t, err, "use 1 to 500 entries")
 }
 
-// hostilePolicies are documents that are to be refused for what they cost.
+// hostilePolicies are documents that must be refused because of what they cost.
 func hostilePolicies() map[string]struct {
 	body string
 	code spec.ProblemCode
@@ -290,7 +290,7 @@ func hostilePolicies() map[string]struct {
 	}
 }
 
-// Not parallel: what other tests allocate would count.
+// Not parallel, because the allocations of other tests would count.
 func TestHostilePolicies(t *testing.T) { //nolint:paralleltest // see above
 	for name, c := range hostilePolicies() { //nolint:paralleltest // see above
 		t.Run(name, func(t *testing.T) {

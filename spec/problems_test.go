@@ -15,12 +15,12 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// problemCase is a document of testdata/problems: a spec and all that is wrong with it.
+// problemCase is a case of testdata/problems: a document and everything that is wrong with it.
 type problemCase struct {
 	Name string `yaml:"name"`
-	// File is the name the document is read under; spec.yaml when empty.
+	// File is the name under which the document is read. The default is spec.yaml.
 	File string `yaml:"file"`
-	// Document is the text; Prefix and a padding of many lines may stand before it.
+	// Document is the text. Prefix and a padding of many lines may precede it.
 	Document string `yaml:"document"`
 	Prefix   string `yaml:"prefix"`
 	Pad      struct {
@@ -31,7 +31,7 @@ type problemCase struct {
 		Path     string           `yaml:"path"`
 		Code     spec.ProblemCode `yaml:"code"`
 		Severity spec.Severity    `yaml:"severity"`
-		// Line, Hint and Message are looked at when they are given; the texts as parts.
+		// Line, Hint and Message are compared if they are given; the texts may be parts.
 		Line    int    `yaml:"line"`
 		Hint    string `yaml:"hint"`
 		Message string `yaml:"message"`
@@ -42,7 +42,7 @@ func (c problemCase) text() string {
 	return c.Prefix + strings.Repeat(c.Pad.Line, c.Pad.Times) + c.Document
 }
 
-// problemCases reads the cases below testdata/problems by file.
+// problemCases reads the cases below testdata/problems, by file.
 func problemCases(t *testing.T) map[string][]problemCase {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "problems", "*.yaml"))
@@ -108,7 +108,7 @@ func (c problemCase) check(t *testing.T) {
 		require.Contains(t, p.Message, want.Message, "%v", p)
 		require.Positive(t, p.Line, "%v", p)
 		require.Positive(t, p.Column, "%v", p)
-		if p.Code != spec.ProblemBadCEL && p.Code != spec.ProblemSyntax { // those say it in the message
+		if p.Code != spec.ProblemBadCEL && p.Code != spec.ProblemSyntax { // for these the message says what to do
 			require.NotEmpty(t, p.Hint, "%v", p)
 		}
 		if want.Line > 0 {

@@ -2,5 +2,5 @@
 
 package spec_test
 
-// slack is how much more may be spent than the limits say: other tests run beside.
+// slack is the factor by which a test may exceed the limits.
 const slack = 1

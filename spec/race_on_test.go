@@ -2,5 +2,5 @@
 
 package spec_test
 
-// slack is how much more may be spent under the race detector.
+// slack is the factor by which a test may exceed the limits under the race detector.
 const slack = 20

@@ -53,7 +53,7 @@ func TestLoadFSMakesOneDocumentOfASkill(t *testing.T) {
 	line, _ := doc.Position("description")
 	require.Equal(t, 3, line)
 
-	// The body is all of it, and reads back as the same document.
+	// The body contains everything and reads back as the same document.
 	again, problems := spec.Load("release-notes", doc.Body)
 	require.Empty(t, problems)
 	require.Equal(t, doc.Skill, again.Skill)
@@ -130,7 +130,7 @@ func TestKeptSkillProblems(t *testing.T) {
 	}
 }
 
-// Execution specs of all kinds are called by name, so that one name can only be one of them.
+// Execution specs of all kinds are called by name, so only one of them can have a name.
 func TestLoadFSRefusesAName(t *testing.T) {
 	t.Parallel()
 	_, problems := spec.LoadFS(fstest.MapFS{

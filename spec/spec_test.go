@@ -41,7 +41,7 @@ func TestPublishedSchemasAreCurrent(t *testing.T) {
 	require.Contains(t, err.Error(), `"agent"`)
 }
 
-// What the reader takes, the published schema takes; what it refuses by shape, the schema refuses.
+// The published schema accepts what the reader accepts, and refuses what the reader refuses because of its shape.
 func TestPublishedSchemaAgreesWithTheReader(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t, spec.KindAgent)
@@ -71,7 +71,7 @@ func TestPublishedSchemaAgreesWithTheReader(t *testing.T) {
 	}
 }
 
-// compiled is the published schema of a kind, ready to validate.
+// compiled returns the published schema of a kind, ready to validate.
 func compiled(t *testing.T, kind spec.Kind) *jsonschema.Schema {
 	t.Helper()
 	raw, err := spec.SchemaOf(kind)
@@ -85,7 +85,7 @@ func compiled(t *testing.T, kind spec.Kind) *jsonschema.Schema {
 	return schema
 }
 
-// valueOf is a YAML text as a schema validator reads it.
+// valueOf returns a YAML text as a schema validator reads it.
 func valueOf(t *testing.T, text string) any {
 	t.Helper()
 	var value any
@@ -97,7 +97,7 @@ func valueOf(t *testing.T, text string) any {
 	return value
 }
 
-// The same for execution specs and skills: the schema alone sees shapes, and every key has a description for editors.
+// The same holds for execution specs and skills. The schema checks only shapes, and every key has a description for editors.
 func TestPublishedSchemasOfExecutionsAgreeWithTheReader(t *testing.T) {
 	t.Parallel()
 	step := func(step string) string { return "{kind: composition, name: a.b, steps: [" + step + "]}" }
@@ -184,7 +184,7 @@ func TestPublishedSchemasOfExecutionsAgreeWithTheReader(t *testing.T) {
 			}
 		}
 	}
-	// Documents whose problems no shape shows are fine by the schema, those with unknown keys never are.
+	// The schema accepts documents whose problems no shape shows, but never those with unknown keys.
 	schema := compiled(t, spec.KindComposition)
 	deep := []spec.ProblemCode{spec.ProblemUnknownStep, spec.ProblemStepOrder, spec.ProblemOutOfScope, spec.ProblemUnknownVar, spec.ProblemUnreachable}
 	seen := 0
@@ -211,7 +211,7 @@ func TestPublishedSchemasOfExecutionsAgreeWithTheReader(t *testing.T) {
 	require.Error(t, compiled(t, spec.KindSkill).Validate(valueOf(t, "{name: a}")))
 }
 
-// The same for manifests of bundles.
+// The same holds for manifests of bundles.
 func TestPublishedSchemaOfBundlesAgreesWithTheReader(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t, spec.KindBundle)
@@ -250,7 +250,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	}
 }
 
-// described walks a schema: every property says what it is.
+// described walks a schema and checks that every property has a description.
 func described(t *testing.T, path string, schema any) {
 	t.Helper()
 	switch s := schema.(type) {

@@ -37,7 +37,7 @@ webhooks:
 
 func TestTenant(t *testing.T) {
 	t.Parallel()
-	// off without quotes is text: documents are YAML 1.2.
+	// Without quotes, off is a text: documents are YAML 1.2.
 	got, err := spec.LoadTenant("acme.yaml", []byte(fullTenant))
 	require.NoError(t, err)
 	require.Equal(t, spec.Tenant{
@@ -162,7 +162,7 @@ func TestPublishedSchemaOfTenantsAgreesWithTheReader(t *testing.T) {
 	}
 }
 
-// Owners who could never approve a document could not be replaced either.
+// Owners who could never approve a document could never be replaced, either.
 func TestOwnersCanApproveTheirOwnReplacement(t *testing.T) {
 	t.Parallel()
 	const people = "people: [{id: ana, groups: [admins]}, {id: bo, groups: [admins]}, {id: carl, permissions: [own]}], "
@@ -193,7 +193,7 @@ func TestOwnersCanApproveTheirOwnReplacement(t *testing.T) {
 	}
 }
 
-// peopleOf is a tenant of many people.
+// peopleOf returns a tenant with n people.
 func peopleOf(n int) string {
 	var b strings.Builder
 	b.WriteString("kind: tenant\nname: acme\npeople:\n")
@@ -216,12 +216,12 @@ func TestBoundsOfTenants(t *testing.T) {
 		_, err := spec.LoadTenant("acme.yaml", []byte(body))
 		require.ErrorContains(t, err, says)
 	}
-	// The limits of other documents are what they were.
+	// The higher limits do not apply to other documents.
 	_, problems := spec.Load("a.yaml", []byte(strings.Replace(peopleOf(10_000), "kind: tenant", "kind: policy", 1)))
 	require.ErrorContains(t, problems.OrNil(), fmt.Sprintf("at most %d are read", spec.MaxDocumentBytes))
 }
 
-// FuzzTenant reads anything as a tenant's document: what is read without a problem has keys that verify something.
+// FuzzTenant reads arbitrary text as a tenant's document. What is read without problems has keys that verify something.
 func FuzzTenant(f *testing.F) {
 	f.Add(fullTenant)
 	f.Add("kind: tenant\nname: a\nkeys: [{id: a, algorithm: ed25519, public_key: x}]\n")
@@ -256,7 +256,7 @@ func TestSecretsAreNamedAfterTheirTenant(t *testing.T) {
 	} {
 		require.Equal(t, prefix, spec.SecretPrefixOf(tenant))
 	}
-	// Whatever two tenants are named, none can write a name that is the other's.
+	// Whatever two tenants are called, neither can name a secret that belongs to the other.
 	tenants := []string{"a", "a-b", "a_b", "a--b", "a-", "a_", "a-b-", "ab", "a-b-c", "615f62", "612d", "x" + strings.Repeat("_", 62)}
 	for _, one := range tenants {
 		document := func(name string) []byte {

@@ -68,7 +68,7 @@ func TestThinTool(t *testing.T) {
 	require.Contains(t, string(x.Tool.OutputSchema), "session_id")
 }
 
-// Of an entity type whose name alone is known nothing but the name is checked.
+// If only the name of an entity type is known, only the name is checked.
 func TestThinToolsOfTypesThatAreKnownByName(t *testing.T) {
 	t.Parallel()
 	docs := load(t, map[string]string{"a.yaml": "{kind: thin_tool, name: a.b, creates: {type: review, fields: {x: 1}}, starts: {fields: [y]}}"})
@@ -105,7 +105,7 @@ func TestAdviceOnThinTools(t *testing.T) {
 	require.ElementsMatch(t, []spec.ProblemCode{spec.ProblemVagueDescription, spec.ProblemSimilarName, spec.ProblemSimilarName}, codes)
 }
 
-// The result that the engine gives fits the schema that the tool tells.
+// The engine's result fits the schema that the tool declares.
 func TestResultsOfThinToolsFitTheirSchema(t *testing.T) {
 	t.Parallel()
 	x, err := spec.LoadExecution("a.yaml", []byte("{kind: thin_tool, name: a.b, creates: {type: c}}"))

@@ -83,7 +83,7 @@ func TestWordsOfADocumentChangeTheVersionAndNotTheMeaning(t *testing.T) {
 	}
 }
 
-// Two texts that are not UTF-8 could share a version, so no such text is a document.
+// Two texts that are not UTF-8 could have the same version, so such texts are not documents.
 func TestADocumentIsUTF8Text(t *testing.T) {
 	t.Parallel()
 	for file, body := range map[string]string{
