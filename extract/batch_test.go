@@ -222,7 +222,7 @@ func fateOf(t *testing.T, r *rand.Rand) (string, jig.StepCall) {
 	if counts.Failed > 0 {
 		outcome = "partial"
 	}
-	switch r.IntN(4) { // the ledger keeps a large result aside
+	switch r.IntN(4) { // the ledger keeps a large result elsewhere
 	case 0, 1:
 		raw, err = json.Marshal(map[string]any{"truncated": true, "counts": counts})
 		require.NoError(t, err)

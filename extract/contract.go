@@ -103,13 +103,13 @@ type Earlier struct {
 	Record
 }
 
-// Record is how a task ended; its value is kept beside it.
+// Record describes how a task ended. The task's value is kept separately.
 type Record struct {
 	// Attempts is how many calls were made.
 	Attempts int `json:"attempts,omitempty"`
-	// InputHash of a task that failed; of one that has a value see Provenance.
+	// InputHash is the input hash of a task that failed. For a task with a value it is in Provenance.
 	InputHash string `json:"input_hash,omitempty"`
-	// Provenance of the value. Its Call is the path of the call within the extraction.
+	// Provenance is the provenance of the value. Its Call is the path of the call within the extraction.
 	Provenance *jig.Provenance `json:"provenance,omitempty"`
 	// Error says why the task failed.
 	Error *jig.Error `json:"error,omitempty"`
@@ -118,7 +118,7 @@ type Record struct {
 // TaskStatus is how a task ended.
 type TaskStatus string
 
-// The statuses.
+// The statuses of tasks that have ended.
 const (
 	TaskCompleted TaskStatus = "completed"
 	// TaskKept means that the task has the value of an earlier extraction.
@@ -133,25 +133,26 @@ const (
 // Result is the data of an extraction that is over.
 type Result struct {
 	EntityID string `json:"entity_id"`
-	// Values and Provenance are by field, of the fields whose task has a value.
+	// Values and Provenance are keyed by field. They have the fields whose task has a value.
 	Values     map[string]json.RawMessage `json:"values"`
 	Provenance map[string]jig.Provenance  `json:"provenance"`
-	// Tasks are those that were asked for, by id.
+	// Tasks are the requested tasks, by id.
 	Tasks  map[string]TaskResult `json:"tasks"`
 	Counts Counts                `json:"counts"`
 }
 
-// TaskResult is how a task ended. Value and provenance stand with the fields when it fills any.
+// TaskResult describes how a task ended. If the task fills fields, its value and provenance are in [Result.Values] and [Result.Provenance]
+// instead.
 type TaskResult struct {
 	Status  TaskStatus `json:"status"`
 	Because string     `json:"because,omitempty"`
-	// Fields are those that the task fills.
+	// Fields are the fields that the task fills.
 	Fields []string        `json:"fields,omitempty"`
 	Value  json.RawMessage `json:"value,omitempty"`
 	Record
 }
 
-// Counts are numbers of tasks.
+// Counts counts tasks by status.
 type Counts struct {
 	Total     int `json:"total"`
 	Completed int `json:"completed"`
@@ -161,8 +162,8 @@ type Counts struct {
 	Canceled  int `json:"canceled"`
 }
 
-// Earlier is what the next extraction of the entity is given as Input.Earlier. Of one that filled some fields only, lay it
-// over that of the one before.
+// Earlier returns the Input.Earlier for the next extraction of the entity. If this extraction filled only some fields, merge the result
+// over that of the extraction before.
 func (r Result) Earlier() map[string]Earlier {
 	all := make(map[string]Earlier, len(r.Tasks))
 	for id, t := range r.Tasks {
