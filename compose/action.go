@@ -128,7 +128,7 @@ func (r *run) again(ctx context.Context, n *node, st *stepState, sc *scope, path
 	if n.retry == nil || !st.Asked || st.Retries+1 >= n.retry.attempts || !r.calls[attemptPath(path, st.Retries+1)].MayRetry() {
 		return false, nil, nil
 	}
-	switch failure.Code { //nolint:exhaustive // those that nobody tries again: somebody decided, or it may have happened
+	switch failure.Code { //nolint:exhaustive // never retried: somebody decided, or the effect may have happened
 	case jig.CodeDenied, jig.CodeExpired, jig.CodeCanceled, jig.CodeOutcomeUnknown:
 		return false, nil, nil
 	default:

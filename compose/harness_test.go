@@ -26,7 +26,7 @@ type world struct {
 	at    jig.Situation
 	// order picks which of the open calls ends next; if nil, the first does.
 	order *rand.Rand
-	// crash throws moves away and works them out again; never when nil.
+	// crash discards moves and computes them again; never if nil.
 	crash *rand.Rand
 	// coming are future events, with the time at which the session receives them.
 	coming []timed
@@ -197,7 +197,7 @@ func (w *world) store(t *testing.T, move jig.Move) {
 		require.NotNil(t, r, "%s was never asked for", path)
 		require.False(t, r.status.Final(), "%s is over", path)
 		r.canceled = true
-		switch r.status { //nolint:exhaustive // one that is executing ends when its worker ends it
+		switch r.status { //nolint:exhaustive // an executing call ends when its worker ends it
 		case jig.CallWaiting:
 			w.finish(r, jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")))
 		case jig.CallUnknown:
