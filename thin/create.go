@@ -71,7 +71,7 @@ func (r *run) madeBefore(ctx context.Context) (*made, error) {
 func (r *run) create(ctx context.Context) (*made, error) {
 	t := r.plan.thin
 	if t.Creates == nil {
-		return nil, nil //nolint:nilnil // nothing is to be made
+		return nil, nil //nolint:nilnil // there is nothing to create
 	}
 	if t.Starts != nil && r.inv.Depth >= maxDepth {
 		return nil, noEffect(jig.Errorf(jig.CodeBudgetExhausted, "sessions may start sessions at most %d levels deep", maxDepth).WithField("starts").
