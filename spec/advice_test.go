@@ -193,7 +193,7 @@ func TestAdviseOnNames(t *testing.T) {
 	}
 }
 
-func TestAdviseOfManyTools(t *testing.T) { //nolint:paralleltest // what other tests allocate would count
+func TestAdviseOfManyTools(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
 	var catalogue []jig.Tool
 	for i := range 5000 {
 		catalogue = append(catalogue, jig.Tool{

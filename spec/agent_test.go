@@ -223,7 +223,7 @@ func TestParseAgentProblems(t *testing.T) {
 	}
 }
 
-func TestHostileDocuments(t *testing.T) { //nolint:paralleltest // what other tests allocate would count
+func TestHostileDocuments(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
 	bomb := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := 1; i < 12; i++ {
 		bomb += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 8), i-1)

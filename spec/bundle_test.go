@@ -215,7 +215,7 @@ func FuzzBundle(f *testing.F) {
 	f.Add([]byte("kind: bundle\nname: \"a\\u0000\"\nversion: 01.0.0\ndescription: \"\\e[0m\""), []byte("kind: tenant\nname: acme"))
 	f.Fuzz(func(t *testing.T, body, other []byte) {
 		doc, problems := spec.Load("bundle.yaml", body)
-		second, _ := spec.Load("other.yaml", other) //nolint:errcheck // problems, of what may be anything
+		second, _ := spec.Load("other.yaml", other) //nolint:errcheck // the text is arbitrary, so problems are expected
 		b, found := spec.BundleOf([]spec.Document{doc, second})
 		for _, p := range append(problems, found...) {
 			require.NotEmpty(t, p.Message)

@@ -204,7 +204,7 @@ func TestCheckFindsLongCycles(t *testing.T) {
 }
 
 // Documents that all call each other have more cycles than there are atoms. Some are shown, without a long search.
-func TestCheckOfAThousandDocuments(t *testing.T) { //nolint:paralleltest // what other tests allocate would count
+func TestCheckOfAThousandDocuments(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
 	const n = 1000
 	for name, calls := range map[string]func(i int) []int{
 		"everybody calls a hundred": func(i int) []int {
@@ -244,7 +244,7 @@ func TestCheckOfAThousandDocuments(t *testing.T) { //nolint:paralleltest // what
 }
 
 // Schemas that refer to themselves or branch without end are abandoned, not followed.
-func TestCheckOfHostileSchemas(t *testing.T) { //nolint:paralleltest // what other tests allocate would count
+func TestCheckOfHostileSchemas(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
 	branching := `true`
 	for range 40 {
 		branching = `{"anyOf":[{"$ref":"#/x"},{"allOf":[{"$ref":"#/x"},{"$ref":"#/x"}]}]}`

@@ -362,7 +362,7 @@ func TestLimitsOfEntityTypes(t *testing.T) {
 }
 
 // Reading a large entity type, and refusing a hostile one, takes a limited amount of work.
-func TestLargeEntityTypes_WorkIsBounded(t *testing.T) { //nolint:paralleltest // what other tests allocate would count
+func TestLargeEntityTypes_WorkIsBounded(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
 	d := fieldDice{rand.New(rand.NewPCG(5, 5))}
 	needs, all := randomTasks(d, 900)
 	reads := map[int]int{}

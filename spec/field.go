@@ -71,7 +71,7 @@ type textForm struct {
 
 // textFormOf returns the form of a field's values, or the zero form if the type has none.
 func textFormOf(f *jig.Field) textForm {
-	switch f.Type { //nolint:exhaustive // the others are no texts of a form
+	switch f.Type { //nolint:exhaustive // the values of other types have no form
 	case jig.FieldDate:
 		if f.Time {
 			return textForm{format: "date-time", pattern: momentPattern, what: "a time such as 2026-01-31T12:00:00Z (RFC 3339)"}

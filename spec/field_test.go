@@ -255,7 +255,7 @@ func TestSchemasKeepWhatIsNotAboutValues(t *testing.T) {
 	for _, f := range entityTypeOf(t, "testdata/entity/module.yaml").Fields {
 		again, err := spec.FieldFromSchema(f.Name, spec.FieldSchema(f))
 		require.NoError(t, err)
-		again.Required = f.Required // the enclosing object says it
+		again.Required = f.Required // the enclosing object says whether it is required
 		require.Equal(t, f, again)
 	}
 }

@@ -355,7 +355,7 @@ func numberOf(v any) (float64, bool) {
 }
 
 func list(v any) []any {
-	l, _ := v.([]any) //nolint:errcheck // nil when it is none
+	l, _ := v.([]any) //nolint:errcheck // nil if it is not a list
 	return l
 }
 
