@@ -26,6 +26,7 @@ func TestEntities(t *testing.T) {
 name: `+o.tenant+`
 people:
   - {id: tester, permissions: ["entities.*.read", "entities.module.write"]}
+  - {id: operator}
 `, o.trusting)
 	o.install("module.yaml", moduleType, o.trusting)
 	var created workflows.CallResult

@@ -118,6 +118,7 @@ people:
   - {id: ben, groups: [finance]}
   - {id: tester, groups: [finance]}
   - {id: cfo, permissions: [all.of.it]}
+  - {id: operator}
 %s`, o.tenant, rest)
 }
 
