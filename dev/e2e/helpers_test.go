@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 	sdk "go.temporal.io/sdk/client"
 
@@ -25,6 +26,24 @@ func newID(tenant string) string {
 
 func countRequest(query string) *workflowservicepb.CountWorkflowExecutionsRequest {
 	return &workflowservicepb.CountWorkflowExecutionsRequest{Query: query}
+}
+
+// taskFailures lists why workflow tasks of a workflow's current run failed.
+func (d *desk) taskFailures(id string) []string {
+	var causes []string
+	for iter := shared.temporal.GetWorkflowHistory(d.t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); iter.HasNext(); {
+		event, err := iter.Next()
+		if err != nil {
+			return append(causes, err.Error())
+		}
+		if failed := event.GetWorkflowTaskFailedEventAttributes(); failed != nil {
+			causes = append(causes, failed.GetCause().String()+" "+failed.GetFailure().GetMessage())
+		}
+		if event.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT {
+			causes = append(causes, "timed out")
+		}
+	}
+	return causes
 }
 
 // sweep makes a session look as if nothing had happened to it for two minutes, and runs the sweeper.

@@ -289,7 +289,7 @@ func (m *match) end() error {
 	})
 	if !over {
 		view, err := m.Status(m.t.Context(), m.tenant, m.id)
-		return fmt.Errorf("it does not end: %+v, %w", view, err)
+		return fmt.Errorf("it does not end: %+v, %w; its workflow tasks failed with %v", view, err, m.taskFailures(m.id))
 	}
 	return nil
 }
