@@ -76,8 +76,9 @@ func (d *desk) supervise(ctx context.Context, workers int, deaths *atomic.Int64)
 	return func() { cancel(); running.Wait() }
 }
 
-// doubt is how long an unknown outcome waits before it is reconciled.
-const doubt = 5 * time.Second
+// doubt is how long an unknown outcome waits before it is reconciled. On an overloaded machine the worker that was given up may still be
+// about to have the effect.
+const doubt = 20 * time.Second
 
 // cutCall is a call whose worker is killed after its first effect, before it, or not at all.
 type cutCall struct {

@@ -306,7 +306,7 @@ func (m *match) settle(p jig.Pending, deny bool) {
 			m.send(true, "", workflows.UpdateAnswer, nil, jig.Reply{Call: p.Call, By: by, Value: json.RawMessage(`"blue"`)})
 		}
 	case jig.PendingReconcile:
-		if time.Since(p.RequestedAt) < 3*time.Second {
+		if time.Since(p.RequestedAt) < 10*time.Second {
 			return
 		}
 		outcome := jig.OutcomeNotHappened

@@ -17,6 +17,9 @@ const (
 	// heartbeatThrottle is the longest time between two heartbeats, and so the longest until a running tool learns that it was canceled.
 	// Temporal's default is 60 s.
 	heartbeatThrottle = 2 * time.Second
+	// deadlockTimeout is how long a workflow may take to yield before its task fails as deadlocked. Temporal's default of 1 s fails tasks
+	// on a machine that is merely overloaded, and tasks that fail repeatedly are retried minutes apart.
+	deadlockTimeout = 8 * time.Second
 	// The number of pollers follows the load, between these bounds.
 	fewestPollers, firstPollers, mostPollers = 2, 5, 50
 )
@@ -34,6 +37,7 @@ func workerOptions(s Settings, fatal func(error)) worker.Options {
 		WorkflowTaskPollerBehavior:                  pollers,
 		ActivityTaskPollerBehavior:                  pollers,
 		WorkerStopTimeout:                           s.StopTimeout,
+		DeadlockDetectionTimeout:                    deadlockTimeout,
 		DisableRegistrationAliasing:                 true,
 		OnFatalError:                                fatal,
 	}
