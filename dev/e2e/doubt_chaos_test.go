@@ -156,7 +156,7 @@ func (o office) requireOnce(r *receiver, all []doubtRun) {
 	o.t.Helper()
 	effects, asked, again, tried := 0, 0, 0, 0
 	for _, one := range all {
-		denied, succeeded := map[string]int{}, map[string]bool{}
+		denied, succeeded, started, unknown := map[string]int{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 		events, err := o.Events(o.t.Context(), o.tenant, one.session, 0)
 		require.NoError(o.t, err)
 		for _, e := range events {
@@ -168,7 +168,10 @@ func (o office) requireOnce(r *receiver, all []doubtRun) {
 					denied[step]++
 					again++
 				}
+			case jig.EventToolOutcomeUnknown:
+				unknown[step] = true
 			case jig.EventToolStarted:
+				started[step] = true
 				if strings.Contains(e.CallID, "~") {
 					tried++
 				}
@@ -184,11 +187,29 @@ func (o office) requireOnce(r *receiver, all []doubtRun) {
 				require.Positive(o.t, requests, "%s %s %v: it succeeded without an effect", one.session, step, one.input[step])
 			}
 			effects += requests
+			if !started[step] || step == "c" { // its time limit may end it in other ways
+				continue
+			}
+			switch first := firstWay(one.input[step]); first {
+			case "error", "panic", "nothing":
+				require.True(o.t, unknown[step], "%s %s %v: nobody can know what became of it", one.session, step, one.input[step])
+			case "output":
+				require.True(o.t, succeeded[step] || unknown[step], "%s %s %v: bad output of a call that took effect is a success", one.session, step, one.input[step])
+			}
 		}
 	}
 	o.t.Logf("%d steps, %d effects, %d questions, %d times a person let a call run again, %d retries by themselves", 3*len(all), effects, asked, again, tried)
 	require.Positive(o.t, asked, "nobody was asked")
 	require.Positive(o.t, tried, "nothing was retried")
+}
+
+// firstWay returns how the first attempt of a step ends.
+func firstWay(ways any) string {
+	list, ok := ways.([]string)
+	if !ok {
+		return ""
+	}
+	return list[0]
 }
 
 // stepOf returns the step of a call, whichever attempt or item the call is.

@@ -140,10 +140,17 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 
 // check returns an error if a setting is missing that every worker needs.
 func (s Settings) check() error {
+	if err := s.needsDatabase(); err != nil {
+		return err
+	}
+	return s.dirs().Check()
+}
+
+func (s Settings) needsDatabase() error {
 	if s.DatabaseURL == "" {
 		return missing(EnvDatabaseURL, "the database as the application's role")
 	}
-	return s.dirs().Check()
+	return nil
 }
 
 // dirs returns the tenants' working directories.

@@ -182,6 +182,9 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Too
 }
 
 func openStore(ctx context.Context, s Settings, logger *slog.Logger) (*store.DB, error) {
+	if err := s.needsDatabase(); err != nil {
+		return nil, err
+	}
 	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Installation: s.Installation, Logger: logger})
 }
 
