@@ -187,17 +187,22 @@ func TestRetry_HasTheKeyAndTheInputOfTheFirstAttempt(t *testing.T) {
 
 func TestRetry_OfAWriteThatMayHaveHappenedAsksAPerson(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, flaky(false, jig.Error{Code: jig.CodeUnavailable, Message: "connection reset"}))
-	o.govern(t, runsAll)
-	o.begins(t, insisting, `{}`)
-	for want := 1; want <= 2; want++ {
-		o.composes(t)
-		require.Equal(t, jig.CallUnknown, o.call(t, "1.1/pay").Status)
-		require.Len(t, o.ran, want, "nothing runs again by itself")
-		o.hear(t, "reconcile", jig.Reconciliation{Call: "1.1/pay", Outcome: jig.OutcomeNotHappened, By: "fay"})
+	for _, code := range []jig.Code{jig.CodeUnavailable, jig.CodeInternal, jig.CodeTimeout} {
+		t.Run(string(code), func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t, flaky(false, jig.Error{Code: code, Message: "connection reset"}))
+			o.govern(t, runsAll)
+			o.begins(t, insisting, `{}`)
+			for want := 1; want <= 2; want++ {
+				o.composes(t)
+				require.Equal(t, jig.CallUnknown, o.call(t, "1.1/pay").Status)
+				require.Len(t, o.ran, want, "nothing runs again by itself")
+				o.hear(t, "reconcile", jig.Reconciliation{Call: "1.1/pay", Outcome: jig.OutcomeNotHappened, By: "fay"})
+			}
+			require.Equal(t, jig.CallSucceeded, o.composes(t).Ran.State)
+			require.Len(t, o.ran, 3)
+		})
 	}
-	require.Equal(t, jig.CallSucceeded, o.composes(t).Ran.State)
-	require.Len(t, o.ran, 3)
 }
 
 // A composition that fails after one of its steps wrote is not retried, because it would write a second time.

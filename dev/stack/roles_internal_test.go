@@ -146,8 +146,9 @@ func shadowed(t *testing.T, db database, app *pgx.Conn, before string) {
 	require.Equal(t, jig.CodeNotPermitted, jig.AsError(err).Code)
 	require.ErrorContains(t, err, "temporary")
 	for _, statement := range []string{
-		`create temporary table audit (like public.audit)`,
-		`create temporary table audit_heads (like public.audit_heads)`,
+		`create temporary table audit (like public.audit including all)`,
+		`create temporary table audit_heads (like public.audit_heads including all)`,
+		`grant all on pg_temp.audit, pg_temp.audit_heads to public`,
 		`create function pg_temp.grab() returns trigger language plpgsql as $$
 		begin
 			update public.audit set entry = '"approved"';
