@@ -18,6 +18,9 @@ func Described(sessionID string, p jig.Pending) string {
 	return b.String()
 }
 
+// Forged reports whether a report about what waits, from elsewhere, is ignored.
+func Forged(p jig.Pending) bool { return forged(activities.CallRef{ID: p.Call, Tool: p.Tool, Ask: &p}) }
+
 // TimeoutRows returns the beginnings of rows that the table in docs/timeouts.md must have.
 func TimeoutRows() []string {
 	return []string{

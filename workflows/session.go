@@ -116,6 +116,7 @@ func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 	if !s.underWay(waiting.Call) || s.outdated(ctx, waiting) {
 		return
 	}
+	waiting.Calls = slices.DeleteFunc(waiting.Calls, forged)
 	s.frames = slices.DeleteFunc(s.frames, func(f Waiting) bool { return f.Call == waiting.Call || !s.underWay(f.Call) })
 	if len(waiting.Calls) > 0 {
 		s.frames = append(s.frames, waiting)
@@ -123,6 +124,12 @@ func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 	s.finishEarly(waiting.Ending)
 	s.asks++ // a composition or session that waits for people frees its slot for other calls
 	s.show(ctx)
+}
+
+// forged reports whether a call in a report cannot come from a child session. Anybody who reaches Temporal can send a report, and the id of
+// the session stands in commands that people paste into a shell.
+func forged(ref activities.CallRef) bool {
+	return ref.Ask != nil && ref.Ask.SessionID != "" && jig.CheckSessionID(ref.Ask.SessionID) != nil
 }
 
 // outdated reports whether a later report about the same call was already received. If not, it remembers this one as the latest.

@@ -31,6 +31,17 @@ func TestCommandsAreQuotedWhateverAModelOffers(t *testing.T) {
 	}
 }
 
+// A report that somebody else sends in the name of a child session cannot put words into the commands that people paste.
+func TestReportsWithAForgedSessionAreIgnored(t *testing.T) {
+	t.Parallel()
+	for session, ignored := range map[string]bool{
+		"": false, "ses_cvrkbmg3k9ma880x4f59pwk2r8": false, "acme.order-7": false,
+		"x; rm -rf ~": true, "ses_1 --tls": true, "ses_1\n": true, "$(id)": true, "`id`": true, "'": true,
+	} {
+		require.Equal(t, ignored, workflows.Forged(jig.Pending{Call: "1.1", SessionID: session, Via: "1.1"}), session)
+	}
+}
+
 // Text of a model or a person never begins a line of its own, where it could pass for text of the engine.
 func TestWhatIsShownOfACallCannotBeForged(t *testing.T) {
 	t.Parallel()
