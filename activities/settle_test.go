@@ -88,7 +88,8 @@ func (e *ended) ForgetTokens(context.Context, time.Duration) (int64, error) {
 
 func (e *ended) TakeSettled(context.Context, time.Duration, int) ([]jig.Call, error) {
 	return []jig.Call{
-		{Tenant: "t", SessionID: "ses_1", ID: "1.1"}, {Tenant: "t", SessionID: "ses_2", ID: "1.2"},
+		{Tenant: "t", SessionID: "ses_1", ID: "1.1"},
+		{Tenant: "t", SessionID: "ses_2", ID: "1.2"},
 		{Tenant: "t", SessionID: "ses_3", ID: "1.3/step", Frame: "1.3"},
 	}, nil
 }

@@ -60,7 +60,7 @@ func TestCanceledCall_SaysThatItHadNoEffect(t *testing.T) {
 		"a read that is running":          {reads, func(w world, t *testing.T, c jig.Call) { t.Helper(); w.reserve(t, c) }, false},          //nolint:thelper // rows of a table
 		"a write that is running":         {writes, func(w world, t *testing.T, c jig.Call) { t.Helper(); w.reserve(t, c) }, false},         //nolint:thelper // rows of a table
 		"an unfinished idempotent write":  {writesUnderKey, func(w world, t *testing.T, c jig.Call) { t.Helper(); w.reserve(t, c) }, false}, //nolint:thelper // rows of a table
-		"a call that never had its start": {writes, func(world, *testing.T, jig.Call) {}, true},
+		"a call that never had its start": {writes, func(world, *testing.T, jig.Call) {}, true},                                             //nolint:thelper // rows of a table
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

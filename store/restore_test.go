@@ -139,6 +139,7 @@ func TestRestoredCall_RunsOnlyAfterAPersonSaidThatItDidNotHappen(t *testing.T) {
 	require.Len(t, marked, len(all))
 	for _, one := range all {
 		t.Run(one.name, func(t *testing.T) {
+			t.Parallel()
 			w, c := one.w, one.c
 			before := w.row(t, c)
 			require.Contains(t, marked, store.Restored{

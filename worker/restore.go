@@ -43,7 +43,7 @@ worker is running at that moment would be asked about, too.`,
 			if _, printed := io.WriteString(cmd.OutOrStdout(), report); err == nil {
 				err = printed
 			}
-			return err //nolint:wrapcheck // fails only when standard output is closed
+			return err
 		},
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "list the calls that would be marked, and change nothing")
