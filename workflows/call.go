@@ -12,7 +12,7 @@ import (
 func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 	s := &session{
 		board: newBoard(ctx, in.Tenant),
-		pass:  1, begun: true, inbox: in.Inbox, copies: map[string]int{}, status: jig.StatusWorking,
+		pass:  1, begun: true, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking,
 		limits: jig.Limits{}.WithDefaults(), shown: attributes{status: jig.StatusWorking, pass: 1},
 	}
 	if err := s.listen(ctx); err != nil {
@@ -53,7 +53,7 @@ func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 		s.settleMail(ctx)
 		s.record(ctx)
 		s.drain(ctx)
-		return nil, workflow.NewContinueAsNewError(ctx, CallWorkflow, CallInput{Tenant: in.Tenant, Calling: true, Inbox: s.inbox})
+		return nil, workflow.NewContinueAsNewError(ctx, CallWorkflow, CallInput{Tenant: in.Tenant, Calling: true, Inbox: s.inbox, Said: s.said})
 	}
 	return s.closeCall(ctx)
 }

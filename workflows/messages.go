@@ -97,6 +97,8 @@ type PassInput struct {
 	Tools []string `json:"tools,omitempty"`
 	// Inbox holds signals that arrived too late for the previous run.
 	Inbox []Envelope `json:"inbox,omitempty"`
+	// Said counts the byte-identical messages and events of the runs before.
+	Said map[string]int `json:"said,omitempty"`
 	// Shown holds the current values of the search attributes.
 	Shown Shown `json:"shown,omitzero"`
 	// Parent identifies the call that this session answers as the child of another session's workflow. It is nil for any other session.
@@ -208,6 +210,8 @@ type CallInput struct {
 	// Calling and Inbox are passed from one run to the next.
 	Calling bool       `json:"calling,omitempty"`
 	Inbox   []Envelope `json:"inbox,omitempty"`
+	// Said is as in PassInput.
+	Said map[string]int `json:"said,omitempty"`
 }
 
 // CallResult is the result of a Call workflow and the answer of its update wait.

@@ -18,7 +18,7 @@ func Pass(ctx workflow.Context, in PassInput) (*PassResult, error) {
 	s := &session{
 		board: newBoard(ctx, in.Tenant),
 		pass:  in.Pass, begun: in.Calling, agent: in.Agent, limits: in.Limits, deadline: in.Deadline,
-		tools: in.Tools, inbox: in.Inbox, copies: map[string]int{}, status: jig.StatusWorking, shown: shownAttributes(in),
+		tools: in.Tools, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking, shown: shownAttributes(in),
 		parent: parentOf(ctx, in),
 	}
 	if err := s.listen(ctx); err != nil {
@@ -178,7 +178,7 @@ func (s *session) handOver(in PassInput, next step) PassInput {
 	return PassInput{
 		Tenant: in.Tenant, Pass: s.pass, Calling: next == samePass, Agent: s.agent, Limits: s.limits, Deadline: s.deadline,
 		Tools: s.tools, Inbox: s.inbox, Shown: Shown{Status: s.shown.status, Pending: s.shown.pending, Pass: s.shown.pass, Tools: s.shown.tools},
-		Parent: s.parent.handOver(),
+		Parent: s.parent.handOver(), Said: s.said,
 	}
 }
 

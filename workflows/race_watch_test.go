@@ -59,7 +59,8 @@ func (i *watchedWorkflow) Init(next interceptor.WorkflowOutboundInterceptor) err
 }
 
 func (i *watchedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
-	workflow.GetInfo(ctx).OriginalRunID = i.watcher.run // the test environment leaves it empty
+	workflow.GetInfo(ctx).OriginalRunID = i.watcher.run // the test environment leaves both empty
+	workflow.GetInfo(ctx).FirstRunID = "first"
 	return i.Next.ExecuteWorkflow(ctx, in)
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +46,8 @@ type session struct {
 	hearing bool
 	// copies counts the byte-identical signals of a run, so that each gets a key of its own.
 	copies map[string]int
+	// said counts the byte-identical messages and events of the whole session.
+	said map[string]int
 	// shown holds the current values of the search attributes.
 	shown attributes
 	// frames holds, for each running composition and child session that answers a call, the calls that wait for a person.
@@ -179,13 +182,30 @@ func (s *session) update(ctx workflow.Context, name string, payload []byte) (Dec
 	return DecideResult{SessionID: s.ref.SessionID, Decisions: heard.Decisions}, err
 }
 
+// countsOf returns the counts that a run begins with.
+func countsOf(counts map[string]int) map[string]int {
+	if counts == nil {
+		return map[string]int{}
+	}
+	return maps.Clone(counts)
+}
+
+// maxSaid is how many different messages and events a session counts over its runs.
+const maxSaid = 200
+
 // post puts a signal into the inbox under a key that stays the same when the signal is seen again: after a crash, after a reset, or
-// in a retried workflow task.
+// in a retried workflow task. A reset of an earlier run brings the messages and events of the later runs to the new one, so those are
+// counted over all runs of the session. Other signals take effect once because of what they decide.
 func (s *session) post(ctx workflow.Context, name string, payload []byte) {
 	sum := sha256.Sum256(payload)
 	same := name + ":" + hex.EncodeToString(sum[:12])
-	s.copies[same]++
-	key := fmt.Sprintf("signal:%s:%s:%d", workflow.GetInfo(ctx).OriginalRunID, same, s.copies[same])
+	info, kind, copies := workflow.GetInfo(ctx), "signal:", s.copies
+	scope := info.OriginalRunID
+	if _, counted := s.said[same]; (name == SignalMessage || name == SignalEvent) && (counted || len(s.said) < maxSaid) {
+		kind, scope, copies = "signal:session:", info.FirstRunID, s.said
+	}
+	copies[same]++
+	key := fmt.Sprintf("%s%s:%s:%d", kind, scope, same, copies[same])
 	s.inbox = append(s.inbox, Envelope{Name: name, Key: key, Payload: activities.AsJSON(payload)})
 }
 

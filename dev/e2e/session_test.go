@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
@@ -215,6 +217,38 @@ func TestMessageToAnEndedSessionStartsItsNextPass(t *testing.T) {
 	require.NoError(t, d.Message(t.Context(), jig.DefaultTenant, id, "again", "ana"))
 	view = d.until(id, func(v jig.SessionView) bool { return v.Status.Final() && v.Pass == 3 })
 	require.Equal(t, "heard again in pass 3", view.Answer)
+}
+
+// A reset of a session's first run brings the messages of the later runs to the new run. None of them counts a second time, even if
+// the same words were said in both runs.
+func TestResetOfAnEarlierRunRepeatsNoMessage(t *testing.T) {
+	t.Parallel()
+	d, r := join(t), newReceiver(t)
+	id := d.run(agent(`["*"]`, `    - when: pass <= 2
+      calls: [{tool: test.write, input: {url: "${input.url}", name: "w${pass}"}}]
+    - answer: "heard ${messages.size()}"
+`), map[string]any{"url": r.URL})
+	for pass := 1; pass <= 2; pass++ {
+		call := jig.CallID(pass, 1)
+		d.until(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Call == call })
+		d.signal(id, workflows.SignalMessage, map[string]string{"text": "go on", "by": "ana"})
+		require.True(t, eventually(t.Context(), patience, func() bool { return len(d.eventsSoFar(id, jig.EventMessageAdded)) == pass }))
+		d.signal(id, workflows.SignalApprove, map[string]string{"call": call, "by": "ana"})
+	}
+	require.Equal(t, "heard 2", d.finish(id).Answer)
+	runs := d.runs(id)
+	_, err := shared.temporal.ResetWorkflowExecution(t.Context(), &workflowservicepb.ResetWorkflowExecutionRequest{
+		Namespace:         shared.stack.Namespace(),
+		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: runs[len(runs)-1]},
+		Reason:            "a test", RequestId: jig.NewSessionID(), WorkflowTaskFinishEventId: 3,
+	})
+	require.NoError(t, err)
+	require.Equal(t, "heard 2", d.finish(id).Answer)
+	require.Len(t, d.eventsSoFar(id, jig.EventMessageAdded), 2)
+	for _, name := range []string{"w1", "w2"} {
+		requests, _ := r.count(name)
+		require.Equal(t, 1, requests, name)
+	}
 }
 
 func TestRepeatedIDGivesOneSession(t *testing.T) {
