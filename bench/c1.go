@@ -135,7 +135,7 @@ type counted struct {
 
 // runChain runs all steps of a side, checks that none is missing, and returns the session's id.
 func (b *bench) runChain(ctx context.Context, s side) (string, error) {
-	id := newID(b.caller().tenant)
+	id := newID(composing)
 	if err := s.start(ctx, b.caller().at(taskQueue, composing), id, plan{Passes: 1, Calls: b.size.steps, Tool: s.tool}); err != nil {
 		return id, err
 	}

@@ -53,7 +53,7 @@ func newEngine(ctx context.Context, url string, entered func(entry)) (*engine, e
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	e := &engine{store: db, starter: &starter{}}
+	e := &engine{store: db, starter: &starter{store: db}}
 	if err := e.wire(ctx, url, entered, quiet); err != nil {
 		e.close()
 		return nil, err

@@ -61,14 +61,19 @@ func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation
 }
 
 // starter starts the extractions of thin tools. Its client is set before the worker polls.
-type starter struct{ client *client.Client }
+type starter struct {
+	store  *store.DB
+	client *client.Client
+}
 
-// Start starts a session for a call of entities.extract.
+// Start starts a session for a call of entities.extract, as a child of the calling session.
 func (s *starter) Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) error {
-	_, err := s.client.StartCall(ctx, workflows.CallInput{
-		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Principal: inv.Principal, Parent: inv.SessionID,
+	if err := s.store.NameChild(ctx, inv.Tenant, inv.SessionID, inv.CallID, session); err != nil {
+		return err
+	}
+	return s.client.StartChild(ctx, workflows.CallInput{
+		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Principal: inv.Principal, Parent: inv.SessionID, ParentCall: inv.CallID,
 	}, session)
-	return err
 }
 
 // Begun is never called, because no entity is shared.
