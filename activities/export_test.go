@@ -19,6 +19,7 @@ var (
 	FitView      = fitView
 	Shorten      = shorten
 	Patched      = patched
+	AnsweredBy   = answeredBy
 	// Progress is the function that gives tools their report function. It is not exported as a method because every exported method
 	// is an activity.
 	Progress = (*Activities).progress

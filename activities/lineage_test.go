@@ -187,6 +187,16 @@ func TestNoEditStartsAnAgentThatIsNotListed(t *testing.T) {
 	require.Equal(t, jig.CallReserved, edit(`{"agent":"helper","task":"tidy up twice"}`).Status)
 }
 
+// Agents start agents at most five levels below the first one: at that depth no session answers such a call.
+func TestNoSessionAnswersACallThatGoesTooDeep(t *testing.T) {
+	t.Parallel()
+	run := jig.Tool{Name: "agent.run", Implementation: activities.ChildAgent}
+	for depth, answered := range map[int]bool{0: true, 4: true, 5: false, 6: false} {
+		child := activities.AnsweredBy(jig.Session{Depth: depth}, jig.Call{SessionID: "ses_1", ID: "1.1"}, run)
+		require.Equal(t, answered, child != "", depth)
+	}
+}
+
 // A rule can see who started an agent that it otherwise trusts: its parent, the root of the tree, and its depth.
 func TestRulesSeeWhoStartedAnAgent(t *testing.T) {
 	t.Parallel()
