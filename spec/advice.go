@@ -20,11 +20,11 @@ const (
 	ProblemContradiction    ProblemCode = "CONTRADICTION"
 )
 
-// shortDescription is the length, in characters, below which a description can hardly say when to use a thing.
+// shortDescription is the length, in characters, below which a description is too short to say when to use a tool or document.
 const shortDescription = 20
 
-// Advise gives advice on documents, as warnings: descriptions that say nothing or contradict the schemas, names that models may confuse
-// with other names in the documents or the catalog, and rules that fail on tools that their author did not think of.
+// Advise returns warnings about documents: descriptions that say nothing or contradict the schemas, names that models may confuse with
+// other names in the documents or the catalog, and policy rules that fail on tools that their author did not think of.
 func Advise(docs []Document, c Catalogue) Problems {
 	known := map[string]bool{}
 	for i := range c.Tools {
@@ -68,8 +68,8 @@ func Advise(docs []Document, c Catalogue) Problems {
 
 const similarHint = "choose a name that says how it differs"
 
-// AdviseTools gives the same advice on the tools of a catalog, whatever implements them. The Document of a problem is the tool's name,
-// without a line, and its Path is description or name.
+// AdviseTools gives the same advice on the tools of a catalog, however they are implemented. The Document of a problem is the tool's name,
+// its Line is 0, and its Path is description or name.
 func AdviseTools(tools []jig.Tool) Problems {
 	var a advisor
 	names := make([]string, 0, len(tools))
@@ -99,7 +99,7 @@ func AdviseTools(tools []jig.Tool) Problems {
 	return a.problems
 }
 
-// advisor collects advice. say adds a problem with the document or tool that is being looked at.
+// advisor collects advice. say adds a problem about the document or tool that is being examined.
 type advisor struct {
 	problems Problems
 	say      func(key string, code ProblemCode, hint, format string, args ...any)
@@ -134,7 +134,7 @@ func addNames(names map[string]bool, name string) {
 	}
 }
 
-// description reports a description that does not say when to use the thing.
+// description reports a description that does not say when to use the tool or document.
 func (a *advisor) description(name, text string) {
 	const hint = "say when to use it and what it gives back"
 	text = strings.TrimSpace(text)
@@ -159,7 +159,7 @@ func (a *advisor) description(name, text string) {
 
 func notLatin(r rune) bool { return unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) }
 
-// emptyWords say nothing about what a thing does, alone or in combination.
+// emptyWords are words that say nothing about what a tool does, alone or combined.
 var emptyWords = wordSet(`a an the and or of to for in on at by with from as is are be it its this that these those can will may
 	i my your our you we some any all etc very just also when if
 	do does doing done stuff thing things something anything everything helper helpers help helps helpful util utils utility utilities
@@ -201,8 +201,8 @@ func singular(word string) string {
 	return strings.TrimSuffix(word, "e")
 }
 
-// similarNames finds names that differ in one letter, or only in case, plural or separators. Names that have nothing in common are never
-// compared: each name is indexed under what remains of it without one letter.
+// similarNames finds names that differ in one letter, or only in case, plural or separators. It does not compare all pairs: it indexes each
+// name under its plain form and under the name without each one of its letters, and compares only names that share an entry.
 func similarNames(names []string) map[string][]string {
 	shapes := map[string][]string{}
 	alike := map[string][]string{}
@@ -231,7 +231,7 @@ func similarNames(names []string) map[string][]string {
 	return alike
 }
 
-// plain returns a name without case, separators and plural.
+// plain returns a name in lower case, without separators and plural endings.
 func plain(name string) string {
 	words := wordsOf(name)
 	for i, word := range words {

@@ -16,7 +16,7 @@ const ProblemInputOfAnyTool ProblemCode = "INPUT_OF_ANY_TOOL"
 func adviseRules(doc *Document) Problems {
 	env, err := expr.PolicyEnv()
 	if err != nil {
-		return nil //nolint:nilerr // the error is the answer
+		return nil //nolint:nilerr // without an environment there is no advice to give
 	}
 	var problems Problems
 	for i, rule := range doc.Policy.Rules {

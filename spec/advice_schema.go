@@ -24,11 +24,11 @@ func (a *advisor) contradictions(t jig.Tool, others map[string]bool) {
 	a.effects(text, t.Permission)
 }
 
-// schemaWords is what a schema says about the things that descriptions mention.
+// schemaWords summarizes a schema for comparison with a description.
 type schemaWords struct {
 	// words are all names and values in the schema.
 	words map[string]bool
-	// members are the members at the top level, true for the required ones.
+	// members holds the members at the top level; the value is true for required ones.
 	members map[string]bool
 	// defaults are the members that get a value if they are left out.
 	defaults map[string]bool
@@ -128,8 +128,7 @@ var (
 	// quoted matches a name in quotes that is called a parameter, before or after the name.
 	quoted = regexp.MustCompile(`(?i:\b(?:parameter|param|argument|arg|field|property|option)s?)\s+["'“‘]([a-z][A-Za-z0-9_]*)["'”’]` +
 		`|["'“‘]([a-z][A-Za-z0-9_]*)["'”’]\s+(?i:parameter|param|argument|arg|field|property|option)\b`)
-	// beforeOther are words before a name in backticks that is not a parameter: a program, a value, something that belongs to something
-	// else.
+	// beforeOther are words that show that the name in backticks after them is not a parameter but, for example, a program or a value.
 	beforeOther = wordSet(`run runs running call calls calling command commands program binary tool tools via like library package module
 		type table event events function method class keyword format language to into as equals returns return gives is are be default value
 		values mode status state header file files folder directory extension named called of another unlike e g says say means tag branch`)
@@ -247,7 +246,7 @@ var (
 		`|\b(?:changes|modifies|writes) nothing\b|\b(?:has no|without) side[- ]effects?\b`)
 	// takesAway matches a verb that says what the tool does, at the beginning of a sentence or after another such verb.
 	takesAway = regexp.MustCompile(`(?i)(?:^\s*(?:\w+s,? (?:and|or|then) )?(?:(?:permanently|irreversibly|also|then) )?|\b(?:it|tool|and then|which then) (?:(?:permanently|irreversibly|also|then) )?|[a-z], (?:and |then )?)(deletes|removes|overwrites|erases)\b\s*(?:(?:all|any|the|an|a|every) )*(\w*)`)
-	// harmless is what can be removed from a result without changing any data.
+	// harmless lists things that a tool can remove from a result without changing any data.
 	harmless = wordSet(`duplicate duplicates whitespace white spaces blank empty formatting markup tags html noise stop stopwords comments accents
 		diacritics punctuation leading trailing nothing entries rows results outliers prefix suffix quotes from`)
 )

@@ -43,7 +43,7 @@ func TestAdviseOnDescriptions(t *testing.T) {
 		output = `{"type":"object","properties":{"total":{"type":"integer"},"owner":{"type":"object","properties":{"name":{"type":"string"}}}}}`
 	)
 	for _, c := range []adviceCase{
-		// Vague descriptions, and others.
+		// Vague descriptions, and good ones.
 		{"", "there is no description"},
 		{"   \n", "there is no description"},
 		{"Does stuff.", "says nothing"},
@@ -142,7 +142,7 @@ func TestAdviseOnDescriptions(t *testing.T) {
 	}
 }
 
-// A schema that does not say everything cannot be contradicted.
+// A schema that leaves things open cannot contradict a description.
 func TestAdviseIsSilentOnOpenSchemas(t *testing.T) {
 	t.Parallel()
 	const description = "Counts the files below `dir`. Returns a list of `names`."

@@ -13,7 +13,7 @@ import (
 
 // AgentHead is the front matter of an agent document.
 type AgentHead struct {
-	// Kind may be "agent". A Markdown file with front matter is an agent anyway.
+	// Kind is "agent" or empty; a Markdown file with front matter is an agent by default.
 	Kind string `json:"kind,omitempty" jsonschema:"Always agent; may be left out."`
 	Name string `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: dependency-review" jsonschema:"The agent's name: lower-case letters, digits, '.', '_' and '-'."`
 	// Description tells people, and agents that delegate, what the agent is for.
@@ -95,7 +95,7 @@ func (d *decoder) agent(body []byte) jig.Agent {
 	return agent
 }
 
-// checkHead checks what a single key does not show.
+// checkHead checks rules that involve more than one key.
 func (d *decoder) checkHead(h AgentHead, text string) {
 	if h.Kind != "" && h.Kind != string(KindAgent) {
 		d.at("kind", ProblemUnknownKind, "remove the key", "a Markdown document with front matter is an agent, not %q", h.Kind)
@@ -122,7 +122,7 @@ func (d *decoder) checkHead(h AgentHead, text string) {
 func (d *decoder) frontMatter(body []byte) (head []byte, text string, ok bool) {
 	const hint = "begin the file with a line ---, the settings, and another line ---"
 	if len(body) > MaxDocumentBytes || !utf8.Valid(body) {
-		return body, "", true // parseTree reports it
+		return body, "", true // parseTree reports the size or the encoding
 	}
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	if !isFence(body) {

@@ -13,10 +13,10 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// mostOfDocument is how many bytes everything that is made from one document may allocate.
+// mostOfDocument limits the bytes that processing one document may allocate in total.
 const mostOfDocument = 256 << 20
 
-// allOf does with a document everything that validating, explaining and registering it does.
+// allOf runs everything on a document that validating, explaining and registering run on it.
 func allOf(body string) spec.Problems {
 	doc, problems := spec.Load("fuzz.yaml", []byte(body))
 	if problems.OrNil() != nil {
@@ -45,7 +45,8 @@ func repeated(n int, item func(i int) string) string {
 	return b.String()
 }
 
-// heavyDocuments take unlimited time or memory if a part of them is repeated, compared or compiled without counting.
+// heavyDocuments returns documents that would take unlimited time or memory if the code repeated, compared or compiled their parts without
+// a limit.
 func heavyDocuments() map[string]string {
 	input := func(schema string) string {
 		return "kind: composition\nname: a.b\ninput_schema: {type: object, " + schema + "}\nsteps: [{set: {a: 1}}]\n"
@@ -79,7 +80,7 @@ func TestLoad_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // see 
 	}
 }
 
-// nestedCalls returns a composition with this input schema, and another one that calls it with this input.
+// nestedCalls returns a composition with the given input schema, and another one that calls it with the given input.
 func nestedCalls(schema, input string) []spec.Document {
 	var docs []spec.Document
 	for _, body := range []string{
@@ -95,7 +96,7 @@ func nestedCalls(schema, input string) []spec.Document {
 	return docs
 }
 
-// Comparing literal inputs with schemas is limited: in the choices, in the patterns, and in what is reported.
+// The work of comparing literal inputs with schemas is bounded: choices, patterns and reported problems are limited.
 func TestCheck_ComparisonsWithSchemasAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
 	var doubling strings.Builder
 	for i := range 40 {

@@ -70,7 +70,7 @@ func TestLoadBundle(t *testing.T) {
 	require.Equal(t, b.Hash, below.Hash)
 }
 
-// The same documents are the same bundle, whatever their files are called. Any change to a document or the manifest makes another bundle.
+// The hash of a bundle does not depend on file names. Any change to a document or the manifest changes it.
 func TestBundleHash(t *testing.T) {
 	t.Parallel()
 	load := func(change func(files map[string]string)) string {
@@ -208,7 +208,7 @@ it brings:
 	require.Equal(t, "bundle dependency-review (version 1.4.0)\nDependency review\nit needs the bundles consulting\n", spec.ExplainBundle(b.Manifest, nil))
 }
 
-// Any manifest is read or refused, and a manifest that is read has the name and version of a bundle.
+// Reading an arbitrary manifest never panics, and a manifest that is accepted has a name and a version.
 func FuzzBundle(f *testing.F) {
 	f.Add([]byte(manifest), []byte("{kind: thin_tool, name: a.b, bundle: consulting, creates: {type: c}}"))
 	f.Add([]byte(`{"kind": "bundle", "name": "a", "version": "1.0.0-rc.1", "requires": ["b", "b", "a"]}`), []byte("kind: bundle\nname: b\nversion: 1.0.0"))

@@ -26,8 +26,8 @@ const (
 	ProblemRetryLimited       ProblemCode = "RETRY_LIMITED"
 )
 
-// Catalogue is what exists besides the documents that are checked. If a list is nil, nothing is known about its kind, and no name of that
-// kind is reported as unknown; an empty list says that there are none.
+// Catalogue lists what exists besides the documents that are checked. A nil list means that nothing is known about its kind, so that no
+// name of that kind is reported as unknown. An empty list means that nothing of that kind exists.
 type Catalogue struct {
 	// Tools are the contracts of all tools, including those of execution specs.
 	Tools []jig.Tool
@@ -44,7 +44,7 @@ type Catalogue struct {
 	TaskSteps  map[string][]Step
 }
 
-// maxHints limits the unknown names that get a suggestion, so that a thousand of them do not take a minute.
+// maxHints limits the number of unknown names that get a suggestion, because computing a thousand suggestions would take a minute.
 const maxHints = 64
 
 // Check checks documents against the catalog and each other. It finds unknown names; cycles; inputs, outputs and contents of entities that
@@ -87,7 +87,7 @@ type checker struct {
 	outputs map[string]json.RawMessage
 	// inputs are the contracts of specs and of agents ("agent <name>"), made once.
 	inputs map[string]*contract
-	// contracts are the tools of the catalog by name.
+	// contracts holds the tools of the catalog by name.
 	contracts map[string]*jig.Tool
 	hints     map[string]string
 	problems  Problems
@@ -96,7 +96,7 @@ type checker struct {
 	patterns patternCache
 }
 
-// names are the known names of a kind. open says that there may be others.
+// names holds the known names of a kind. If open is set, other names may exist.
 type names[V any] struct {
 	all    map[string]V
 	sorted []string
@@ -107,7 +107,7 @@ func newNames[V any](open bool) names[V] { return names[V]{all: map[string]V{}, 
 
 func (n *names[V]) sort() { n.sorted = slices.Sorted(maps.Keys(n.all)) }
 
-// missing reports whether certainly nothing has that name.
+// missing reports whether a name is certain not to exist.
 func (n *names[V]) missing(name string) bool {
 	_, ok := n.all[name]
 	return !ok && !n.open
@@ -228,7 +228,7 @@ func (k *checker) suggest(kind, name string, known []string) string {
 	return hint
 }
 
-// checkWhitelist warns of entries that match no tool or agent: the agent works, but without what was meant.
+// checkWhitelist warns of entries that match no tool or agent. The agent still works, but without the tools that the author had in mind.
 func (k *checker) checkWhitelist(doc *Document) {
 	for i, name := range doc.Agent.Agents {
 		if k.agents.missing(name) {
@@ -294,8 +294,8 @@ func (k *checker) checkExecution(doc *Document) {
 	}
 }
 
-// checkUndo sets the name of the tool that undoes another tool, from that other tool's contract. It returns false if the name is not known,
-// or if there is none, which it reports.
+// checkUndo sets the call's tool to the undo tool that the contract of the undone tool names. It returns false if that contract is not
+// known. It also returns false if the contract names no undo tool, and reports that.
 func (k *checker) checkUndo(doc *Document, c *call) bool {
 	known := k.undo(c)
 	if known && c.name == "" {
@@ -304,7 +304,7 @@ func (k *checker) checkUndo(doc *Document, c *call) bool {
 	return c.name != ""
 }
 
-// undo sets the name of the tool that undoes another tool, and reports whether the other tool's contract is known.
+// undo sets the call's tool to the undo tool that the contract of the undone tool names, and reports whether that contract is known.
 func (k *checker) undo(c *call) (known bool) {
 	if x := k.specs.all[c.undoes]; x != nil && x.Tool.Name != "" {
 		c.name = x.Tool.Undo
@@ -377,7 +377,7 @@ func (k *checker) target(c call) *contract {
 		}
 		return k.tools.all[c.name]
 	case callAgent:
-		if len(c.input) > 0 { // an agent without input may not need any, or asks for it
+		if len(c.input) > 0 { // an agent without input may not need any, or may ask for it
 			return k.inputs["agent "+c.name]
 		}
 	case callSkill, callTask:

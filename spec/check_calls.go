@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// place is a path in a document that is turned into a text only when there is something to report about it. nil is the document itself.
+// place is a path in a document. It is turned into text only when a problem is reported there. A nil place is the document itself.
 type place struct {
 	up    *place
 	name  string
@@ -25,7 +25,7 @@ func (p *place) String() string {
 	return keyPath(p.up.String(), p.name)
 }
 
-// callKind is what the name in a call refers to.
+// callKind says what the name in a call refers to.
 type callKind int
 
 const (
@@ -40,13 +40,13 @@ const (
 type call struct {
 	kind callKind
 	name string
-	// within is the mapping that has the name under key, and the input under inputKey.
+	// within is the mapping that holds the name under key, and the input under inputKey.
 	within        *place
 	key, inputKey string
 	// input is nil if the step has none.
 	input json.RawMessage
-	// undoes is set if the call undoes another tool's effect and the document leaves it to that tool's contract to name the undo tool. It
-	// is the name of that other tool, and name is empty.
+	// undoes is the tool whose effect the call undoes. It is set, and name is empty, only if the document does not name the undo tool and
+	// leaves that to the contract of the undone tool.
 	undoes string
 	// retries is the key that asks for further attempts. It is empty if there is only one attempt.
 	retries string
@@ -55,7 +55,7 @@ type call struct {
 func (c call) at() *place      { return c.within.key(c.key) }
 func (c call) inputAt() *place { return c.within.key(c.inputKey) }
 
-// walkCalls visits every call of a spec in the order of the document, including nested steps, catches and undo.
+// walkCalls visits every call of a spec in document order, including those in nested steps, catches and undos.
 func walkCalls(x Execution, visit func(call)) {
 	var root *place
 	if x.Kind == KindPrompt || x.Kind == KindTask { // the document's own keys are those of its only step
@@ -114,7 +114,7 @@ func stepCalls(s *Step, at *place, visit func(call)) {
 	}
 }
 
-// inputCalls visits the agent, skill or task that a step names in the input of the tool behind prompts or tasks.
+// inputCalls visits the agent, skill or task that is named in a step's input, if the step calls the tools behind prompts and tasks directly.
 func inputCalls(s *Step, at *place, visit func(call)) {
 	var kind callKind
 	var key string

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxCycles limits the cycles that are reported: a thousand documents that all call each other have more than anybody can read.
+// maxCycles limits the cycles that are reported. A thousand documents that all call each other have more cycles than anybody can read.
 const maxCycles = 20
 
 // graph says what can call what: specs, agents, tasks and, if extractions are started, entity types.
@@ -20,7 +20,7 @@ type graph struct {
 
 type graphNode struct {
 	label string
-	// doc is nil for what only the catalog has.
+	// doc is nil for nodes that exist only in the catalog.
 	doc   *Document
 	calls []graphEdge
 	// part is the number of the strongly connected component.
@@ -54,8 +54,8 @@ func (g *graph) connect(from int, edge graphEdge) {
 	}
 }
 
-// checkCycles reports cycles among what the documents call. Each cycle is reported once, at the first document that is part of it. If
-// cycles share calls, the shortest cycle through each call is reported; without the reported calls no cycle remains.
+// checkCycles reports cycles in the calls of the documents. It reports each cycle once, at the first document in it. If cycles share
+// calls, it reports the shortest cycle through each call. Removing the reported calls removes all cycles.
 func (k *checker) checkCycles() {
 	g := k.graph()
 	g.parts()
@@ -159,7 +159,7 @@ func (k *checker) linkThin(g *graph, from int, t *jig.ThinTool, types map[string
 	}
 }
 
-// callee returns what a call leads to, or false if that is not known.
+// callee returns the node that a call leads to, or false if it is not known.
 func (k *checker) callee(c call, from int, specs, agents, tasks map[string]int) (to int, ok bool) {
 	switch c.kind {
 	case callTool:

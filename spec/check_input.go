@@ -18,7 +18,7 @@ type contract struct {
 	open bool
 }
 
-// checkInput reports where the input of a call cannot fit the schema, whatever its templates give.
+// checkInput reports the places where the input of a call cannot fit the schema, whatever values its templates give.
 func (k *checker) checkInput(doc *Document, target *contract, c call) {
 	target.load()
 	if target.open && (len(c.input) == 0 || c.input[0] == '{') {
@@ -39,7 +39,7 @@ func (k *checker) checkInput(doc *Document, target *contract, c call) {
 	}
 }
 
-// checkConfirmed reports a call that certainly does not set the confirmation flag of a tool that has one: such a call does nothing.
+// checkConfirmed reports a call of a tool with a confirmation flag if the call certainly does not set the flag. Such a call does nothing.
 func (k *checker) checkConfirmed(doc *Document, c call) {
 	tool := k.contracts[c.name]
 	if c.kind != callTool || tool == nil || !tool.Confirm {
@@ -56,7 +56,7 @@ func (k *checker) checkConfirmed(doc *Document, c call) {
 		"%s does nothing without confirmed: true", c.name)
 }
 
-// checkRetries warns of further attempts that are rarely made because the tool writes and is not idempotent.
+// checkRetries warns of a retry setting that rarely has an effect because the tool writes and is not idempotent.
 func (k *checker) checkRetries(doc *Document, c call) {
 	tool := k.contracts[c.name]
 	if c.retries == "" || c.kind != callTool || tool == nil || !retriesRarely(*tool) {
@@ -69,7 +69,7 @@ func (k *checker) checkRetries(doc *Document, c call) {
 	k.problems = append(k.problems, p)
 }
 
-// load reads the schema once. It ignores a schema that is not JSON, or of another draft, whose keywords may have other meanings.
+// load reads the schema once. It ignores a schema that is not JSON, and one of another draft, because its keywords may mean something else.
 func (c *contract) load() {
 	if c.read {
 		return

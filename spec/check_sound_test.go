@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// dice makes random schemas, and values that fit them often or almost.
+// dice makes random schemas, and values that often fit them or nearly do.
 type dice struct{ *rand.Rand }
 
 func (d dice) one(all ...any) any { return all[d.IntN(len(all))] }
@@ -145,7 +145,8 @@ func (d dice) fill(v any) any {
 	return v
 }
 
-// What is reported cannot fit, whatever the templates give: a validator refuses it, too. And most of what the validator refuses is found.
+// A reported input cannot fit, whatever values its templates give: a validator refuses it, too. The check also finds most of the inputs that
+// the validator refuses.
 func TestReportedInputsNeverFit(t *testing.T) {
 	t.Parallel()
 	d := dice{rand.New(rand.NewPCG(7, 9))}

@@ -8,13 +8,13 @@ type templateForm int
 const (
 	// noTemplate is a text without expressions.
 	noTemplate templateForm = iota
-	// mixedTemplate becomes a text, whatever its expressions give.
+	// mixedTemplate is a text with expressions in it. Its value is always a text.
 	mixedTemplate
 	// wholeTemplate is a single expression, which may give anything.
 	wholeTemplate
 )
 
-// readTemplate returns the form of a text and, if it has no expressions, its literal value, in which `$${` stands for `${`.
+// readTemplate returns the form of a text and, if it has no expressions, its literal value, with `$${` replaced by `${`.
 func readTemplate(text string) (literal string, form templateForm) {
 	if !strings.Contains(text, "${") {
 		return text, noTemplate
@@ -29,8 +29,8 @@ func readTemplate(text string) (literal string, form templateForm) {
 	return strings.ReplaceAll(text, "$${", "${"), noTemplate
 }
 
-// endsExpression reports whether the brace that closes an expression may be the last character of the text. It returns true where finding
-// out would mean parsing CEL: for raw and triple-quoted strings, and comments.
+// endsExpression reports whether the brace that closes an expression may be the last character of the text. It returns true if only a CEL
+// parser could tell, as with raw strings, triple-quoted strings and comments.
 func endsExpression(text string) bool {
 	if strings.Contains(text, "//") || strings.Contains(text, `"""`) || strings.Contains(text, `'''`) ||
 		strings.ContainsAny(text, `rR`) && strings.Contains(text, `\`) {

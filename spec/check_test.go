@@ -54,7 +54,7 @@ func (c checkCatalogue) build(t *testing.T) spec.Catalogue {
 	return catalogue
 }
 
-// checkCase is one case of testdata/check: documents by file name, and exactly the problems that they have together.
+// checkCase is one case of testdata/check: documents by file name, and the complete list of problems that they have together.
 type checkCase struct {
 	Name      string            `json:"name"`
 	Documents map[string]string `json:"documents"`
@@ -203,7 +203,7 @@ func TestCheckFindsLongCycles(t *testing.T) {
 	}
 }
 
-// Documents that all call each other have more cycles than there are atoms. Some are shown, without a long search.
+// Documents that all call each other have more cycles than can ever be listed. Check reports some of them without a long search.
 func TestCheckOfAThousandDocuments(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
 	const n = 1000
 	for name, calls := range map[string]func(i int) []int{

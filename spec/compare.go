@@ -11,19 +11,19 @@ import (
 
 // FieldChange is a difference between two versions of an entity type.
 type FieldChange struct {
-	// Field is the field's name or, for nested fields, the names from the outside in with dots between them. "[]" stands for the items of
-	// an array, e.g. parts[].weight.
+	// Field is the field's name or, for nested fields, the names from the outermost to the innermost, separated by dots. "[]" means the
+	// items of an array, e.g. parts[].weight.
 	Field string `json:"field"`
 	// Change says what is different, e.g. "max_length is 40, it was 80".
 	Change string `json:"change"`
-	// Breaks says that content which fitted the old version may not fit the new one.
+	// Breaks says that content that fits the old version may not fit the new one.
 	Breaks bool `json:"breaks"`
 }
 
-// CompareTypes returns how the fields of a new version of an entity type differ from those of an old one: first in the order of the new
-// version's fields, then those that were removed. If no change breaks, content that [CheckContent] accepts under the old version, partial
-// or not, is accepted under the new one, once required fields that were added have their defaults. It does not compare how fields are shown
-// (label, display, description), what fills them, or tasks.
+// CompareTypes returns the differences between the fields of two versions of an entity type. They are in the order of the new version's
+// fields, followed by the removed fields. If no change breaks, content that [CheckContent] accepts under the old version, partial or not, is
+// also accepted under the new one, provided that new required fields are set to their defaults. CompareTypes ignores how fields are shown
+// (label, display, description) and filled, and the tasks.
 func CompareTypes(old, latest jig.EntityType) []FieldChange {
 	var c comparison
 	c.members("", old.Fields, latest.Fields, true)
@@ -148,7 +148,7 @@ func (c *comparison) lengths(at string, was, f *jig.Field) {
 	highest(c, at, "max_length", was.MaxLength, f.MaxLength, show)
 }
 
-// positive returns a minimum length that has an effect, or nil.
+// positive returns a minimum length, or nil if there is none or it is zero, which has no effect.
 func positive(n *int) *int {
 	if n == nil || *n == 0 {
 		return nil

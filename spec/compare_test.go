@@ -146,7 +146,7 @@ func (d fieldDice) changedAll(fields []jig.Field) []jig.Field {
 	return out
 }
 
-// Content that fits a type also fits the next version of the type, unless the comparison says that the change breaks.
+// Content that fits a type also fits the next version of the type, unless the comparison marks a change as breaking.
 func TestHarmlessChangesBreakNothing(t *testing.T) {
 	t.Parallel()
 	const types, values = 4_000, 12

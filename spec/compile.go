@@ -64,11 +64,11 @@ func (c compiler) template(path, source string) {
 	}
 }
 
-// report reports what is wrong with the expression at a path. The position in the expression is part of the message, because block text is
-// folded.
+// report reports an error in the expression at a path. The message includes the position in the expression, because YAML folds
+// block text, so that positions in the document cannot be computed from it.
 func (c compiler) report(path string, err error) {
 	if slices.ContainsFunc(c.problems, func(p Problem) bool { return p.Path == path }) {
-		return // its form was refused already
+		return // reported before: the text has the wrong form
 	}
 	c.at(path, ProblemBadCEL, jig.AsError(err).Hint, "%s", expressionMessage(err))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Execution is a parsed execution spec. A composition keeps its steps. A prompt or a task becomes a composition of one step, `answer`,
+// Execution is a parsed execution spec. A composition has steps. A prompt or a task is represented as a composition with one step, `answer`,
 // whose data is the output. A thin tool has Thin and no steps.
 type Execution struct {
 	Kind        Kind
@@ -20,7 +20,7 @@ type Execution struct {
 	Steps []Step
 	// Output is a JSON value whose texts are templates. If it is empty, the output is the data of the last step.
 	Output json.RawMessage
-	// Thin is what a thin tool does. It is nil for other kinds.
+	// Thin is the definition of a thin tool. It is nil for other kinds.
 	Thin *jig.ThinTool
 }
 
@@ -109,7 +109,7 @@ type Step struct {
 	Undo *Undo `json:"undo,omitempty" jsonschema:"Takes the step's effect back when a later step fails or the run is cancelled."`
 }
 
-// Prompt asks a model (mode direct), a model with the instructions of a skill, or an agent in a session of its own.
+// Prompt asks a model (mode direct), a model with the instructions of a skill (mode skill), or an agent in a separate session (mode agent).
 type Prompt struct {
 	Mode string `json:"mode,omitempty" spec:"form=prompt_mode" jsonschema:"direct (the default), skill or agent."`
 	// Model is required for direct and skill. For an agent it replaces the agent's own model.
@@ -148,7 +148,7 @@ type WaitFor struct {
 	Event string `json:"event" spec:"required,max=128,form=name" jsonschema:"The event's name."`
 	// When is a condition on the `event`, which is {name, data}.
 	When Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"A condition over event ({name, data})."`
-	// Timeout fails the step with TIMEOUT. There is none if it is left out.
+	// Timeout is the time after which the step fails with TIMEOUT. By default there is no limit.
 	Timeout Duration `json:"timeout,omitempty" spec:"min=1s,max=3650d" jsonschema:"After this the step fails with TIMEOUT."`
 }
 
@@ -161,19 +161,18 @@ type Emit struct {
 // Fail ends the composition as failed.
 type Fail struct {
 	Message string `json:"message" spec:"required,max=4096" jsonschema:"Says what is wrong; a template."`
-	// Reason is a finer code that the author chooses.
+	// Reason is a more specific code that the author chooses.
 	Reason string `json:"reason,omitempty" spec:"max=64" jsonschema:"A finer code of your own."`
 }
 
-// Retry tries a failed action again, each time under a call id of its own. Denied, expired, canceled and unknown outcomes are never tried
-// again.
+// Retry repeats a failed action, each time under a new call id. Denied, expired, canceled and unknown outcomes are never retried.
 type Retry struct {
 	// MaxAttempts includes the first attempt.
 	MaxAttempts int `json:"max_attempts" spec:"required,min=1,max=100" jsonschema:"Attempts in all."`
 	// Backoff is the wait before the second attempt. It doubles with each further attempt, up to MaxBackoff. The defaults are 1s and 1m.
 	Backoff    Duration `json:"backoff,omitempty" spec:"min=1s,max=30d" jsonschema:"The wait before the second attempt; it doubles. Default 1s."`
 	MaxBackoff Duration `json:"max_backoff,omitempty" spec:"min=1s,max=30d" jsonschema:"The longest wait; default 1m."`
-	// When selects the errors that are tried again. If it is empty, all retryable errors are.
+	// When selects the errors that are retried. If it is empty, all retryable errors are.
 	When Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are tried again: CEL over error ({code, message, field})."`
 }
 
@@ -187,8 +186,8 @@ type OnError struct {
 	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are caught: CEL over the error, by its name."`
 }
 
-// Undo undoes a step's effect. Input is rendered when the step has succeeded. Without Tool, the tool that the contract of the step's own
-// tool names is used.
+// Undo undoes a step's effect. Input is rendered when the step has succeeded. If Tool is empty, the undo tool is the one that the contract
+// of the step's tool names.
 type Undo struct {
 	Tool  string          `json:"tool,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that takes the effect back; default: the one that the step's tool names for it."`
 	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"Its input; texts are templates."`

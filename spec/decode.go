@@ -14,20 +14,20 @@ import (
 // Expression is CEL source. In a document, true or 3 without quotes is accepted as well and read as its text.
 type Expression string
 
-// decoder reads one document into a Go value and collects every problem on the way. Field names come from `json` tags. `spec` tags add
+// decoder reads one document into a Go value and collects all problems. Field names come from `json` tags. `spec` tags add
 // constraints: required; min= and max= (the value of numbers, the length of texts and lists, durations such as "1s"); form= (one of forms
 // or, for values that are kept as raw JSON, a case of constrainValue).
 type decoder struct {
 	document string
 	problems Problems
-	// places records the node at each path, for problems that are found later.
+	// places maps each path to its node, so that later checks can report positions.
 	places map[string]*node
 	fields map[reflect.Type]fieldSet
 	// patterns are the regular expressions in the document's schemas and fields.
 	patterns pattern.Set
 }
 
-// fieldSet is what a struct type's tags say. It is computed once for each document.
+// fieldSet holds the rules from a struct type's tags. It is computed once per document.
 type fieldSet struct {
 	list   []field
 	byName map[string]field
@@ -75,7 +75,7 @@ func (d *decoder) add(p Problem) {
 // at reports a problem with the value at a path, at the position of that value or its nearest existing parent.
 func (d *decoder) at(path string, code ProblemCode, hint, format string, args ...any) {
 	if n := d.places[path]; n != nil && n.kind == kindBroken {
-		return // it was reported when it was read
+		return // reported when the value was read
 	}
 	p := Problem{Path: path, Code: code, Message: fmt.Sprintf(format, args...), Hint: hint}
 	for at := path; ; {
@@ -122,7 +122,7 @@ func (d *decoder) into(n *node, path string, v reflect.Value) {
 			return
 		}
 	}
-	switch v.Kind() { //nolint:exhaustive // the kinds that document types are made of
+	switch v.Kind() { //nolint:exhaustive // document types contain only these kinds
 	case reflect.String:
 		if d.is(n, path, kindString) {
 			v.SetString(n.text)
@@ -225,7 +225,7 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 	}
 }
 
-// is reports a wrong type unless n has the wanted kind, and returns whether it has.
+// is returns whether n has the wanted kind, and reports a problem if it does not.
 func (d *decoder) is(n *node, path string, want kind) bool {
 	if n.kind == want {
 		return true
@@ -234,7 +234,7 @@ func (d *decoder) is(n *node, path string, want kind) bool {
 	return false
 }
 
-// howToWrite shows how a value of a kind is written. Other kinds need no hint.
+// howToWrite holds hints that show how to write a value of a kind. Other kinds need no hint.
 var howToWrite = map[kind]string{
 	kindList: "write [ … ], or one - for each entry", kindMap: "write { … }, or its keys on lines of their own",
 	kindString: "write text", kindInt: "write a whole number", kindFloat: "write a number", kindBool: "write true or false",

@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// The pages that contain documents. Package compose runs the compositions of both.
+// The pages that contain documents. The tests of package compose run the compositions of both pages.
 const (
 	page       = "../docs/spec.md"
 	otherTools = "../docs/from-other-tools.md"
@@ -24,7 +24,7 @@ const (
 
 var fenced = regexp.MustCompile("(?ms)^```(yaml|markdown|text)\n(.*?)^```$")
 
-// example is a fenced block of a page.
+// example is a fenced code block of a page.
 type example struct{ language, text string }
 
 func examplesOf(t *testing.T, file string) []example {
@@ -96,7 +96,7 @@ func TestExamplesInTheReference(t *testing.T) {
 
 var comment = regexp.MustCompile(`# ([A-Z_]+)$`)
 
-// announced returns the problems that the comments of an example announce: line and code.
+// announced returns the problems that the comments in an example announce, each with line and code.
 func announced(text string) []string {
 	var all []string
 	for i, line := range strings.Split(text, "\n") {
