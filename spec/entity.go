@@ -14,7 +14,7 @@ import (
 
 // Limits and defaults of an entity type.
 const (
-	// MaxTasks limits the tasks of an entity type, and MaxTaskDepth how many of them may depend on one another in a row.
+	// MaxTasks limits the tasks of an entity type. MaxTaskDepth limits the length of a chain of dependent tasks.
 	MaxTasks     = 1_000
 	MaxTaskDepth = 100
 	// DefaultMaxParallel is how many tasks of one entity run at once by default.
@@ -46,7 +46,7 @@ type FieldHead struct {
 // ItemHead describes the items of an array.
 type ItemHead struct{ FieldShape }
 
-// FieldShape is what fields and items have in common.
+// FieldShape holds the keys that fields and items share.
 type FieldShape struct {
 	Type        jig.FieldType `json:"type" spec:"required,form=field_type" hint:"add e.g. type: text" jsonschema:"text, number, boolean, date, enum, url, email, phone, media, relation, object or array."`
 	Label       string        `json:"label,omitempty" spec:"max=128" jsonschema:"What people call it; made from the name when left out."`
@@ -215,8 +215,8 @@ func (d *decoder) taskKind(path string) jig.TaskKind {
 	return kind
 }
 
-// strayTaskKeys are the keys that cannot be combined with a kind of task: tasks evaluated locally make no call, and only citations tasks
-// have among.
+// strayTaskKeys returns the keys that cannot be combined with a kind of task. Tasks that are evaluated locally make no call, so they have no
+// keys for one, and only citations tasks have the key among.
 func strayTaskKeys(kind jig.TaskKind) []string {
 	switch kind {
 	case jig.TaskCompute:
@@ -229,7 +229,7 @@ func strayTaskKeys(kind jig.TaskKind) []string {
 	return nil
 }
 
-// entityTypeShape adds to the schema of an entity type what the types alone do not say.
+// entityTypeShape adds the rules that the Go types do not express to the schema of an entity type.
 func entityTypeShape(schema *jsonschema.Schema) error {
 	// Separate types, so that FieldHead and ItemHead inside them become references.
 	type fieldHead FieldHead

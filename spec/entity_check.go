@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// checkEntityType checks the entity types that relations refer to, the names that tasks call, the inputs of these calls, and what tasks
-// read of the results.
+// checkEntityType checks the entity types that relations refer to, the names that tasks call, the inputs of these calls, and the parts of
+// the results that tasks read.
 func (k *checker) checkEntityType(doc *Document) {
 	if doc.broken {
 		return
@@ -42,8 +42,8 @@ func (k *checker) checkEntityType(doc *Document) {
 	}
 }
 
-// agentInput reduces a task's call of an agent to the agent's own input. If the task's input has only members that agent.run takes besides
-// the agent, it is the input of agent.run, and its member input is the agent's.
+// agentInput reduces a task's call of an agent to the agent's own input. If the task's input has only members that agent.run accepts (task,
+// input, model), it is the input of agent.run, and the agent's own input is its member input. Otherwise, the whole input is the agent's.
 func agentInput(c call) call {
 	var members map[string]json.RawMessage
 	if len(c.input) == 0 || json.Unmarshal(c.input, &members) != nil {
@@ -116,7 +116,7 @@ func (k *checker) unknownType(doc *Document, at *place, name string) Problem {
 	return problemAt(doc, at, ProblemUnknownType, hint, "there is no entity type %q", name)
 }
 
-// checkPromptName reports a prompt that is not of kind prompt, and one that does not exist. It returns false if there is nothing more to
+// checkPromptName reports a prompt that does not exist, or that is a document of another kind. It returns false if there is nothing more to
 // check.
 func (k *checker) checkPromptName(doc *Document, t *jig.Task, c call) bool {
 	if t.Kind != jig.TaskPrompt {
@@ -136,7 +136,7 @@ func (k *checker) checkPromptName(doc *Document, t *jig.Task, c call) bool {
 	return false
 }
 
-// checkResult checks what a task reads of its result, given the shape of that result.
+// checkResult checks the parts of the result that a task reads, given the shape of that result.
 func (k *checker) checkResult(doc *Document, t *jig.Task, at *place, shapes expr.Shapes) {
 	env, err := expr.TaskEnv()
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// maxTaskExpressionBytes limits the total length of an entity type's expressions: about 128 bytes for each of MaxTasks.
+// maxTaskExpressionBytes limits the total length of an entity type's expressions, which is about 128 bytes for each of MaxTasks tasks.
 const maxTaskExpressionBytes = 128 << 10
 
-// TaskShapes describes what the expressions of an entity type's tasks read: a JSON Schema for the path of each value.
+// TaskShapes describes the values that the expressions of an entity type's tasks can read: a JSON Schema for the path of each value.
 func TaskShapes(t jig.EntityType) expr.Shapes {
 	const text = `{"type":"string"}`
 	content, values := jsonObject{}, jsonObject{}
@@ -49,7 +49,7 @@ type taskSites struct {
 	t      jig.EntityType
 	g      *taskGraph
 	shapes expr.Shapes
-	// filler maps fields to the tasks that fill them, and fills tasks to their fields.
+	// filler maps fields to the tasks that fill them, and fills maps tasks to their fields.
 	filler map[string]string
 	fills  map[string]*jig.Field
 	before int
@@ -135,7 +135,7 @@ func (s *taskSites) enough() bool {
 	return len(s.problems)-s.before >= maxExpressionProblems || s.wrong > maxWrongBytes
 }
 
-// source checks an expression. result says that it may read the result of the call.
+// source checks an expression. If result is true, the expression may read the result of the call.
 func (s *taskSites) source(i int, path, source string, want expr.Type, result bool) {
 	if source == "" || s.enough() {
 		return
@@ -180,7 +180,7 @@ func (s *taskSites) refuse(path, source string, err error) {
 	s.report(path, err)
 }
 
-// reads reports everything that an expression reads but its task may not, and returns whether there was nothing to report.
+// reads reports everything that an expression reads but that its task is not allowed to read. It returns whether all reads are allowed.
 func (s *taskSites) reads(i int, path string, r expr.Reads, result bool) bool {
 	before := len(s.problems)
 	if r.Has("result") && !result {

@@ -141,7 +141,7 @@ func (d *decoder) checkBounds(path string, f jig.Field) {
 	d.checkExact(path, "maximum", f.Maximum)
 }
 
-// checkExact refuses a bound that cannot be represented exactly as it is written.
+// checkExact refuses a bound if a float64 cannot hold its written value exactly.
 func (d *decoder) checkExact(path, key string, bound *float64) {
 	n := d.places[path+"."+key]
 	if bound == nil || n == nil || n.kind != kindInt {

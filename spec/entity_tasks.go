@@ -16,7 +16,7 @@ type taskGraph struct {
 	needs [][]int
 	// order has every task after the tasks that it depends on. It is empty if there is a cycle.
 	order []int
-	// before says which tasks each task depends on, directly or not, with one bit for each. It is empty if there is a cycle.
+	// before has, for each task, a set of bits with the tasks that it depends on, directly or not. It is empty if there is a cycle.
 	before []bits
 }
 
@@ -108,7 +108,7 @@ func (g *taskGraph) depths() []int {
 	return depths
 }
 
-// checkTasks checks what tasks say about each other and about fields, and then their expressions.
+// checkTasks checks the references of tasks to each other and to fields, and then their expressions.
 func (d *decoder) checkTasks(t jig.EntityType) {
 	g := newTaskGraph(t.Tasks)
 	fills := d.checkFillers(t, g)

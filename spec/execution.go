@@ -98,7 +98,7 @@ func oneStep(kind Kind, step Step) Execution {
 	return Execution{Kind: kind, Steps: []Step{step}, Output: json.RawMessage(`"${steps.` + answerStep + `.data}"`)}
 }
 
-// checkToolHead checks what a single key of the head does not show.
+// checkToolHead checks rules that involve more than one key of the head.
 func (d *decoder) checkToolHead(h ToolHead) {
 	if d.has("input_schema") {
 		d.checkSchema("input_schema", h.InputSchema)
@@ -108,8 +108,8 @@ func (d *decoder) checkToolHead(h ToolHead) {
 	}
 }
 
-// contract returns the tool that calling the spec amounts to. Its version and meaning are those of the document, so that what was approved
-// is what runs.
+// contract returns the tool contract under which the spec is called. Its version and meaning are the document's, so that an approval is only
+// valid for the document that was approved.
 func (d *decoder) contract(x Execution, h ToolHead, tree *node) jig.Tool {
 	tool := jig.Tool{
 		Name: h.Name, Description: h.Description, Permission: jig.Permission(h.Permission), Risk: jig.Risk(h.Risk),
@@ -150,7 +150,7 @@ func (p Prompt) shape() json.RawMessage {
 	return json.RawMessage(`{"type":"object","properties":{"text":` + string(answer) + `}}`)
 }
 
-// withID makes a schema a document of its own, so that its references still refer to itself when it is embedded.
+// withID gives a schema its own $id, so that its references still resolve within it when it is embedded in another schema.
 func withID(schema json.RawMessage) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	if json.Unmarshal(schema, &fields) != nil {

@@ -251,7 +251,7 @@ func FuzzLoadExecution(f *testing.F) {
 	})
 }
 
-// anyType is an entity type with what the seeds read.
+// anyType is an entity type with the fields that the seeds read.
 var anyType = []jig.EntityType{{Name: "module", Fields: []jig.Field{{Name: "path", Type: jig.FieldText, Required: true, Task: "path"}}}}
 
 // anyShape says for every tool that its output may have a member a.
@@ -259,7 +259,7 @@ func anyShape(string) (json.RawMessage, bool) {
 	return json.RawMessage(`{"type": "object", "properties": {"a": {}}}`), true
 }
 
-// Whatever the expressions of an otherwise correct document contain, each is accepted or refused at its place.
+// Checking arbitrary expressions in an otherwise correct document accepts each one or reports it at its path.
 func FuzzCheckExpressions(f *testing.F) {
 	f.Add("input.a == 1", "${steps.a.data}", "item", "a")
 	f.Add("has(steps.b)", "x ${vars.v} $${", "steps['a'].success", "error")

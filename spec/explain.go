@@ -297,7 +297,7 @@ func retriesRarely(t jig.Tool) bool {
 	return t.Name != "" && t.Permission.Writes() && !t.Idempotent
 }
 
-// retryText is the remark on retries of such a tool.
+// retryText is the remark on a step with retries if retriesRarely holds for its tool.
 const retryText = "another attempt only when the tool reports that nothing was executed"
 
 func (r *Retry) text() string {

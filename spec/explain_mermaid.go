@@ -10,7 +10,7 @@ import (
 )
 
 // Mermaid draws the spec as a flowchart, top down, with diamonds for conditions, frames for loops, blocks and parallel steps, and dashed
-// arrows to what catches a failure and to what undoes a step.
+// arrows to the steps that catch a failure or undo a step.
 func (e Explanation) Mermaid() string {
 	d := &drawing{tools: e.tools, depth: 1}
 	start := d.node(roundEnds, kindWords(e.spec.Kind)+" "+e.spec.Name)
@@ -100,7 +100,7 @@ func (d *drawing) block(steps []Step, in []exit) []exit {
 	return in
 }
 
-// step draws a step with its condition, and with what catches its failure and undoes it.
+// step draws a step with its condition, its failure handler and its undo.
 func (d *drawing) step(s *Step, in []exit) []exit {
 	var skipped []exit
 	if s.If != "" {
@@ -148,7 +148,7 @@ func (d *drawing) action(s *Step, in []exit) (at string, out []exit) {
 			for i := range s.Parallel {
 				ends = append(ends, d.step(&s.Parallel[i], []exit{{from: fork}})...)
 			}
-			if len(ends) > 0 { // otherwise each of them fails
+			if len(ends) > 0 { // without ends, every case fails
 				join := d.node(circle, " ")
 				d.link(ends, join)
 				out = []exit{{from: join}}

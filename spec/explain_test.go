@@ -122,7 +122,7 @@ func requireMermaid(t *testing.T, chart string) {
 	}
 }
 
-// Whatever a document contains, the drawing stays well-formed.
+// The drawing of an arbitrary document is well-formed.
 func FuzzExplain(f *testing.F) {
 	for _, text := range []string{"end", `"]`, "1. x", "- x", "#quot;", "%%{init}%%", "a\nb", "`*x*`", "<br/>", "\x1b[0m", "\u202e", "::: ", "@{", "x --> y"} {
 		f.Add(text)

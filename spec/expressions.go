@@ -41,7 +41,7 @@ var macros = regexp.MustCompile(`\b(?:all|exists|exists_one|existsOne|map|filter
 // macroBytes is the weight of a loop, multiplied by the number of loops in its expression.
 const macroBytes = 64
 
-// weight is an estimate, never too low, of how many expressions a value contains and how long they are together.
+// weight is an upper estimate of the number of expressions in a value and of their total length.
 type weight struct{ count, bytes int }
 
 func (w *weight) expression(source string) {
@@ -93,8 +93,8 @@ func (d *decoder) checkExecution(x Execution) {
 	d.checkExpressions(d.walkSteps(x), x, nil)
 }
 
-// CheckShapes reports the mistakes in a document's expressions that show only once the results of the tools are known. It reports nothing
-// for a document that has problems of its own.
+// CheckShapes reports the mistakes in a document's expressions that can be found only if the results of the tools are known. It reports
+// nothing for a document that already has errors.
 func CheckShapes(doc Document, shapes Shapes) Problems {
 	if doc.Execution == nil || doc.Execution.Thin != nil || doc.broken {
 		return nil
@@ -244,7 +244,7 @@ func (s *sites) expression(at site, path string, source Expression, want expr.Ty
 	s.report(path, s.env.Check(string(source), want, s.shapes.at(at)))
 }
 
-// moment checks an expression that gives a point in time, or the text of one.
+// moment checks an expression that must give a timestamp, or a text that is one.
 func (s *sites) moment(at site, path string, source Expression) {
 	s.expression(at, path, source, expr.Any)
 	program, err := s.env.Compile(string(source))

@@ -58,7 +58,7 @@ var (
 	relationPattern = regexp.MustCompile(relationPatternText)
 )
 
-// textForm is the form of the values of a type whose values are texts of a given form.
+// textForm describes the values of a type whose values are texts in a fixed format.
 type textForm struct {
 	// format is JSON Schema's name for the form; empty if it has none.
 	format  string
@@ -123,7 +123,7 @@ func Displays(t jig.FieldType) []string {
 	return nil
 }
 
-// typeKeys are the keys that a type has besides those of every field.
+// typeKeys returns the keys that a type has in addition to the keys of every field.
 func typeKeys(t jig.FieldType) []string {
 	switch t {
 	case jig.FieldText:
@@ -145,7 +145,7 @@ func typeKeys(t jig.FieldType) []string {
 	return nil
 }
 
-// ownKeys are the keys that only some types have, in the order in which problems with them are reported.
+// ownKeys returns the keys that only some types have, in the order in which problems with them are reported.
 func ownKeys() []string {
 	var all []string
 	for _, t := range jig.FieldTypes() {

@@ -27,7 +27,8 @@ const maxSelect = 6
 
 // FilterField is a field that entities can be filtered by.
 type FilterField struct {
-	// Field is the field's name or, for fields of objects, the names from the outside in with dots between them, e.g. address.city.
+	// Field is the field's name or, for fields of objects, the names from the outermost to the innermost, separated by dots, e.g.
+	// address.city.
 	Field string `json:"field"`
 	Label string `json:"label"`
 	// Type is the type of the values that the field is compared with. For a list, it is the type of the items.
@@ -45,8 +46,8 @@ type FilterField struct {
 	Time    bool     `json:"time,omitempty"`
 }
 
-// FilterFields lists the fields by which entities of a type can be filtered, in the order of the type's fields, with the fields of an
-// object one by one. Lists of objects and of lists are left out, because nothing can be compared with them. If visible has names, only
+// FilterFields lists the fields by which entities of a type can be filtered, in the order of the type's fields. It lists the fields of an
+// object separately. It leaves out lists of objects and lists of lists, because nothing can be compared with them. If visible has names, only
 // these fields of the entity are considered.
 func FilterFields(t jig.EntityType, visible ...string) []FilterField {
 	var all []FilterField

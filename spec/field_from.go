@@ -31,7 +31,7 @@ func FieldFromSchema(name string, schema json.RawMessage) (jig.Field, error) {
 	return fieldFrom(name, "", v, 1)
 }
 
-// fieldNamePattern matches what the `spec` tags require of a field's name.
+// fieldNamePattern matches the names of fields that the `spec` tags allow.
 var fieldNamePattern = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,63}$`)
 
 // schemaReader converts one schema to a field. left has the keywords that it has not used yet.
@@ -214,7 +214,7 @@ func (r *schemaReader) text() error {
 	like, _ := r.left.get("pattern")
 	for _, form := range textForms() {
 		if r.field.Target == "" && form.field.Type == jig.FieldRelation {
-			continue // without a target it is a text like any other
+			continue // without a target it is a plain text
 		}
 		if formatted && format == form.format || !formatted && like == form.pattern {
 			r.field.Type, r.field.Time = form.field.Type, form.field.Time
@@ -234,7 +234,7 @@ func (r *schemaReader) text() error {
 	return r.lengths("minLength", "maxLength")
 }
 
-// formOfField is a type whose values are texts of a form, with the keywords that identify it in a schema.
+// formOfField is a type whose values are texts in a fixed format, with the keywords that identify it in a schema.
 type formOfField struct {
 	field   jig.Field
 	format  string
@@ -261,7 +261,7 @@ func textForms() []formOfField {
 	return all
 }
 
-// same takes the keywords that have the same value as in the schema of field f. Keywords with other values are left.
+// same takes the keywords that have the same value as in the schema of field f. It leaves keywords with other values.
 func (r *schemaReader) same(f jig.Field) error {
 	for _, m := range valueSchema(&f, false) {
 		if have, given := r.left.get(m.key); given && bytes.Equal(writeJSON(have), writeJSON(m.value)) {

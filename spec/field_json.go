@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on how a value is written.
+// Limits on the JSON text of a value.
 const (
 	maxValueDepth     = 64
 	maxNumberLength   = 512
@@ -107,7 +107,7 @@ func readObject(dec *json.Decoder, depth int) (any, error) {
 	return object, err //nolint:wrapcheck // cannot happen: the text is valid JSON
 }
 
-// checkNumber limits how a number is written, because arithmetic with a huge exponent takes forever.
+// checkNumber limits the digits and the exponent of a number, because arithmetic with a huge exponent takes forever.
 func checkNumber(literal string) error {
 	if len(literal) > maxNumberLength {
 		return fmt.Errorf("a number is written with more than %d characters", maxNumberLength)

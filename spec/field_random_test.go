@@ -31,7 +31,7 @@ func (d fieldDice) field(depth int) jig.Field {
 	if d.chance(20) {
 		f.Label, f.Description = "A label", "<b> & \"more\""
 	}
-	switch f.Type { //nolint:exhaustive // the others have no keys of their own
+	switch f.Type { //nolint:exhaustive // the other types have no specific keys
 	case jig.FieldText:
 		f.Pattern = pick(d, "", "", "^[a-c]*$", "b", `\d+`, "^(?:ä|👍)", `a\.b|^$`)
 		d.lengths(&f)
@@ -78,7 +78,7 @@ func (d fieldDice) bounds(low, high float64) *float64 {
 	return &f
 }
 
-// value returns a value that looks as if it fits, and often does.
+// value returns a value that resembles a fitting one, and often fits.
 func (d fieldDice) value(f *jig.Field, depth int) any {
 	if d.chance(6) {
 		return d.anything(2)
@@ -191,7 +191,7 @@ func TestSchemasOfFieldsAreStable(t *testing.T) {
 	}
 }
 
-// Any schema and any value are read or refused.
+// Reading arbitrary schemas and values never panics.
 func FuzzFieldFromSchema(f *testing.F) {
 	for _, s := range []string{`{"type":"string","pattern":"^a"}`, `{"type":"object","properties":{"a":{"type":"integer"}}}`, `{"enum":["a"]}`, `[`} {
 		f.Add(s, `"a"`)

@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// fieldKey is the keyword for what JSON Schema has no keywords for.
+// fieldKey is the keyword that holds the settings of a field that JSON Schema cannot express.
 const fieldKey = "x-field"
 
 // FieldSchema returns the JSON Schema (2020-12) of a field's values. It accepts the values that [CheckField] accepts, whether a validator
@@ -14,7 +14,7 @@ const fieldKey = "x-field"
 // target of a relation and the task are kept under x-field, which validators ignore.
 func FieldSchema(f jig.Field) json.RawMessage { return writeJSON(fieldSchema(&f, true)) }
 
-// ContentSchema returns the JSON Schema (2020-12) of the content of an entity type: what [CheckContent] accepts without partial.
+// ContentSchema returns the JSON Schema (2020-12) of the content of an entity type. It accepts what [CheckContent] accepts without partial.
 func ContentSchema(t jig.EntityType) json.RawMessage {
 	o := jsonObject{{"$schema", "https://json-schema.org/draft/2020-12/schema"}}
 	o.text("title", t.Title)

@@ -63,7 +63,8 @@ func judges(t *testing.T, f jig.Field) map[string]func(value string) error {
 	}
 }
 
-// unkept reports a value that JSON allows but PostgreSQL cannot store. It is the only thing that the schema does not express.
+// unkept reports whether a value contains U+0000, which JSON allows but PostgreSQL cannot store. This is the only rule that the schema does
+// not express.
 func unkept(value string) bool { return strings.Contains(value, `"\u0000"`) }
 
 func TestValuesOfFields(t *testing.T) {

@@ -10,24 +10,24 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// field is what the tags of a field in a document type say. The decoder checks it, and the published schema includes it.
+// field holds the constraints from the tags of a struct field. The decoder enforces them, and the published schema includes them.
 type field struct {
 	name     string
 	index    []int
 	kind     reflect.Type
 	required bool
-	// min and max are numbers, lengths or durations, depending on the field's type, as the tag writes them. They are empty if there is no
-	// bound.
+	// min and max are the bounds as the tag writes them: numbers, lengths or durations, depending on the field's type. They are empty if
+	// there is no bound.
 	min, max string
 	form     string
 	hint     string
 }
 
-// form is a form that a text must have.
+// form is a format that a text must have.
 type form struct {
 	pattern *regexp.Regexp
 	hint    string
-	// value says that the form is about what a text means, not about how a name is written.
+	// value says that the form restricts the meaning of a text, not the spelling of a name.
 	value bool
 }
 
@@ -174,7 +174,7 @@ func (d *decoder) check(path string, v reflect.Value, f field) {
 	if v.Kind() == reflect.Pointer {
 		v, f.kind = v.Elem(), f.kind.Elem()
 	}
-	switch v.Kind() { //nolint:exhaustive // the kinds that have bounds
+	switch v.Kind() { //nolint:exhaustive // only these kinds have bounds
 	case reflect.Int, reflect.Int64:
 		d.checkNumber(path, v, f)
 	case reflect.String:

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of one comparison. What lies deeper, or comes later, is assumed to fit.
+// Limits of one comparison. Values beyond these limits are assumed to fit.
 const (
 	maxFitDepth = 64
 	maxFitSteps = 20_000
@@ -29,13 +29,13 @@ type misfit struct {
 	message, hint string
 }
 
-// fitter compares a literal that contains templates with a schema. It handles the keywords of JSON Schema that can be decided without the
-// values of the templates, and assumes that everything else fits: it reports only what cannot fit.
+// fitter compares a literal that contains templates with a schema. It evaluates the JSON Schema keywords that do not depend on the values of
+// the templates, and assumes that everything else fits. So everything that it reports is certain not to fit.
 type fitter struct {
 	root    any
 	of      string
 	misfits []misfit
-	// steps counts the values and choices that were looked at; most is the limit.
+	// steps counts the values and choices examined so far; most is the limit.
 	steps, most int
 	patterns    *patternCache
 }
@@ -58,7 +58,7 @@ func (f *fitter) value(schema, v any, at *place, depth int) {
 		return
 	}
 	s, ok := schema.(map[string]any)
-	if !ok || s["$id"] != nil && depth > 0 { // true, or a schema whose references mean another document
+	if !ok || s["$id"] != nil && depth > 0 { // true, or a schema whose references resolve in another document
 		return
 	}
 	if ref, given := s["$ref"].(string); given {
@@ -282,7 +282,7 @@ func hasDefault(property any) bool {
 
 // missingHint says what to add.
 func missingHint(name string, property any) string {
-	p, _ := property.(map[string]any) //nolint:errcheck // nil says nothing
+	p, _ := property.(map[string]any) //nolint:errcheck // nil has no keywords
 	word, ok := p["type"].(string)
 	if !ok || typeNames[word] == "" {
 		return "add " + name
@@ -379,7 +379,7 @@ func same(a, v any) bool {
 	return a == v
 }
 
-// show writes a value as JSON, shortened. It writes no more of a large value than it shows.
+// show writes a value as JSON, shortened. It stops encoding a large value where the shown text ends.
 func show(v any) string {
 	var b bytes.Buffer
 	showPart(&b, v)

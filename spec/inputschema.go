@@ -72,7 +72,7 @@ func (d *decoder) compileSchema(path string, value any) {
 	}
 }
 
-// schemaViolations reports the innermost causes, one for each place, because the others are branches of the same choice.
+// schemaViolations reports the innermost causes, one per place, because further causes at a place are branches of the same choice.
 func (d *decoder) schemaViolations(path string, v *jsonschema.ValidationError) {
 	if len(v.Causes) > 0 {
 		for _, cause := range v.Causes {

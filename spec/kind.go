@@ -43,8 +43,8 @@ var (
 	kindWord = regexp.MustCompile(`^[a-z_]+$`)
 )
 
-// KindOf returns a document's kind: what its `kind:` says, or otherwise a skill for a file SKILL.md and an agent for any other Markdown
-// file with front matter. It returns an empty kind for a file that is not a document.
+// KindOf returns a document's kind: the value of its `kind:` key. Without that key, a file SKILL.md is a skill, and any other Markdown file
+// with front matter is an agent. KindOf returns an empty kind for a file that is not a document.
 func KindOf(document string, body []byte) Kind {
 	markdown := strings.EqualFold(path.Ext(document), ".md")
 	head := bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))

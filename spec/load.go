@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/seal"
 )
 
-// Document is a document in the form in which it is stored: its kind, name, content and the hash of the content.
+// Document is a document as the store keeps it: its kind, name, content and the hash of the content.
 type Document struct {
 	Kind Kind
 	Name string
@@ -42,8 +42,8 @@ type Document struct {
 	broken bool
 }
 
-// Position returns the line and column, both from 1, of the value at a path such as tools[2], for problems that are found later. It returns
-// zeros if the document has no such value.
+// Position returns the line and column, both from 1, of the value at a path such as tools[2]. Callers use it for problems that they find
+// after Load. It returns zeros if the document has no such value.
 func (d Document) Position(path string) (line, column int) {
 	if n, ok := d.places[path]; ok {
 		return n.line, n.column
@@ -103,7 +103,7 @@ func Load(file string, body []byte) (Document, Problems) {
 	return doc, d.problems
 }
 
-// home says in what kind of file documents of a kind are written.
+// home describes the file in which documents of a kind are written.
 func (k Kind) home() string {
 	switch k {
 	case KindSkill:

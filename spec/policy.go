@@ -36,7 +36,7 @@ type PolicyRule struct {
 	Reason string `json:"reason,omitempty" spec:"max=4096" jsonschema:"Why, for people; a template over the same names."`
 	// Expires is how long an approval that the rule asks for may wait. If zero, the agent's setting applies.
 	Expires Duration `json:"expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long the approval waits, e.g. 48h; with verdict: ask alone."`
-	// Approvers may decide. If nil, everybody may.
+	// Approvers lists who may decide. If nil, everybody may.
 	Approvers *Approvers `json:"approvers,omitempty" jsonschema:"Who may decide; everybody when left out. With verdict: ask alone."`
 	// Quorum is how many distinct people must approve; 0 means 1.
 	Quorum int `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many distinct people must approve; 1 when left out. With verdict: ask alone."`
@@ -46,11 +46,11 @@ type PolicyRule struct {
 	Remind Duration `json:"remind,omitempty" spec:"min=1m,max=30d" jsonschema:"How often people are reminded while the approval waits, e.g. 4h; with verdict: ask alone."`
 	// Escalate lets further people decide as time passes.
 	Escalate []Escalation `json:"escalate,omitempty" spec:"min=1,max=10" jsonschema:"Who else may decide once it has waited; with verdict: ask and approvers alone."`
-	// OnExpiry is what happens to the call if nobody decides in time. If empty, it is denied.
+	// OnExpiry says what happens to the call if nobody decides in time. If empty, the call is denied.
 	OnExpiry jig.ExpiryOutcome `json:"on_expiry,omitempty" spec:"form=on_expiry" jsonschema:"What becomes of the call when nobody decides in time: deny (the default: it ends, the agent goes on), cancel or fail (the session). With verdict: ask alone."`
 }
 
-// PolicyCase is a call, with the verdict that the policy must give on it.
+// PolicyCase is a test of a policy: a call, with the verdict that the policy must give on it.
 type PolicyCase struct {
 	Name string
 	// Tool is the contract of the called tool. Lookup says that the case has only the tool's name, so that the contract comes from the
@@ -66,7 +66,7 @@ type PolicyCase struct {
 	Session PolicySession
 	// Now is the time of the call.
 	Now time.Time
-	// Expect is the verdict. Rules are the names of rules that must have spoken; others may have, too.
+	// Expect is the verdict. Rules are the names of rules that must hold for the call; other rules may hold as well.
 	Expect jig.Verdict
 	Rules  []string
 	// Quorum is how many people the strictest requirement of an ask must demand. It is 0 if the case does not check it.
@@ -130,7 +130,7 @@ type policyAgent struct {
 	Version    string `json:"version,omitempty" spec:"max=128" jsonschema:"The version of its document."`
 }
 
-// policyTool is the contract of a case's tool, as far as it is given. The rest gets the same defaults as for a tool in code.
+// policyTool is the contract of a case's tool. Missing keys get the same defaults as for a tool in code.
 type policyTool struct {
 	Name               string   `json:"name" spec:"required,max=64,form=tool_name" hint:"add e.g. name: billing.refund" jsonschema:"The tool's name."`
 	Description        string   `json:"description,omitempty" spec:"max=4096" jsonschema:"What the tool does."`
@@ -182,12 +182,13 @@ func (d *decoder) policy(body []byte) Policy {
 	return p
 }
 
-// policyVerdicts are the verdicts that rules and cases may have. Refuse is for calls that never reach policy.
+// policyVerdicts returns the verdicts that rules and cases may have. The verdict refuse is not among them: it is for calls that never reach
+// policy.
 func policyVerdicts() []jig.Verdict {
 	return []jig.Verdict{jig.VerdictRun, jig.VerdictAsk, jig.VerdictDeny}
 }
 
-// checkPolicyRules checks what a single key does not show, and returns the rules' names.
+// checkPolicyRules checks rules that involve more than one key, and returns the names of the policy's rules.
 func (d *decoder) checkPolicyRules(rules []PolicyRule) []string {
 	names := make([]string, 0, len(rules))
 	for i, rule := range rules {

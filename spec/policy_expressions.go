@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// PolicyShapes describes what the rules of a policy read: a JSON Schema for each variable, by name. All members that a schema lists are
-// present on every call; an unknown text is empty.
+// PolicyShapes describes the variables that the rules of a policy can read: a JSON Schema for each variable, by name. All members that a
+// schema lists are present on every call. A text that is not known is empty.
 func PolicyShapes() expr.Shapes {
 	const text, number, flag, texts = `{"type":"string"}`, `{"type":"integer"}`, `{"type":"boolean"}`, `{"type":"array","items":{"type":"string"}}`
 	object := func(members map[string]string) json.RawMessage {
@@ -79,7 +79,7 @@ func (d *decoder) checkPolicyExpressions(rules []PolicyRule) {
 	}
 }
 
-// policyShape adds to the schema of a policy what the types alone do not say.
+// policyShape adds the rules that the Go types do not express to the schema of a policy.
 func policyShape(schema *jsonschema.Schema) error {
 	words := make([]any, 0, len(policyVerdicts()))
 	for _, verdict := range policyVerdicts() {

@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Approvers say who may decide an approval: everyone whom at least one of the keys names.
+// Approvers says who may decide an approval: everyone who is named by at least one of the keys.
 type Approvers struct {
 	People     []string `json:"people,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Principals who may decide."`
 	Groups     []string `json:"groups,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Groups whose members may decide; the tenant's document says who is in them."`
@@ -23,7 +23,7 @@ type Escalation struct {
 // MaxQuorum is the largest quorum that a rule may demand.
 const MaxQuorum = 20
 
-// termKeys are the keys of a rule that set the terms of its approval. They require verdict: ask.
+// termKeys returns the keys of a rule that set the terms of its approval. They require verdict: ask.
 func termKeys() []string {
 	return []string{"approvers", "quorum", "not_requester", "expires", "remind", "escalate", "on_expiry"}
 }
@@ -101,7 +101,7 @@ func onlyAsk(key string) string {
 // termProblem is a problem with the terms of a rule, with its path in the rule.
 type termProblem struct{ path, hint, message string }
 
-// termProblems returns the problems that only the values of several keys together show.
+// termProblems returns the problems that involve more than one key.
 func (r PolicyRule) termProblems() []termProblem {
 	var list []termProblem
 	if len(r.Escalate) > 0 && r.Approvers == nil {
@@ -111,7 +111,7 @@ func (r PolicyRule) termProblems() []termProblem {
 	for i, e := range r.Escalate {
 		path := indexPath("escalate", i) + ".after"
 		switch {
-		case e.After <= 0: // it was reported when it was read
+		case e.After <= 0: // reported when the value was read
 			continue
 		case e.After <= last:
 			list = append(list, termProblem{path, "order them by after, each later than the one before", fmt.Sprintf("%s is not after %s", e.After, last)})
@@ -126,7 +126,8 @@ func (r PolicyRule) termProblems() []termProblem {
 	return list
 }
 
-// decided counts the people who may ever decide. The number is known (listed) only if nothing but people is named.
+// decided counts the people who can ever become entitled to decide. listed is true if the number is known, that is, if the rule and its
+// escalations name only people, not groups or permissions.
 func (r PolicyRule) decided() (people int, listed bool) {
 	if r.Approvers == nil {
 		return 0, false

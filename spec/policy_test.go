@@ -101,7 +101,7 @@ func TestPolicy(t *testing.T) {
 	}, p)
 }
 
-// A policy is a document like any other: it is found, read and stored by version, and every value has a position.
+// A policy is found, read and versioned like other documents, and every value has a position.
 func TestPolicyDocument(t *testing.T) {
 	t.Parallel()
 	asJSON, err := json.Marshal(valueOf(t, fullPolicy))

@@ -39,8 +39,8 @@ const (
 	ProblemBadCEL       ProblemCode = "BAD_EXPRESSION"
 	ProblemUnknownKind  ProblemCode = "UNKNOWN_KIND"
 	ProblemUnreadable   ProblemCode = "UNREADABLE"
-	// For compositions: an id that two steps share; a step that is read but does not exist, or that has no result yet where it is read; a
-	// name that has no meaning where it is read; a variable that no step has set; a step or case that can never run.
+	// For compositions: an id that two steps share; a read of a step that does not exist or has no result yet; a read of a name that is not
+	// defined at that point; a variable that no step has set; a step or case that can never run.
 	ProblemDuplicateID ProblemCode = "DUPLICATE_ID"
 	ProblemUnknownStep ProblemCode = "UNKNOWN_STEP"
 	ProblemStepOrder   ProblemCode = "STEP_ORDER"
@@ -49,7 +49,7 @@ const (
 	ProblemUnreachable ProblemCode = "UNREACHABLE"
 )
 
-// Problem is one thing that is wrong with a document. `validate` prints it.
+// Problem is one mistake in a document. `jig validate` prints it.
 type Problem struct {
 	// Document is the name of the file, as it was given.
 	Document string `json:"document"`
@@ -86,9 +86,9 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems is everything that is wrong with one or more documents, in the order of lines. As an error it is INVALID_INPUT, with the
-// problems as violations.
-type Problems []Problem //nolint:errname // the documents and the command line call them problems
+// Problems lists all mistakes in one or more documents, in the order of lines. As an error it is INVALID_INPUT, with the problems as
+// violations.
+type Problems []Problem //nolint:errname // the documentation and the command line use this name
 
 // shownProblems is how many problems the text of the error lists.
 const shownProblems = 5

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// reads checks that everything that an expression reads is available where the expression is.
+// reads checks that everything that an expression reads is available at its site.
 func (s *sites) reads(at site, path string, r expr.Reads) {
 	for _, name := range r.Names {
 		s.checkName(at, path, name)
@@ -21,7 +21,7 @@ func (s *sites) reads(at site, path string, r expr.Reads) {
 	}
 }
 
-// checkName reports a name that has no meaning where it is read.
+// checkName reports a name that is not defined at the site.
 func (s *sites) checkName(at site, path, name string) {
 	switch name {
 	case "item", "index":
@@ -76,7 +76,8 @@ type relation int
 
 const (
 	isEarlier relation = iota
-	// isLater has no result yet, isBeside may or may not have one, isAround is not over, and isSelf is the expression's own step.
+	// A step that isLater has no result yet. One that isBeside runs in parallel and may have a result. One that isAround contains the
+	// expression and has not ended. isSelf is the expression's own step.
 	isLater
 	isBeside
 	isAround
@@ -101,7 +102,7 @@ func (at site) relate(to *placed) (relation, *placed) {
 		return isSelf, nil
 	case common == len(there):
 		if here[common].block.key == blockCatch {
-			return isEarlier, nil // the failed result
+			return isEarlier, nil // a catch can read the failed result
 		}
 		return isAround, nil
 	case common == len(here):
@@ -136,7 +137,7 @@ func loopAround(chain []*placed) *placed {
 	return nil
 }
 
-// checkReference reports a step that cannot be read at a site.
+// checkReference reports a reference to a step that cannot be read at the site.
 func (s *sites) checkReference(at site, path, id string) {
 	step, ok := s.ids[id]
 	if !ok {

@@ -105,7 +105,7 @@ func shapeOf(t reflect.Type) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// definitions returns what the schema of a composition refers to.
+// definitions returns the definitions that the schema of a composition refers to.
 func definitions() (map[string]*jsonschema.Schema, error) {
 	// Separate types, so that Step and OnError inside them become references.
 	type step Step
@@ -133,7 +133,7 @@ func definitions() (map[string]*jsonschema.Schema, error) {
 	}, nil
 }
 
-// refine adds what the `spec` tags say to the schema of a struct, and removes the null that slices and pointers get.
+// refine adds the constraints of the `spec` tags to the schema of a struct, and removes the null that slices and pointers get.
 func refine(schema *jsonschema.Schema, t reflect.Type) {
 	schema.Required = nil
 	for _, f := range fieldsOf(t) {
@@ -158,7 +158,7 @@ func refine(schema *jsonschema.Schema, t reflect.Type) {
 }
 
 func constrain(property *jsonschema.Schema, f field, t reflect.Type) {
-	switch t.Kind() { //nolint:exhaustive // the kinds that have bounds
+	switch t.Kind() { //nolint:exhaustive // only these kinds have bounds
 	case reflect.Int, reflect.Int64:
 		if t == reflect.TypeFor[Duration]() {
 			return
@@ -182,7 +182,8 @@ func constrain(property *jsonschema.Schema, f field, t reflect.Type) {
 	}
 }
 
-// constrainValue says what a value that is kept as raw JSON must be. The reader checks each of these forms separately.
+// constrainValue adds the constraints of a form to the schema of a value that is kept as raw JSON. The reader has a separate check for each
+// of these forms.
 func constrainValue(property *jsonschema.Schema, form string) {
 	switch form {
 	case "any_schema":

@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Script is the rules of a script model. In each pass, the first rule whose condition holds applies. The expressions are compiled here only
-// to find mistakes before anything runs; package model runs them and documents their variables.
+// Script holds the rules of a script model. In each pass, the first rule whose condition holds applies. This package compiles the expressions
+// only to find mistakes before anything runs; package model runs them and documents their variables.
 type Script struct {
 	Rules []ScriptRule `json:"rules" spec:"required,min=1,max=256" hint:"add at least one rule" jsonschema:"The first rule whose condition holds speaks."`
 }
@@ -21,7 +21,7 @@ type ScriptRule struct {
 	When Expression `json:"when,omitempty" spec:"max=16384" jsonschema:"The condition (CEL); a rule without one always holds."`
 	// Let names values for the expressions that follow, in order.
 	Let []ScriptLet `json:"let,omitempty" spec:"max=64" jsonschema:"Values with names for the expressions that follow, in order."`
-	// Say is what the model says along with its calls.
+	// Say is the text of the model's turn, next to its calls.
 	Say string `json:"say,omitempty" spec:"max=65536" jsonschema:"What is said beside the calls; a template."`
 	// ForEach gives a list (CEL). The calls are made for each item.
 	ForEach Expression   `json:"for_each,omitempty" spec:"max=16384" jsonschema:"A list (CEL); the calls are made for each of its items."`
@@ -54,8 +54,8 @@ func (s Script) json() json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// checkScript checks what a single key does not show: each rule either makes calls or answers, the agent may use the tools that are called,
-// and the expressions compile.
+// checkScript checks that each rule either makes calls or answers, that the agent may use the tools that are called, and that the
+// expressions compile.
 func (d *decoder) checkScript(s Script, agent AgentHead) {
 	for i, rule := range s.Rules {
 		path := indexPath("script.rules", i)
@@ -79,7 +79,7 @@ func (d *decoder) checkScriptCall(path string, call ScriptCall, agent AgentHead)
 		d.at(path+".input", ProblemWrongType, "", "the input must be a mapping")
 	}
 	if jig.CheckToolName(call.Tool) != nil {
-		return // its form was refused already
+		return // reported before: the text has the wrong form
 	}
 	if !slices.ContainsFunc(agent.Tools, func(pattern string) bool { return covers(pattern, call.Tool) }) {
 		d.at(path+".tool", ProblemBadValue, "add it to tools", "the agent's tools do not include %s", call.Tool)

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// stepShapes is what is known about the values that expressions read. It grows step by step in the order of the document.
+// stepShapes holds the known shapes of the values that expressions read. It grows step by step in the order of the document.
 type stepShapes struct {
 	tools Shapes
 	// known is keyed by the paths of package expr: input, steps.<id>, vars.<name>. items has the shapes of the items of loops.
@@ -34,7 +34,7 @@ func newStepShapes(input json.RawMessage, tools Shapes, errors []string) stepSha
 	return stepShapes{tools: tools, known: known, items: map[*placed]json.RawMessage{}, errors: errors}
 }
 
-// at returns what is known at a site. The map is valid until the next call.
+// at returns the shapes that are known at a site. The map is valid until the next call.
 func (k stepShapes) at(at site) expr.Shapes {
 	maps.DeleteFunc(k.known, func(path string, _ json.RawMessage) bool {
 		return !strings.Contains(path, ".") && path != "input"
@@ -69,7 +69,7 @@ func (s *sites) loop(p *placed) {
 	}
 }
 
-// ended records what is known about a step's result, and about the variables that the step set.
+// ended records the shapes of a step's result and of the variables that the step sets.
 func (s *sites) ended(p *placed, data json.RawMessage) {
 	if n := s.places[joinPath(p.path, "set")]; p.Set != nil && n != nil {
 		for _, e := range n.entries {
@@ -89,7 +89,7 @@ func (s *sites) ended(p *placed, data json.RawMessage) {
 	s.shapes.known["steps."+p.ID] = result
 }
 
-// data returns what is known about a step's data, or about that of one item if the step is a loop. It is empty if nothing is known.
+// data returns the shape of a step's data or, if the step is a loop, of one item's data. It is empty if nothing is known.
 func (s *sites) data(p *placed) json.RawMessage {
 	switch {
 	case p.Prompt != nil:
@@ -126,7 +126,7 @@ func (s *sites) results(steps []Step) json.RawMessage {
 	return raw
 }
 
-// describe returns what is known about a value whose texts are templates.
+// describe returns the known shape of a value whose texts are templates.
 func (s *sites) describe(n *node, at site) json.RawMessage {
 	switch n.kind {
 	case kindString:

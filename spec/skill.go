@@ -45,7 +45,7 @@ type SkillHead struct {
 	AllowedTools  json.RawMessage `json:"allowed-tools,omitempty" jsonschema:"Not used: the caller's own whitelist decides."` //nolint:tagliatelle // the name that skills made elsewhere use
 }
 
-// keptSkill is a skill in the form in which it is stored.
+// keptSkill is the stored form of a skill.
 type keptSkill struct {
 	Kind Kind `json:"kind"`
 	Skill

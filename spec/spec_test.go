@@ -41,7 +41,7 @@ func TestPublishedSchemasAreCurrent(t *testing.T) {
 	require.Contains(t, err.Error(), `"agent"`)
 }
 
-// The published schema accepts what the reader accepts, and refuses what the reader refuses because of its shape.
+// The published schema accepts every document that the reader accepts, and refuses those that the reader refuses because of their shape.
 func TestPublishedSchemaAgreesWithTheReader(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t, spec.KindAgent)
@@ -85,7 +85,7 @@ func compiled(t *testing.T, kind spec.Kind) *jsonschema.Schema {
 	return schema
 }
 
-// valueOf returns a YAML text as a schema validator reads it.
+// valueOf converts a YAML text to the values that a schema validator takes.
 func valueOf(t *testing.T, text string) any {
 	t.Helper()
 	var value any
@@ -184,7 +184,7 @@ func TestPublishedSchemasOfExecutionsAgreeWithTheReader(t *testing.T) {
 			}
 		}
 	}
-	// The schema accepts documents whose problems no shape shows, but never those with unknown keys.
+	// The schema may accept documents whose problems are not in their shape, but never those with unknown keys.
 	schema := compiled(t, spec.KindComposition)
 	deep := []spec.ProblemCode{spec.ProblemUnknownStep, spec.ProblemStepOrder, spec.ProblemOutOfScope, spec.ProblemUnknownVar, spec.ProblemUnreachable}
 	seen := 0

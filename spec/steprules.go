@@ -43,7 +43,7 @@ var stepRules = []stepRule{
 	{"on_error", slices.DeleteFunc(slices.Clone(actions), func(action string) bool { return action == "fail" }), "remove it", nil},
 }
 
-// checkStep checks what a single key of a step does not show.
+// checkStep checks rules that involve more than one key of a step.
 func (w *walk) checkStep(p *placed) {
 	inner := func(key string) string { return keyPath(p.path, key) }
 	given := slices.DeleteFunc(slices.Clone(actions), func(action string) bool { return !w.has(inner(action)) })

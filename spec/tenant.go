@@ -35,7 +35,7 @@ func SecretPrefixOf(tenant string) string {
 	return SecretPrefix + strings.ToUpper(strings.ReplaceAll(tenant, "-", "_")) + "__"
 }
 
-// Tenant is a document of kind tenant: what decisions must prove, who the tenant's people are, and who is notified.
+// Tenant is a document of kind tenant. It says what proof decisions need, who the tenant's people are, and who is notified.
 type Tenant struct {
 	Kind        string          `json:"kind" spec:"required" jsonschema:"tenant."`
 	Name        string          `json:"name" spec:"required,form=tenant" hint:"add the tenant's id, e.g. name: acme" jsonschema:"The tenant's id."`
@@ -50,13 +50,14 @@ type Tenant struct {
 
 // TenantApprovals are the settings for a tenant's decisions.
 type TenantApprovals struct {
-	// Signals is what a decision must prove. If empty, the worker's setting applies.
+	// Signals is the proof that a decision needs. If empty, the worker's setting applies.
 	Signals jig.SignalMode `json:"signals,omitempty" spec:"form=signals" jsonschema:"trusted (a decision's claim is believed, and recorded as a claim), signed (every decision wants a token) or off (a token, and no raw signals); the worker's setting when left out."`
-	// Reconcilers may say what became of an effect in doubt. If nil, those who could have approved the call may.
+	// Reconcilers lists who may settle a call with an unknown outcome. If nil, those who could have approved the call may.
 	Reconcilers *Approvers `json:"reconcilers,omitempty" jsonschema:"Who may say what became of an effect in doubt; those who could have approved the call when left out."`
 }
 
-// TenantOwners approve changes to the tenant itself. Without people, groups and permission, any people do, as many as the quorum demands.
+// TenantOwners says who approves changes to the tenant itself. If it has no people, groups or permission, anybody may, and the quorum still
+// applies.
 type TenantOwners struct {
 	People     []string `json:"people,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Principals who are owners."`
 	Groups     []string `json:"groups,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Groups whose members are owners."`
@@ -103,7 +104,7 @@ type TenantGrants struct {
 	MaxAge  Duration `json:"max_age,omitempty" spec:"min=1m,max=365d" jsonschema:"The longest that one may hold, e.g. 7d; 30d when left out."`
 }
 
-// TenantWebhook is notified of what happens to approvals.
+// TenantWebhook is an endpoint that receives notices about approvals.
 type TenantWebhook struct {
 	URL       string           `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notices are posted; https, or http to this machine."`
 	SecretEnv string           `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_ACME__WEBHOOK" jsonschema:"The worker's environment variable that holds the signing secret, of at least 24 bytes; its name begins with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
@@ -156,7 +157,8 @@ func (d *decoder) tenant(body []byte) Tenant {
 	return t
 }
 
-// checkOwners refuses owners who could never approve anything, including their own replacement.
+// checkOwners refuses owners who could never reach the quorum, because then nobody could ever approve new owners. It warns if the quorum
+// cannot be reached without the owner who asks.
 func (d *decoder) checkOwners(t Tenant) {
 	n := d.places["owners"]
 	if t.Owners == nil || n == nil || n.kind != kindMap {
@@ -202,7 +204,7 @@ func (d *decoder) checkKey(path string, key TenantKey) {
 	case jig.AlgorithmEd25519:
 	case jig.AlgorithmHMAC:
 		needs, hint, not = not, "add e.g. secret_env: JIG_SECRET_ACME__PORTAL", needs
-	default: // it was reported when it was read
+	default: // reported when the value was read
 		return
 	}
 	if !d.has(path + "." + needs) {
@@ -220,7 +222,7 @@ func (d *decoder) checkKey(path string, key TenantKey) {
 	}
 }
 
-// checkSecret refuses the name of a secret that does not belong to the tenant. Malformed names were reported when they were read.
+// checkSecret refuses the name of a secret that does not belong to the tenant. The decoder has already reported malformed names.
 func (d *decoder) checkSecret(path, tenant, name string) {
 	if n := d.places[path]; n == nil || !secretPattern.MatchString(name) || jig.CheckTenant(tenant) != nil {
 		return
@@ -249,7 +251,7 @@ func (d *decoder) checkWebhook(path, address string) {
 	}
 }
 
-// tenantShape adds to the schema of a tenant what the types alone do not say.
+// tenantShape adds the rules that the Go types do not express to the schema of a tenant.
 func tenantShape(schema *jsonschema.Schema) {
 	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindTenant))
 	schema.Properties["approvals"].Properties["reconcilers"].MinProperties = jsonschema.Ptr(1)

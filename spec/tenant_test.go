@@ -70,7 +70,7 @@ func TestTenant(t *testing.T) {
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
 }
 
-// A tenant's document is a document like any other.
+// A tenant's document is found, read and versioned like other documents.
 func TestTenantDocument(t *testing.T) {
 	t.Parallel()
 	asJSON, err := json.Marshal(valueOf(t, fullTenant))
@@ -221,7 +221,7 @@ func TestBoundsOfTenants(t *testing.T) {
 	require.ErrorContains(t, problems.OrNil(), fmt.Sprintf("at most %d are read", spec.MaxDocumentBytes))
 }
 
-// FuzzTenant reads arbitrary text as a tenant's document. What is read without problems has keys that verify something.
+// FuzzTenant reads arbitrary text as a tenant's document. The keys of a document that is read without problems can verify something.
 func FuzzTenant(f *testing.F) {
 	f.Add(fullTenant)
 	f.Add("kind: tenant\nname: a\nkeys: [{id: a, algorithm: ed25519, public_key: x}]\n")
@@ -256,7 +256,7 @@ func TestSecretsAreNamedAfterTheirTenant(t *testing.T) {
 	} {
 		require.Equal(t, prefix, spec.SecretPrefixOf(tenant))
 	}
-	// Whatever two tenants are called, neither can name a secret that belongs to the other.
+	// No tenant can name a secret that belongs to another tenant, even if their names are similar.
 	tenants := []string{"a", "a-b", "a_b", "a--b", "a-", "a_", "a-b-", "ab", "a-b-c", "615f62", "612d", "x" + strings.Repeat("_", 62)}
 	for _, one := range tenants {
 		document := func(name string) []byte {

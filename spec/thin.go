@@ -12,7 +12,7 @@ import (
 // relationName matches the name of a relation: its own, or the dotted name of the field that contains it.
 var relationName = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,63}(\.[a-z][a-zA-Z0-9_]{0,63}){0,4}$`)
 
-// Limits of a thin tool's entities and of the total length of its expressions. They are low because somebody waits for its answer.
+// Limits of a thin tool's entities and of the total length of its expressions. They are low because a person waits for the answer.
 const (
 	maxThinEntities        = 20
 	maxThinExpressionBytes = 16 << 10
@@ -102,7 +102,7 @@ func (h ThinToolHead) thin() *jig.ThinTool {
 	return t
 }
 
-// checkThin checks what the keys of a thin tool say in combination, and then its expressions.
+// checkThin checks rules that involve more than one key of a thin tool, and then its expressions.
 func (d *decoder) checkThin(x Execution) {
 	t := x.Thin
 	if !d.has("entities") && !d.has("requires") && !d.has("creates") {
@@ -144,7 +144,7 @@ func (d *decoder) distinct(path string, words []string) {
 	}
 }
 
-// checkRelations checks that a value is a mapping of names to lists, as far as no template makes them.
+// checkRelations checks that a value is a mapping of names to lists. It accepts templates, whose values are not known.
 func (d *decoder) checkRelations(path string) {
 	d.checkInput(path)
 	n := d.places[path]
@@ -175,7 +175,7 @@ func (d *decoder) checkList(path string) {
 	}
 }
 
-// thinToolShape adds to the schema of a thin tool what the types alone do not say.
+// thinToolShape adds the rules that the Go types do not express to the schema of a thin tool.
 func thinToolShape(schema *jsonschema.Schema) {
 	schema.DependentRequired = map[string][]string{"starts": {"creates"}}
 	lists := &jsonschema.Schema{Types: []string{"array", "string"}, Items: &jsonschema.Schema{Type: "string"}}

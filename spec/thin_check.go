@@ -7,8 +7,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// checkThin checks what a thin tool says about entity types: that the types exist, that what it creates may fit, that the extraction it
-// starts fills fields, and that expressions read fields that exist.
+// checkThin checks a thin tool against the entity types: that the types exist, that the created entity can fit its type, that the extraction
+// that it starts fills fields, and that expressions read fields that exist.
 func (k *checker) checkThin(doc *Document) {
 	if doc.broken {
 		return
@@ -39,7 +39,7 @@ func (k *checker) checkThin(doc *Document) {
 	k.checkThinReads(doc)
 }
 
-// createdBy returns a type as it applies when an entity is created: fields that tasks fill or that have a default may be left out.
+// createdBy returns a type with the rules for creating an entity: fields that tasks fill or that have a default are not required.
 func createdBy(t jig.EntityType) jig.EntityType {
 	t.Fields = slices.Clone(t.Fields)
 	for i := range t.Fields {
@@ -76,8 +76,8 @@ func (k *checker) checkStarted(doc *Document, t jig.EntityType, s *jig.ThinStart
 	}
 }
 
-// checkThinReads checks expressions against what the entity types say about contents. The document's own expressions were checked without
-// them when it was read.
+// checkThinReads checks the expressions of a thin tool against the fields of the entity types. Reading the document has already checked
+// them without the entity types.
 func (k *checker) checkThinReads(doc *Document) {
 	known := false
 	types := func(name string) (jig.EntityType, bool) {

@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// ThinShapes describes what the expressions of a thin tool read: a JSON Schema for the path of each value. types returns the known entity
-// types by name; it may be nil if none are known.
+// ThinShapes describes the values that the expressions of a thin tool can read: a JSON Schema for the path of each value. types looks up
+// known entity types by name; nil means that no types are known.
 func ThinShapes(x Execution, types func(name string) (jig.EntityType, bool)) expr.Shapes {
 	text := jsonObject{{"type", "string"}}
 	texts := jsonObject{{"type", "array"}, {"items", text}}
@@ -38,7 +38,7 @@ func thinNames(found []jig.ThinEntity) json.RawMessage {
 	return writeJSON(closedObject(names))
 }
 
-// thinEntityShape returns what is known about an entity. Its connected entities are available only if the document says which.
+// thinEntityShape returns the known shape of an entity. Its connected entities are available only if the document names them.
 func thinEntityShape(e jig.ThinEntity, types func(name string) (jig.EntityType, bool)) jsonObject {
 	text := jsonObject{{"type", "string"}}
 	content := jsonObject{{"type", "object"}}
@@ -91,7 +91,7 @@ type thinSites struct {
 	wrong  int
 }
 
-// checkThinExpressions checks that expressions compile, that what they read may exist, and that they give what is needed.
+// checkThinExpressions checks that expressions compile, read only values that can exist, and give values of the required types.
 func (d *decoder) checkThinExpressions(x Execution) {
 	if len(x.Thin.Entities) > maxThinEntities {
 		return // reading has reported it; each entity can read those before it
@@ -218,7 +218,7 @@ func typeWord(name string) string {
 	return "a number"
 }
 
-// neverOf reports whether a described value cannot have any of some types, and what it is instead.
+// neverOf reports whether a value with the given schema cannot have any of the wanted types, and returns the type that it has instead.
 func neverOf(described json.RawMessage, want []string) (have string, never bool) {
 	var schema struct {
 		Type any `json:"type"`

@@ -68,7 +68,7 @@ func TestThinTool(t *testing.T) {
 	require.Contains(t, string(x.Tool.OutputSchema), "session_id")
 }
 
-// If only the name of an entity type is known, only the name is checked.
+// If only the name of an entity type is known, Check does not check its fields.
 func TestThinToolsOfTypesThatAreKnownByName(t *testing.T) {
 	t.Parallel()
 	docs := load(t, map[string]string{"a.yaml": "{kind: thin_tool, name: a.b, creates: {type: review, fields: {x: 1}}, starts: {fields: [y]}}"})

@@ -41,11 +41,11 @@ const (
 	kindString kind = "text"
 	kindList   kind = "a list"
 	kindMap    kind = "a mapping"
-	// kindBroken is a value whose problem was reported already; nothing more is reported about it.
+	// kindBroken is a value with a problem that was already reported. Nothing more is reported about it.
 	kindBroken kind = "broken"
 )
 
-// node is a value of a document with its position. Aliases are expanded, and tags and merge keys refused, so what remains is JSON.
+// node is a value of a document with its position. Aliases are expanded, and tags and merge keys are refused, so every node has a JSON form.
 type node struct {
 	kind         kind
 	line, column int
@@ -124,7 +124,7 @@ type grower struct {
 	limits limits
 	values int
 	bytes  int
-	paths  int // the total length of the paths to all values, which are kept
+	paths  int // the total length of the paths to all values, which stay in memory
 	full   bool
 }
 
@@ -175,7 +175,7 @@ func (d *decoder) parseWithin(most limits, text []byte) *node {
 	return tree
 }
 
-// separators counts the characters that separate values. A document has few more values than these.
+// separators counts the characters that separate values. The number of values in a document is not much larger.
 func separators(text []byte) int {
 	n := 0
 	for _, c := range text {
@@ -200,7 +200,7 @@ func (d *decoder) syntaxProblem(err error, tooDeep bool) {
 	d.add(p)
 }
 
-// grow turns a YAML node into a value. What cannot be a value is reported and becomes kindBroken.
+// grow turns a YAML node into a value. A node that cannot be a value is reported and becomes kindBroken.
 func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 	n := &node{kind: kindNull, line: y.Line, column: y.Column}
 	g.values++
