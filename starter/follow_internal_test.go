@@ -108,6 +108,63 @@ func TestTriggerThatWaits(t *testing.T) {
 	require.Equal(t, "file.write", e.input.Tool)
 }
 
+// askingAgain returns an engine with a triggered call that waits for approval and, once it is approved, waits for the second question.
+func askingAgain(second jig.Pending, event jig.EventType) *fake {
+	first := waitingCall()
+	first.Call, second.Call = "1.1", "1.1"
+	waits := func(p jig.Pending) jig.SessionView {
+		return jig.SessionView{SessionID: "ses_1", Status: jig.StatusInputRequired, Pending: []jig.Pending{p}}
+	}
+	return &fake{
+		trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallWaiting},
+		view:    waits(first),
+		onDecide: func(f *fake) {
+			f.view = waits(second)
+			f.onDecide = func(f *fake) { f.view = jig.SessionView{SessionID: "ses_1", Status: jig.StatusCompleted} }
+		},
+		pages: []client.EventsPage{
+			{Events: []jig.Event{{Seq: 1, At: noon, Type: jig.EventToolNeedsApproval, CallID: "1.1", Tool: "file.write"}}, Status: jig.StatusWorking},
+			{Events: []jig.Event{{Seq: 2, At: noon, Type: event, CallID: "1.1", Tool: "file.write"}}, Status: jig.StatusInputRequired},
+			{Events: []jig.Event{{Seq: 3, At: noon, Type: jig.EventSessionCompleted}}, Status: jig.StatusCompleted},
+		},
+		waited: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Summary: "written"}},
+	}
+}
+
+func TestTrigger_ApprovesTheSecondQuestionToo(t *testing.T) {
+	t.Parallel()
+	edited := waitingCall()
+	edited.Digest = "d2"
+	e := askingAgain(edited, jig.EventToolEdited)
+	got := jigCLI(t, e, nil, "trigger", "file.write", "--yes")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	approve := jig.Decision{Call: "1.1", By: "ana", Answer: jig.AnswerApprove, Digest: "d1", Note: "approved by --yes"}
+	again := approve
+	again.Digest = "d2"
+	require.Equal(t, []jig.Decision{approve, again}, e.decided)
+	require.Contains(t, got.stderr, "written")
+}
+
+func TestTrigger_ShowsAnUnknownOutcomeAfterTheApproval(t *testing.T) {
+	t.Parallel()
+	doubtful := waitingCall()
+	doubtful.Kind = jig.PendingReconcile
+	for _, flags := range [][]string{{"--yes"}, {"--yes", "--no-wait"}} {
+		e := askingAgain(doubtful, jig.EventToolOutcomeUnknown)
+		got := jigCLI(t, e, nil, append([]string{"trigger", "file.write", "--output", "json"}, flags...)...)
+		require.Len(t, e.decided, 1, "an unknown outcome is not approved")
+		require.Equal(t, 1, strings.Count(got.stderr, "1.1 file.write: nobody knows whether it happened"), got.stderr)
+		require.Contains(t, got.stderr, "jig reconcile ses_1 1.1 --outcome 'happened|not_happened|give_up'")
+		if len(flags) == 1 {
+			require.Equal(t, exitDone, got.code, got.stderr)
+			require.Contains(t, got.stdout, `"succeeded"`, "it waits for the result")
+		} else {
+			require.Equal(t, exitWaiting, got.code, got.stderr)
+			require.JSONEq(t, `{"session_id":"ses_1","call":"1.1","status":"waiting"}`, got.stdout)
+		}
+	}
+}
+
 func TestAnUnknownOutcomeIsNeverApproved(t *testing.T) {
 	t.Parallel()
 	e := waitingEngine()
