@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Store is everything that the activities need from the database. Usually one value implements all of it.
+// Store is the database access that the activities need, grouped by subject. One type usually implements all of it.
 type Store interface {
 	Sessions
 	Passes
@@ -27,8 +27,9 @@ type Store interface {
 	Reviews
 }
 
-// Deps are the dependencies of the activities. All are required except Runs (without it the sweeper closes nothing and no workflow is
-// told of late settlements), Bundles (without it no tenant has any bundles), Thin (without it thin tools do not run), Logger and Now.
+// Deps holds the dependencies of the activities. Runs, Bundles, Thin, Logger and Now may be left out; all others are required. Without
+// Runs the sweeper closes no sessions and workflows are not told about late settlements. Without Bundles no tenant has bundles. Without
+// Thin, thin tools do not run.
 type Deps struct {
 	Store       Store
 	Catalogue   Catalogue
@@ -46,13 +47,13 @@ type Deps struct {
 	Runs        Runs
 	Bundles     Bundles
 	Thin        Thin
-	// Logger gets one line for each failure that no event reports. The default is slog.Default.
+	// Logger receives one line for each failure that is not recorded as an event. The default is slog.Default.
 	Logger *slog.Logger
 	// Now is the clock. The default is time.Now.
 	Now func() time.Time
 }
 
-// Activities are the engine's activities. Register them with a worker, and RunTool again under each tool's name.
+// Activities implements the engine's activities. Register it with a worker, and register RunTool again under the name of each tool.
 type Activities struct {
 	store       Store
 	catalogue   Catalogue
@@ -91,19 +92,19 @@ func New(d Deps) *Activities {
 	}
 }
 
-// SessionRef names a session.
+// SessionRef identifies a session.
 type SessionRef struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
 }
 
-// PassRef names a pass.
+// PassRef identifies a pass.
 type PassRef struct {
 	SessionRef
 	Pass int `json:"pass"`
 }
 
-// temporalError converts an error into one that Temporal retries or not, depending on its code. Its details carry the jig.Error.
+// temporalError converts an error to one for Temporal. Its code decides whether Temporal retries it, and its details carry the jig.Error.
 func temporalError(err error) error {
 	if err == nil {
 		return nil

@@ -9,21 +9,21 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// AdmitInput asks to admit the calls of a pass, and for the calls to work on now.
+// AdmitInput asks to admit the calls of a pass and to return those to work on now.
 type AdmitInput struct {
 	PassRef
 	// Limit is the maximum number of returned calls, not counting those that wait for a person.
 	Limit int `json:"limit"`
 }
 
-// Admitted holds the calls of a pass that a workflow run works on.
+// Admitted lists the calls of a pass that a workflow run works on.
 type Admitted struct {
 	Calls []CallRef `json:"calls,omitempty"`
 	// More reports whether the pass has other open calls.
 	More bool `json:"more,omitempty"`
 }
 
-// CallRef is what a workflow keeps of a call: enough to run it, wait for it and show it.
+// CallRef is the part of a call that a workflow keeps: enough to run the call, wait for it and display it.
 type CallRef struct {
 	ID   string `json:"id"`
 	Tool string `json:"tool"`
@@ -39,11 +39,11 @@ type CallRef struct {
 	Timeout int `json:"timeout"`
 	// Key is a hash of the concurrency key.
 	Key string `json:"key,omitempty"`
-	// Ask is set while the call waits for a person.
+	// Ask describes what a person must decide or answer. It is nil unless the call waits for a person.
 	Ask *jig.Pending `json:"ask,omitempty"`
 }
 
-// Admit decides on every call of a pass, once, and returns the open ones. A second run returns what the first one decided.
+// Admit decides on every call of a pass and returns the open ones. It decides only once; later runs return the stored decisions.
 func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error) {
 	state, err := a.store.PassState(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err != nil {
@@ -71,8 +71,8 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 	return a.inHand(ctx, state.Session, window)
 }
 
-// inHand returns the calls for the pass's workflow to work on. An extraction that a call started in the background is first tried
-// in a local activity, because one that calls nothing needs no workflow of its own.
+// inHand returns the calls that the pass's workflow must work on. If the session was started in the background to run an extraction, the
+// extraction is first tried in a local activity, because one that makes no calls needs no workflow of its own.
 func (a *Activities) inHand(ctx context.Context, session jig.Session, w jig.Window) (Admitted, error) {
 	admitted, err := a.admitted(ctx, w)
 	if session.ParentID != "" && session.Agent.Name == jig.CallAgent {
@@ -107,7 +107,7 @@ func (a *Activities) admitted(ctx context.Context, w jig.Window) (Admitted, erro
 	return Admitted{More: w.More, Calls: refs}, temporalError(err)
 }
 
-// refs returns the references of calls, including what is asked of a person.
+// refs returns references to calls. The reference to a call that waits for a person includes the question or approval.
 func (a *Activities) refs(ctx context.Context, w jig.Window) ([]CallRef, error) {
 	list := make([]CallRef, len(w.Calls))
 	room := shownBytes / max(1, len(w.Approvals))
@@ -124,7 +124,7 @@ func (a *Activities) refs(ctx context.Context, w jig.Window) ([]CallRef, error) 
 	return list, nil
 }
 
-// ref returns the reference of a call. A tool that this worker lacks still gets one; running it reports the error.
+// ref returns the reference to a call. It returns one even if this worker lacks the tool; running the call then reports the error.
 func (a *Activities) ref(ctx context.Context, c jig.Call) (CallRef, error) {
 	tool, ok, err := a.tool(ctx, c.Tenant, c.Tool, c.Version)
 	if err != nil {
@@ -154,7 +154,7 @@ func title(input []byte) string {
 	return jig.Cut(s, 60)
 }
 
-// shorten cuts what is shown of an approval or a question so that it fits a workflow's history. The store has the complete text.
+// shorten cuts a pending approval or question so that it fits into a workflow's history. The store keeps the complete text.
 func shorten(p jig.Pending, room int) *jig.Pending {
 	p.Tenant, p.SessionID = "", ""
 	input, truncated := jig.Preview(p.Input, room)
@@ -221,8 +221,8 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 	return out, nil
 }
 
-// decideOn puts a call through policy and sets its state. The result is the approval to ask for, or the one that a grant gave. A
-// call that an unreadable policy holds back is reserved without an approval, so that it is admitted again before it can run.
+// decideOn applies policy to a call and sets its state. It returns the approval to ask for, or the one that a grant gave. If an
+// unreadable policy holds the call back, the call is reserved without an approval, so that it must be admitted again before it can run.
 func (a *Activities) decideOn(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call) (*jig.Pending, error) {
 	return a.decideWith(ctx, cover, tool, call, a.confirm)
 }
@@ -241,7 +241,7 @@ func (a *Activities) decideWith(ctx context.Context, cover *cover, tool jig.Tool
 		}
 	}
 	if call.Status != jig.CallWaiting {
-		return nil, nil //nolint:nilnil // no approval is needed
+		return nil, nil //nolint:nilnil // nil means that no approval is needed
 	}
 	pending := a.pending(cover.session, tool, *call, ruling)
 	if ruling.Person {
@@ -253,9 +253,9 @@ func (a *Activities) decideWith(ctx context.Context, cover *cover, tool jig.Tool
 	return &pending, nil
 }
 
-// resolve finds the tool, checks that the session may use it, and sets the call's input: canonical and with defaults. If something
-// is wrong with the call, resolve returns it as refused; err means that it could not find out. named reports that a document names
-// the agent which the call starts.
+// resolve finds the tool, checks that the session may use it, and sets the call's input in canonical form with defaults. refused is the
+// reason if the call must not run; err means that the checks themselves failed. named reports whether a document names the agent that the
+// call starts.
 func (a *Activities) resolve(
 	ctx context.Context, session jig.Session, asked jig.ToolCall, call *jig.Call, named bool,
 ) (tool jig.Tool, refused *jig.Error, err error) {
@@ -316,7 +316,7 @@ func (a *Activities) normalize(ctx context.Context, session jig.Session, tool ji
 	return nil
 }
 
-// rule puts a call through policy. It sets the verdict, the digest and the state, and for a denied call the result.
+// rule applies policy to a call. It sets the verdict, the digest and the state and, if the call is denied, the result.
 func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call) (jig.Ruling, error) {
 	ruling, err := a.policy.Rule(ctx, tool, *call, session, a.now())
 	if err != nil {
@@ -358,7 +358,7 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 	return ruling, nil
 }
 
-// pending returns the approval as it is shown to the person who decides.
+// pending returns the approval to show to the person who decides.
 func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, ruling jig.Ruling) jig.Pending {
 	now := a.now().UTC()
 	expires := session.Agent.Limits.WithDefaults().ApprovalExpires
@@ -385,7 +385,8 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 	return p
 }
 
-// cutOff returns the error for the last call of an answer that was too long. Its arguments may be incomplete, even if they are valid JSON.
+// cutOff returns the error for the last call of an answer that was too long. The call's arguments may be incomplete, even if they are
+// valid JSON.
 func cutOff(session jig.Session) *jig.Error {
 	limit := session.Agent.Limits.WithDefaults().MaxTokens
 	return jig.Errorf(jig.CodeInvalidInput, "the answer was cut off at max_tokens (%d) while it wrote this call, which was not run", limit).

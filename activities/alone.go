@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// aloneTimeout limits, in seconds, extractions that are tried in a local activity. aloneAtOnce is how many run at a time.
+	// aloneTimeout is the time limit, in seconds, of an extraction that is tried in a local activity. aloneAtOnce is how many run at a
+	// time.
 	aloneTimeout = 60
 	aloneAtOnce  = 8
 )
@@ -22,8 +23,8 @@ func (a *Activities) isExtraction(name string) bool {
 	return ok && childOf(tool) == ChildExtraction
 }
 
-// beside marks the extractions among a batch's calls to be tried in a local activity first, unless one of the batch has already
-// turned out to make calls.
+// beside marks the extractions among a batch's calls, so that they are first tried in a local activity. It marks none if an extraction of
+// the batch is already known to make calls.
 func (c *composition) beside(refs []CallRef) {
 	if c.callers.has(c.root) {
 		return
@@ -39,8 +40,8 @@ func tryAlone(refs []CallRef) {
 	}
 }
 
-// runAlone runs extractions that are steps of a batch, or that a thin tool started, to their end if they make no calls. Then they
-// need no workflow of their own. Of the others only the beginning is stored, and a workflow continues them from there.
+// runAlone runs extractions that are steps of a batch or were started by a thin tool. One that makes no calls runs to its end and needs
+// no workflow of its own. For the others only the beginning is stored, and a workflow continues from there.
 func (a *Activities) runAlone(ctx context.Context, ref SessionRef, calls []jig.Call) (map[string]Ran, error) {
 	var (
 		mu      sync.Mutex
@@ -69,8 +70,8 @@ func (a *Activities) runAlone(ctx context.Context, ref SessionRef, calls []jig.C
 	return done, failed
 }
 
-// alone advances one extraction as far as possible without a call. It runs in a goroutine of its own, where an uncaught panic would
-// end the worker, so a panic becomes an error of the activity as it does elsewhere.
+// alone advances one extraction as far as possible without making a call. It runs in its own goroutine, where an uncaught panic would
+// crash the worker, so it returns a panic as an error.
 func (a *Activities) alone(ctx context.Context, ref SessionRef, call jig.Call) (ran Ran, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -91,7 +92,7 @@ func (a *Activities) alone(ctx context.Context, ref SessionRef, call jig.Call) (
 			if call.Frame != "" { // the others of its batch probably do too
 				a.callers.put(jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.Frame})
 			}
-			return Ran{State: jig.CallExecuting, Paused: true}, nil // as if a pause held it back, so that it is run again, as a workflow
+			return Ran{State: jig.CallExecuting, Paused: true}, nil // report it as held back, so that it runs again, as a workflow
 		case out.Wake.After(a.now()): // a pause holds it back
 			return Ran{State: call.Status, Paused: true}, nil
 		}

@@ -9,8 +9,8 @@ import (
 
 // Audits reads the audit chain of a tenant.
 type Audits interface {
-	// AuditHead returns the number and the hash (in hex) of the last row of a tenant's chain. For an empty chain it returns 0 and
-	// the hash that the first row follows.
+	// AuditHead returns the number and the hash (in hex) of the last row of a tenant's chain. For an empty chain it returns 0 and the
+	// hash that precedes the first row.
 	AuditHead(ctx context.Context, tenant string) (n int64, hash string, err error)
 	// AuditRows returns at most limit rows of a tenant's chain after row n, in order.
 	AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error)
@@ -35,7 +35,7 @@ type AuditRequest struct {
 // AuditPage is a page of rows, at most 128 KiB.
 type AuditPage struct {
 	Rows []jig.AuditRow `json:"rows"`
-	// More reports whether rows follow these.
+	// More reports whether there are more rows.
 	More bool `json:"more,omitempty"`
 	// HeadN and HeadHash describe the end of the tenant's chain. They are read before the rows.
 	HeadN    int64  `json:"head_n"`

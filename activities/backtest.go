@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Backtester says how a policy that is not in force would have decided calls. A Policy may implement it.
+// Backtester evaluates recorded calls against a policy that is not in force. A Policy may implement it.
 type Backtester interface {
 	// Backtest rules on recorded calls with the tenant's current policies, and again with a document (its text) that replaces the
 	// policy of the same name or is added to them. It returns one result for each call, in the same order, and changes nothing. A
@@ -28,13 +28,12 @@ type BacktestRequest struct {
 
 // BacktestPage is the outcome for a page of recorded calls.
 type BacktestPage struct {
-	// Results are those of the calls whose verdict the document changes (or of all calls, if asked for), and of calls whose tool is
-	// unknown.
+	// Results lists the calls whose verdict the document changes (or all calls, if requested) and the calls whose tool is unknown.
 	Results []jig.BacktestResult `json:"results"`
 	// Tally counts all calls that were ruled on.
 	Tally []BacktestCount `json:"tally"`
-	// Refused counts the calls that never reached policy: unknown tools, bad input, duplicates. Unknown counts those whose tool is
-	// no longer known. Neither are in Tally.
+	// Refused counts the calls that never reached policy: unknown tools, bad input, duplicates. Unknown counts those whose tool is no
+	// longer known. Tally includes neither.
 	Refused int `json:"refused,omitempty"`
 	Unknown int `json:"unknown,omitempty"`
 	// Next is the cursor of the next page. It is empty at the end.
@@ -98,7 +97,7 @@ func (a *Activities) backtest(ctx context.Context, in BacktestRequest) (Backtest
 	return page, nil
 }
 
-// toolNow returns the contract under which a call would be ruled on today. For an execution spec that is the version that was called.
+// toolNow returns the contract that would apply to a call today. For an execution spec it is the version that was called.
 func (a *Activities) toolNow(ctx context.Context, c jig.Call) (jig.Tool, bool, error) {
 	tool, known, err := a.tool(ctx, c.Tenant, c.Tool, c.Version)
 	if code := jig.CodeOf(err); code == jig.CodeInvalidInput { // a spec in an older version of the language

@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Bundles says which bundles tenants have. What belongs to a bundle does not exist for a tenant without it.
+// Bundles reports which bundles each tenant has. A tenant cannot see the contents of other bundles.
 type Bundles interface {
 	// BundleNames lists the bundles that a tenant has. The answer may be up to a second old.
 	BundleNames(ctx context.Context, tenant string) ([]string, error)
@@ -15,7 +15,7 @@ type Bundles interface {
 	Suggest(name string, names []string) string
 }
 
-// sees reports whether a tenant sees a tool in code.
+// sees reports whether a tenant can see a Go tool.
 func (a *Activities) sees(ctx context.Context, tenant string, tool jig.Tool) (bool, error) {
 	if len(tool.Tenants) > 0 && !slices.Contains(tool.Tenants, tenant) {
 		return false, nil
@@ -34,7 +34,7 @@ func (a *Activities) bundleNames(ctx context.Context, tenant string) ([]string, 
 	return a.bundles.BundleNames(ctx, tenant)
 }
 
-// code finds a tool in code that the tenant sees.
+// code finds a Go tool that the tenant can see.
 func (a *Activities) code(ctx context.Context, tenant, name string) (jig.Tool, bool, error) {
 	tool, ok := a.catalogue.Tool(name)
 	if !ok {
@@ -46,7 +46,7 @@ func (a *Activities) code(ctx context.Context, tenant, name string) (jig.Tool, b
 	return tool, true, nil
 }
 
-// codes returns the tools in code that a tenant sees, sorted by name.
+// codes returns the Go tools that a tenant can see, sorted by name.
 func (a *Activities) codes(ctx context.Context, tenant string) ([]jig.Tool, error) {
 	all := a.catalogue.Tools()
 	list := make([]jig.Tool, 0, len(all))
@@ -62,11 +62,11 @@ func (a *Activities) codes(ctx context.Context, tenant string) ([]jig.Tool, erro
 	return list, nil
 }
 
-// gone returns an error if the tenant no longer sees a tool in code, with the same words as for an unknown name, and nil otherwise.
-// Documents stay usable until the sessions that began with them end.
+// gone returns an error if the tenant can no longer see a Go tool, and nil otherwise. The message is the same as for an unknown name.
+// Documents stay usable until the sessions that started with them end.
 func (a *Activities) gone(ctx context.Context, tenant string, tool jig.Tool) (*jig.Error, error) {
 	if isDocument(tool) {
-		return nil, nil //nolint:nilnil // nothing is refused
+		return nil, nil //nolint:nilnil // nil means that the tenant can still use the tool
 	}
 	if seen, err := a.sees(ctx, tenant, tool); seen || err != nil {
 		return nil, err
@@ -74,10 +74,10 @@ func (a *Activities) gone(ctx context.Context, tenant string, tool jig.Tool) (*j
 	return a.noTool(ctx, tenant, tool.Name), nil
 }
 
-// maxNamed limits how many bytes of an unknown name are repeated.
+// maxNamed limits how many bytes of an unknown name an error message repeats.
 const maxNamed = 80
 
-// noTool returns the error for a name that no tool of the tenant has. Its hint names only tools that the tenant sees.
+// noTool returns the error for an unknown tool name. Its hint names only tools that the tenant can see.
 func (a *Activities) noTool(ctx context.Context, tenant, name string) *jig.Error {
 	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", jig.Cut(name, maxNamed))
 	e.Hint = "see the catalogue for the tools there are"
@@ -86,7 +86,7 @@ func (a *Activities) noTool(ctx context.Context, tenant, name string) *jig.Error
 		return e
 	}
 	tools, err := a.tools(ctx, tenant)
-	if err != nil { // a hint is not worth a failure
+	if err != nil { // a missing hint is no reason to fail
 		return e
 	}
 	names := make([]string, len(tools))

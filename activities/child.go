@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxDepth limits how deep sessions may start other sessions.
+// maxDepth limits how deeply sessions can nest.
 const maxDepth = 5
 
 // AgentInput is the input of a tool that runs an agent in a session of its own.
@@ -30,12 +30,12 @@ type AgentOutput struct {
 type Child struct {
 	SessionID string       `json:"session_id,omitempty"`
 	Start     StartSession `json:"start,omitzero"`
-	// Ended is set if there is nothing to start: the call has its result, waits for a person again, or is held back.
+	// Ended is set if no session has to be started: the call has its result, waits for a person again, or is held back.
 	Ended *Ran `json:"ended,omitempty"`
 }
 
-// answeredBy returns the id of the session that answers a call. It is empty for a call that no session answers, and for one beyond
-// the maximum depth.
+// answeredBy returns the id of the session that answers a call. It is empty if no session answers the call, or if the session would
+// exceed the maximum depth.
 func answeredBy(session jig.Session, call jig.Call, tool jig.Tool) string {
 	if childOf(tool) != ChildAgent || session.Depth >= maxDepth {
 		return ""
@@ -43,8 +43,8 @@ func answeredBy(session jig.Session, call jig.Call, tool jig.Tool) string {
 	return jig.ChildSessionID(call.SessionID, call.ID)
 }
 
-// mayStart refuses a call that starts an agent which the caller's document does not list. named reports that the document of a
-// composition or of an entity type names the agent itself, so that the caller need not list it.
+// mayStart returns an error if a call starts an agent that the caller's document does not list. named reports whether the document of a
+// composition or an entity type names the agent; then the caller need not list it.
 func mayStart(session jig.Session, tool jig.Tool, call jig.Call, named bool) *jig.Error {
 	if named || childOf(tool) != ChildAgent {
 		return nil
@@ -116,7 +116,7 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 	}, nil
 }
 
-// EndChildInput names the call, and the error of its session's workflow if that failed.
+// EndChildInput names the call and, if its session's workflow failed, the error.
 type EndChildInput struct {
 	RunInput
 	Error *jig.Error `json:"error,omitempty"`

@@ -26,7 +26,7 @@ type ComposeInput struct {
 
 // Composed is the state of a composition after Compose.
 type Composed struct {
-	// Calls are open calls that the workflow did not know.
+	// Calls are open calls that the workflow does not know yet.
 	Calls []CallRef `json:"calls,omitempty"`
 	// Cancel are calls that are no longer needed: the workflow cancels those that are running. Stop are calls whose outcome still
 	// matters: the workflow cancels them if they are running, and starts them otherwise to learn how they ended.
@@ -34,7 +34,7 @@ type Composed struct {
 	Stop   []string `json:"stop,omitempty"`
 	// Wake is when to call Compose again even if nothing has happened.
 	Wake time.Time `json:"wake,omitzero"`
-	// Steps are the paths of the running steps, for people. Progress is the progress of an extraction.
+	// Steps are the paths of the running steps, for display. Progress is the progress of an extraction.
 	Steps    []string      `json:"steps,omitempty"`
 	Progress *jig.Progress `json:"progress,omitempty"`
 	// Done reports whether the composition has ended. If so, Ran is the final state of its call.
@@ -78,15 +78,15 @@ type composition struct {
 	session jig.Session
 	root    jig.Call
 	spec    contract
-	// extracts reports whether the call fills entities, and fills whether it fills a single one. begun describes an extraction of
-	// which nothing is stored yet.
+	// extracts reports whether the call fills entities, and fills whether it fills exactly one. begun describes an extraction that has
+	// not stored anything yet.
 	extracts, fills bool
 	begun           *jig.Extraction
 	frame           jig.Frame
 	at              jig.Situation
 	// cover finds the grants for the composition's calls.
 	cover *cover
-	// told are the calls that this run of Compose canceled. An executing one stays open until its worker ends it.
+	// told lists the calls that this run of Compose canceled. A call that is executing stays open until its worker ends it.
 	told []string
 	// fresh are the open calls that this run of Compose admitted, with their approvals.
 	fresh jig.Window
@@ -287,7 +287,7 @@ func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err 
 	return final, err
 }
 
-// admit decides on a call of a step in the same way as on a call of a model.
+// admit decides on a call that a step makes in the same way as on a call that a model makes.
 func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pending, error) {
 	call := jig.Call{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, ID: c.root.ID + "/" + ask.Path, Frame: c.root.ID,
@@ -385,7 +385,7 @@ func (c *composition) finish(ctx context.Context) (Ran, error) {
 	return result(stored.Call), err
 }
 
-// unknown returns the open calls that the workflow does not know: those that were just admitted and, after a crash or in a new run,
+// unknown returns the open calls that the workflow does not know yet: those that were just admitted and, after a crash or in a new run,
 // earlier ones.
 func (c *composition) unknown(ctx context.Context, in ComposeInput, move jig.Move) ([]CallRef, error) {
 	window := c.fresh

@@ -32,8 +32,8 @@ func (a *Activities) confirmAgain(ctx context.Context, session jig.Session, tool
 // Without `confirmed: true` the call does nothing. In a conversation its answer says so, and the model can ask a person. In a
 // composition, an extraction or a single call it fails, because whatever comes next must not continue as if the tool had acted.
 //
-// With the flag the call runs if the same call was answered before and a person has sent a message since. In all other cases the
-// verdict of policy stands.
+// With the flag the call runs if the same call was answered before and a person has sent a message since. Otherwise the verdict of policy
+// applies.
 func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error {
 	nothing, err := tool.Unconfirmed(call.Input)
 	if err != nil {
@@ -49,7 +49,8 @@ func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.
 		call.Write = false
 		return nil
 	}
-	// Lift only a verdict that comes from the contract alone. What a rule asks for must still be asked, and destructive tools always ask.
+	// Lift only a verdict that comes from the contract alone. An approval that a rule requires stays required, and destructive tools
+	// always ask.
 	if call.Status != jig.CallWaiting || !ruling.Base || tool.Permission == jig.PermissionDestructive || tool.Approval == jig.ApprovalAlwaysAsk {
 		return nil
 	}

@@ -13,8 +13,7 @@ import (
 type cover struct {
 	*Activities
 	session jig.Session
-	// known are the grants by tool, as they were read. taken counts how often this admission has used each of them. settings are
-	// the tenant's.
+	// known caches the grants by tool. taken counts how often this admission has used each grant. settings are the tenant's settings.
 	known    map[string][]jig.Grant
 	taken    map[string]int
 	settings *jig.TenantSettings
@@ -83,7 +82,7 @@ func (c *cover) endedWithContract(ctx context.Context, g jig.Grant, tool jig.Too
 	return err == nil && covers
 }
 
-// votes returns the approvals of the people who gave a grant. It returns nil if they are not enough or may not decide.
+// votes returns the approvals of the people who gave a grant. It returns nil if there are too few of them or they may not decide.
 func (c *cover) votes(ctx context.Context, g jig.Grant, approval jig.Pending) ([]jig.Vote, error) {
 	if c.settings == nil {
 		settings, err := c.tenants.Settings(ctx, c.session.Tenant)

@@ -51,11 +51,11 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 	return heard, nil
 }
 
-// maxEditRaces is how often an edit is worked out again because somebody else changed the input in the meantime.
+// maxEditRaces limits how often an edit is recomputed because somebody else changed the input in the meantime.
 const maxEditRaces = 5
 
-// rulingOn applies a decision. An edit is checked and compared with the current input before the store locks the call. If another
-// edit came in between, it is worked out again, so that the record says what really changed.
+// rulingOn applies a decision. An edit is checked and compared with the current input before the store locks the call. If another edit
+// was stored in between, the edit is recomputed, so that the record shows what really changed.
 func (a *Activities) rulingOn(ctx context.Context, in Letter, settings jig.TenantSettings, asked jig.DecisionRequest) (jig.Ruled, error) {
 	for race := 0; ; race++ {
 		request := asked
@@ -69,8 +69,8 @@ func (a *Activities) rulingOn(ctx context.Context, in Letter, settings jig.Tenan
 	}
 }
 
-// prepare works out what the store cannot: whether the decision is well-formed, who makes it, how an edited call would look, and
-// which grant comes with it.
+// prepare does the parts of a decision that the store cannot do: it checks the form, identifies the person, applies policy to an edited
+// call, and creates a grant that comes with the decision.
 func (a *Activities) prepare(ctx context.Context, in Letter, settings jig.TenantSettings, r *jig.DecisionRequest) error {
 	d := &r.Decision
 	switch {
@@ -100,7 +100,7 @@ func (a *Activities) prepare(ctx context.Context, in Letter, settings jig.Tenant
 	return a.furnish(ctx, settings, r)
 }
 
-// furnish works out what a decision brings with it: changed input, a grant.
+// furnish adds what a decision brings with it: changed input or a grant.
 func (a *Activities) furnish(ctx context.Context, settings jig.TenantSettings, r *jig.DecisionRequest) error {
 	session, call, err := a.callOf(ctx, SessionRef{Tenant: r.Tenant, SessionID: r.SessionID}, r.Decision.Call)
 	if jig.CodeOf(err) == jig.CodeNotFound {
@@ -132,7 +132,7 @@ func (a *Activities) furnish(ctx context.Context, settings jig.TenantSettings, r
 	return a.edit(ctx, r, session, tool, call)
 }
 
-// grantWith creates the grant that comes with an approval. refusal says why that is not possible.
+// grantWith creates the grant that comes with an approval. refusal is the reason if that is not possible.
 func (a *Activities) grantWith(settings jig.TenantSettings, r *jig.DecisionRequest, session jig.Session, tool jig.Tool) (refusal string) {
 	request := *r.Decision.Grant
 	switch {
@@ -206,7 +206,7 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session j
 	return nil
 }
 
-// follow adds to heard the composition that a decided call belongs to, and the reference of a call that may run now or still waits.
+// follow adds to heard the composition of a decided call and, if the call may run now or still waits, a reference to the call.
 func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled, heard *Heard) error {
 	inFrame := strings.Contains(ruled.Call, "/")
 	waits := (ruled.Status == jig.CallWaiting || ruled.Status == jig.CallUnknown) && ruled.Outcome == jig.DecisionAccepted

@@ -2,8 +2,8 @@ package activities
 
 import "encoding/json"
 
-// withDefaults fills in the `default`s of properties that a document leaves out, in nested objects too. It leaves alone what it
-// does not understand; validation reports it later.
+// withDefaults fills in the `default`s of properties that a document leaves out, in nested objects too. It ignores what it does not
+// understand; validation reports that later.
 func withDefaults(schema, document json.RawMessage) json.RawMessage {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`

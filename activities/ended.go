@@ -10,8 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// closeEnded closes the sessions whose workflow ended without telling the store. A session that cannot be closed does not stop the
-// others from being closed.
+// closeEnded closes the sessions whose workflow ended without updating the store. If one session cannot be closed, the others still are.
 func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
 	if a.runs == nil {
 		return swept, nil
@@ -53,8 +52,8 @@ func (a *Activities) endFromOutside(ctx context.Context, tenant, id string, sinc
 	})
 }
 
-// sessionView reads a session. If its workflow has ended but the store still considers it live, the session is closed first. So
-// nobody sees a session waiting that can never continue.
+// sessionView reads a session. If its workflow has ended but the store still considers it live, the session is closed first, so that
+// nobody sees a waiting session that can never continue.
 func (a *Activities) sessionView(ctx context.Context, tenant, id string) (jig.SessionView, error) {
 	view, err := a.store.SessionView(ctx, tenant, id)
 	if err != nil || !a.closeIfEnded(ctx, tenant, id, view.Status, view.UpdatedAt) {

@@ -12,7 +12,7 @@ type EntityRequest struct {
 	EntityID string `json:"entity_id"`
 }
 
-// Entity returns the state of the latest extraction of an entity, but nothing of the entity's content.
+// Entity returns the state of the latest extraction of an entity, without the entity's content.
 func (a *Activities) Entity(ctx context.Context, in EntityRequest) (jig.EntityStatus, error) {
 	status, err := a.entities.EntityStatus(ctx, in.Tenant, in.EntityID)
 	if jig.CodeOf(err) == jig.CodeNotFound {

@@ -11,12 +11,12 @@ import (
 // inputPath is the path under which the input of an extraction is stored. No task has such an id.
 const inputPath = "$input"
 
-// beginExtraction finds out what the call is to fill. ended is set if the call may not or cannot fill it; then the call has its result.
+// beginExtraction determines what the call fills. If the call may not or cannot fill it, the call ends with an error and ended is set.
 func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ran, err error) {
 	begun, err := c.extractor.Begin(ctx, c.root.Tool, c.asCall(), c.root.Input)
 	if err == nil {
 		c.begun = &begun
-		return nil, nil //nolint:nilnil // it continues
+		return nil, nil //nolint:nilnil // nil means that the call has not ended
 	}
 	if ctx.Err() != nil || jig.CodeOf(err).Retryable() {
 		return nil, err
@@ -27,7 +27,7 @@ func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ra
 	return &ran, err
 }
 
-// asCall returns the invocation with whose rights the composition reads.
+// asCall returns the invocation whose permissions apply to what the composition reads.
 func (c *composition) asCall() jig.Invocation {
 	return jig.Invocation{
 		Tenant: c.root.Tenant, Principal: c.session.Principal, SessionID: c.root.SessionID, CallID: c.root.ID,
@@ -35,11 +35,11 @@ func (c *composition) asCall() jig.Invocation {
 	}
 }
 
-// prepare reads what the moves of an extraction are based on: the entity type that it began with, and its input, which is stored
-// with the first move and does not change.
+// prepare reads what the moves of an extraction depend on: the entity type with which it began, and its input, which is stored with the
+// first move and never changes.
 func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 	if !c.fills || c.frame.Done {
-		return nil, nil //nolint:nilnil // there is nothing to read
+		return nil, nil //nolint:nilnil // nil means that the call has not ended
 	}
 	if c.frame.Revision > 0 {
 		kept, err := c.store.FrameValues(ctx, c.root.Tenant, c.root.SessionID, c.root.ID, []string{inputPath})
@@ -64,10 +64,10 @@ func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 		c.contracts.put(key, found)
 	}
 	c.spec.body = found.body
-	return nil, nil //nolint:nilnil // it continues
+	return nil, nil //nolint:nilnil // nil means that the call has not ended
 }
 
-// toEntity adds what an extraction stores in addition to a composition: its input with the first move, and the change of its entity.
+// toEntity adds to a move what only extractions store: the input, with the first move, and the change of the entity.
 func (c *composition) toEntity(m *jig.FrameMove, change *jig.EntityChange) {
 	if m.Revision == 0 && len(c.at.Input) > 0 {
 		m.Values = maps.Clone(m.Values)

@@ -11,15 +11,15 @@ import (
 // maxFacts limits the size, in bytes, of the results that one move reads.
 const maxFacts = 16 << 20
 
-// facts reads what a composition has done, for its interpreter.
+// facts gives a composition's interpreter access to the calls and values of the composition.
 type facts struct {
 	store Store
 	ref   SessionRef
 	root  string
 	read  int64
-	// brief reports for which tools only the summary of a large result matters. If it is nil, all results are read completely.
+	// brief reports whether only the summary of a tool's large results matters. If it is nil, all results are read completely.
 	brief func(tool string) bool
-	// engine knows which calls are answered by calls of their own.
+	// engine determines which calls consist of other calls.
 	engine *Activities
 	// sources reads the result of Sources. It is nil for a composition that fills no entity.
 	sources func(ctx context.Context) (jig.Sources, error)
@@ -51,11 +51,11 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepC
 			if err := json.Unmarshal(whole, call.Result); err != nil {
 				return nil, jig.Errorf(jig.CodeInternal, "reading the result of call %s: %w", call.ID, err)
 			}
-			if call.Result.Error != nil && short != nil && short.Error != nil { // JSON does not include it
+			if call.Result.Error != nil && short != nil && short.Error != nil { // NotExecuted is not part of the JSON
 				call.Result.Error.NotExecuted = short.Error.NotExecuted
 			}
 		}
-		if call.Status.Final() && call.Fence > 0 && f.brief == nil { // extractions of many entities make no call twice
+		if call.Status.Final() && call.Fence > 0 && f.brief == nil { // extractions of many entities never repeat a call
 			if err := f.weigh(ctx, &call); err != nil {
 				return nil, err
 			}
@@ -67,8 +67,8 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepC
 	return found, nil
 }
 
-// weigh marks a call that is answered by calls of its own as a write that is not idempotent, if any write has begun inside it. A
-// repetition would write again, under other keys.
+// weigh marks a call that consists of other calls as a non-idempotent write if any write has begun inside it. Repeating the call would
+// write again, under other keys.
 func (f *facts) weigh(ctx context.Context, call *jig.Call) error {
 	whole, err := f.engine.whole(ctx, *call)
 	if err != nil || !whole {
@@ -89,7 +89,7 @@ func (f *facts) Values(ctx context.Context, paths []string) (map[string]json.Raw
 	return f.store.FrameValues(ctx, f.ref.Tenant, f.ref.SessionID, f.root, paths)
 }
 
-// Sources returns what the values of an entity may be based on.
+// Sources returns the sources that an entity's values may be based on.
 func (f *facts) Sources(ctx context.Context) (jig.Sources, error) {
 	if f.sources == nil {
 		return jig.Sources{}, nil

@@ -9,17 +9,17 @@ import (
 
 // Reviews answers queries of the people who manage approvals.
 type Reviews interface {
-	// ListPending lists what waits in a tenant and matches a filter, oldest first, after a cursor ("" for the first page). next is
-	// "" at the end.
+	// ListPending lists the calls of a tenant that wait for a person and match a filter, oldest first, after a cursor ("" for the first
+	// page). next is "" at the end.
 	ListPending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (list []jig.Pending, next string, err error)
-	// Figures returns statistics of a tenant's approvals: what waits now, and what was decided since a given time.
+	// Figures returns statistics of a tenant's approvals: those that wait now, and those decided since a given time.
 	Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error)
-	// RecordedCalls returns calls that were admitted since a given time, with what a ruling on them needs, after a cursor ("" for
-	// the first page). next is "" at the end.
+	// RecordedCalls returns calls that were admitted since a given time, with the data needed to rule on them, after a cursor ("" for the
+	// first page). next is "" at the end.
 	RecordedCalls(ctx context.Context, tenant string, since time.Time, cursor string, limit int) (list []jig.RecordedCall, next string, err error)
 }
 
-// PendingRequest asks for a page of what waits in a tenant and matches a filter.
+// PendingRequest asks for a page of the calls in a tenant that wait for a person and match a filter.
 type PendingRequest struct {
 	Tenant string            `json:"tenant"`
 	Filter jig.PendingFilter `json:"filter,omitzero"`
@@ -37,7 +37,7 @@ type FiguresRequest struct {
 // maxListed is how many approvals fit on a page. Each preview has up to 2 KiB.
 const maxListed = 40
 
-// ListPending returns a page of what waits for a person and matches a filter, oldest first.
+// ListPending returns a page of the calls that wait for a person and match a filter, oldest first.
 func (a *Activities) ListPending(ctx context.Context, in PendingRequest) (ApprovalsPage, error) {
 	if in.Limit <= 0 || in.Limit > maxListed {
 		in.Limit = maxListed
@@ -53,7 +53,8 @@ func (a *Activities) ListPending(ctx context.Context, in PendingRequest) (Approv
 // pagesSifted limits how many pages are searched for approvals that a principal may decide. The cursor says where to continue.
 const pagesSifted = 25
 
-// decidable returns a page of what a principal may decide and has not decided yet. The page may be incomplete although more follow.
+// decidable returns a page of the calls that a principal may decide and has not decided yet. The page may be incomplete even if more
+// follow.
 func (a *Activities) decidable(ctx context.Context, in PendingRequest) (ApprovalsPage, error) {
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// sender is the sender of a letter, as far as it is known.
+// sender holds what is known about the sender of a letter.
 type sender struct {
 	letter   Letter
 	settings jig.TenantSettings
@@ -17,14 +17,14 @@ type sender struct {
 
 	principal jig.Principal
 	evidence  *jig.Evidence
-	// pending is what waits under the call. It is nil if nothing does.
+	// pending is the call's open approval or question. It is nil if the call does not wait for a person.
 	pending *jig.Pending
 	// refusal says why the sender may not decide.
 	refusal string
 }
 
-// identify finds out who sent a letter: the person whom its token proves or, if the tenant trusts what signals claim, the person
-// whom it names. prove checks the token against what was shown.
+// identify finds out who sent a letter. That is the person identified by its token or, if the tenant trusts the claims of signals, the
+// person whom the letter names. prove checks the token against the digest of what was shown.
 func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest string) (string, jig.Evidence, error)) error {
 	s.principal = jig.Principal{ID: s.by, Claimed: true}
 	if s.call != "" {

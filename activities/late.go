@@ -14,15 +14,15 @@ type Settlement struct {
 	Call string `json:"call"`
 }
 
-// tellAgain is how long the sweeper waits after somebody last tried to tell a workflow of a settled call. By then the process that
+// tellAgain is how long the sweeper waits after the last attempt to tell a workflow about a settled call. By then the process that
 // settled the call has given up.
 const tellAgain = time.Minute
 
 // maxTold limits how many calls one sweep reports.
 const maxTold = 1000
 
-// tellSettled tells the workflow that waits for a call that the call was settled late. The attempt's own result cannot do that,
-// because Temporal has given the attempt up. If tellSettled fails, or the worker dies first, the sweeper tells the workflow.
+// tellSettled tells the workflow that waits for a call that the call was settled late. The attempt's own result cannot do that, because
+// Temporal has already given up on the attempt. If tellSettled fails, or the worker dies first, the sweeper tells the workflow.
 func (a *Activities) tellSettled(ctx context.Context, call jig.Call) {
 	if a.runs == nil {
 		return
@@ -39,7 +39,7 @@ func (a *Activities) tellSettled(ctx context.Context, call jig.Call) {
 	}
 }
 
-// signalSettled signals the workflow that considers a call unknown: that of the session or that of the call's composition.
+// signalSettled signals the workflow that considers a call unknown: the session's workflow or the one that runs the call's composition.
 func (a *Activities) signalSettled(ctx context.Context, call jig.Call) error {
 	id := call.SessionID
 	if call.Frame != "" {
@@ -48,8 +48,8 @@ func (a *Activities) signalSettled(ctx context.Context, call jig.Call) error {
 	return a.runs.Settled(ctx, id, Settlement{Call: call.ID})
 }
 
-// tellLeftOver tells the workflows whose calls were settled late by workers that did not get to tell them. A workflow that cannot
-// be told does not stop the others from being told; a later sweep tries again.
+// tellLeftOver tells workflows about calls that were settled late by workers that then failed to tell them. If one workflow cannot be
+// told, the others still are, and a later sweep tries again.
 func (a *Activities) tellLeftOver(ctx context.Context) error {
 	if a.runs == nil {
 		return nil

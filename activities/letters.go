@@ -30,10 +30,10 @@ type Heard struct {
 	Calls []CallRef `json:"calls,omitempty"`
 	// Frames are the compositions that the decided calls belong to.
 	Frames []string `json:"frames,omitempty"`
-	// Message reports that a user message was added. Event reports that an event came that a composition may wait for.
+	// Message reports that a user message was added. Event reports that an event arrived that a composition may be waiting for.
 	Message bool `json:"message,omitempty"`
 	Event   bool `json:"event,omitempty"`
-	// Ending is set (cancel or fail) when an approval expired whose terms end the session.
+	// Ending is set (cancel or fail) if an approval expired and its terms end the session.
 	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (a *Activities) hear(ctx context.Context, in Letter) (Heard, error) {
 	return a.refuseLetter(ctx, in, fmt.Sprintf("there is no signal %q; use approve, deny, delegate, answer, reconcile, message or event", in.Name))
 }
 
-// event processes an event that a composition may wait for.
+// event processes an event that a composition may be waiting for.
 func (a *Activities) event(ctx context.Context, in Letter) (Heard, error) {
 	var e jig.ReceivedEvent
 	if err := strictJSON(in.Payload, &e); err != nil {

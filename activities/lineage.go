@@ -46,7 +46,7 @@ func checkSource(source *jig.Source) error {
 	return nil
 }
 
-// claimed returns a principal as a session stores it: nobody has proved its identity.
+// claimed returns a principal in the form that sessions store, marked as one whose identity nobody has proved.
 func claimed(p jig.Principal) jig.Principal {
 	p.Claimed, p.Proof = true, jig.ProofClaimed
 	return p

@@ -14,9 +14,9 @@ type RunLocalInput struct {
 	Calls []string `json:"calls"`
 }
 
-// RunLocal runs calls of quick, read-only, idempotent tools together: one read, all tools at the same time, one record. A call that
-// is not that simple (another attempt has begun, the tool changed, the result is large, the failure is worth a retry) runs like in
-// RunTool. Extractions that make no calls are run to their end. The results have the order of the input.
+// RunLocal runs calls of quick, read-only, idempotent tools together: it reads the calls once, runs all tools at the same time, and
+// records all results at once. A call that is not that simple (another attempt has begun, the tool changed, the result is large, the
+// failure is worth a retry) runs as in RunTool. Extractions that make no calls run to their end. The results have the order of the input.
 func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, error) {
 	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, in.Calls)
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 	records := make([]*jig.QuickCompletion, len(calls))
 	var running sync.WaitGroup
 	for i, call := range calls {
-		tool, ok := a.catalogue.Tool(call.Tool) // only tools in code are quick
+		tool, ok := a.catalogue.Tool(call.Tool) // only Go tools are quick
 		if !ok || call.Status != jig.CallReserved || call.Verdict != jig.VerdictRun || call.Fence != 0 || !localTool(tool) || call.Paused != "" {
 			continue
 		}

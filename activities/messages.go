@@ -97,7 +97,7 @@ type StatusRequest struct {
 	SessionID string `json:"session_id"`
 }
 
-// ApprovalsRequest asks for a page of what waits in a tenant. SessionID limits it to one session.
+// ApprovalsRequest asks for a page of the calls in a tenant that wait for a person. SessionID limits it to one session.
 type ApprovalsRequest struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id,omitempty"`
@@ -105,7 +105,7 @@ type ApprovalsRequest struct {
 	Limit     int    `json:"limit,omitempty"`
 }
 
-// ApprovalsPage is a page of what waits.
+// ApprovalsPage is a page of calls that wait for a person.
 type ApprovalsPage struct {
 	Approvals []jig.Pending `json:"approvals"`
 	Next      string        `json:"next,omitempty"`
@@ -127,8 +127,8 @@ type EventsPage struct {
 	Status jig.Status `json:"status"`
 }
 
-// CatalogRequest asks for a page of the tools that a tenant sees. After is the last name of the previous page. With a Kind, it asks
-// for a piece of the current version of one registered document, and nothing else.
+// CatalogRequest asks for a page of the tools that a tenant sees. After is the last name of the previous page. If Kind is set, it asks
+// for a piece of the current version of one registered document instead.
 type CatalogRequest struct {
 	Tenant string `json:"tenant"`
 	After  string `json:"after,omitempty"`

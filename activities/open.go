@@ -20,15 +20,15 @@ type OpenInput struct {
 	Start *StartSession `json:"start,omitempty"`
 }
 
-// Opened is what the workflow keeps of a session.
+// Opened is the part of a session that its workflow keeps.
 type Opened struct {
 	Agent  string     `json:"agent"`
 	Limits jig.Limits `json:"limits"`
 	// Pass is the number of the first pass to run.
 	Pass     int       `json:"pass"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// SettlesWithCall reports that SettleCall returns the state of the call, so that nobody has to read it separately. Older
-	// histories lack the field, and their replay reads the state as they did.
+	// SettlesWithCall reports that SettleCall returns the state of the call, so that the workflow need not read it separately. Older
+	// histories lack this field; their replay reads the state separately, as the original runs did.
 	SettlesWithCall bool `json:"settles_with_call,omitempty"`
 }
 
@@ -189,8 +189,8 @@ func (a *Activities) pin(ctx context.Context, s jig.Session) (map[string]string,
 	return pinned, nil
 }
 
-// allowed returns an error if a session may not use a tool, and nil otherwise. A tool that is not allowed is missing from the menu,
-// and a call of it is refused.
+// allowed returns an error if a session may not use a tool, and nil otherwise. A tool that is not allowed is missing from the menu, and
+// calls to it are refused.
 func allowed(tool jig.Tool, s jig.Session) *jig.Error {
 	switch {
 	case len(tool.Tenants) > 0 && !slices.Contains(tool.Tenants, s.Tenant):

@@ -119,7 +119,7 @@ func (a *Activities) callee(ctx context.Context, in OpenCallInput) (tool jig.Too
 	return tool, known, a.store.KeepDocument(ctx, in.Tenant, DocumentSpec, tool.Name, tool.Version, body)
 }
 
-// named finds a tool in code or a registered execution spec by name.
+// named finds a Go tool or a registered execution spec by name.
 func (a *Activities) named(ctx context.Context, tenant, name string) (jig.Tool, error) {
 	if tool, ok, err := a.code(ctx, tenant, name); ok || err != nil {
 		return tool, err
@@ -193,7 +193,8 @@ func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, e
 	return CallSettled{Settled: settled(end), Call: &state}, nil
 }
 
-// CallState is the state of a call. Once the call has a result, Result holds as much of it as a row stores.
+// CallState holds the status of a call and, once the call has finished, its result as the call's row stores it. If the result is large,
+// it is a preview whose Artifacts include the id of the complete result.
 type CallState struct {
 	Status jig.CallStatus  `json:"status"`
 	Result *jig.ToolResult `json:"result,omitempty"`

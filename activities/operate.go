@@ -42,7 +42,7 @@ type PauseResult struct {
 	Pauses  []jig.Pause `json:"pauses"`
 }
 
-// Subject names what the request is about, as its token does. The request concerns no call.
+// Subject returns the target of the request in the form that tokens use.
 func (r PauseRequest) Subject() string {
 	if r.Target == "" {
 		return string(r.Scope)
@@ -133,7 +133,7 @@ func (a *Activities) operator(ctx context.Context, tenant, by, token, action, su
 	return settings.Person(proved), &evidence, nil
 }
 
-// requestOf identifies the request that an activity handles. It is the same in each attempt of the activity, and "" outside of one.
+// requestOf returns an id for the request that an activity handles. The id is the same in each attempt, and "" outside of an activity.
 func requestOf(ctx context.Context) string {
 	if !activity.IsActivity(ctx) {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// attempt holds what the ledger's verdict on a failure depends on, besides the failure itself.
+// attempt holds the circumstances of a failure that the ledger's verdict depends on.
 type attempt struct {
 	tool jig.Tool
 	// number counts the attempts of the call, from 1.
@@ -57,7 +57,8 @@ func lostTouch(ctx context.Context) bool {
 // verdict returns what an outcome means for the ledger: succeeded, failed, canceled, unknown, or reserved for another attempt. For
 // a call that is not finished, doubt reports whether its effect may have happened.
 //
-// A failed call of a tool that writes is unknown unless the failure says that nothing happened and no earlier attempt is in doubt.
+// A failed call of a tool that writes is unknown unless the failure says that nothing happened and no earlier attempt can have taken
+// effect.
 func (a attempt) verdict(outcome jig.ToolResult) (status jig.CallStatus, doubt bool) {
 	if outcome.Success {
 		return jig.CallSucceeded, false
@@ -78,8 +79,8 @@ func (a attempt) verdict(outcome jig.ToolResult) (status jig.CallStatus, doubt b
 	return jig.CallFailed, false
 }
 
-// again reports whether a call that writes is released for another attempt. An idempotent call is retried whenever its effect is in
-// doubt, because the repetition may settle that.
+// again reports whether a call that writes is released for another attempt. An idempotent call is retried whenever it is unclear whether
+// its effect happened, because repeating it may settle that.
 func (a attempt) again(e *jig.Error) bool {
 	if a.ended == canceled || !a.tool.MayRetry(e) {
 		return false
@@ -104,7 +105,7 @@ func (a attempt) verdictOnRead(e *jig.Error) jig.CallStatus {
 	return jig.CallFailed
 }
 
-// ambiguous reports whether a failure leaves open if the effect happened.
+// ambiguous reports whether a failure leaves open whether the effect happened.
 func ambiguous(c jig.Code) bool {
 	return c == jig.CodeTimeout || c == jig.CodeUnavailable || c == jig.CodeCanceled || c == jig.CodeOutcomeUnknown
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// PolicyLister says which policies are in force. A Policy may implement it.
+// PolicyLister lists the policies in force. A Policy may implement it.
 type PolicyLister interface {
 	// Policies lists a tenant's policies by name, including those that cannot be read.
 	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
@@ -22,7 +22,7 @@ type PoliciesRequest struct {
 // PoliciesPage is a page of a tenant's policies, sorted by name.
 type PoliciesPage struct {
 	Policies []jig.PolicyState `json:"policies"`
-	// More reports whether policies follow these.
+	// More reports whether there are more policies.
 	More bool `json:"more,omitempty"`
 }
 

@@ -21,7 +21,7 @@ type Sessions interface {
 	// BeginPass sets the session's pass and the status working, and writes pass.started. A second call for the same pass changes
 	// nothing. It returns the session, including the pause that holds it back, and the turn of the pass if the model has already answered.
 	BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *jig.Turn, error)
-	// Transcript returns the exchanges after the given pass, oldest first, with calls and results as the rows have them.
+	// Transcript returns the exchanges after the given pass, oldest first, with calls and results as their rows store them.
 	Transcript(ctx context.Context, tenant, id string, after int) ([]jig.Exchange, error)
 	// OlderCalls returns the successful calls of the passes up to and including through: at most limit, the latest first.
 	OlderCalls(ctx context.Context, tenant, id string, through, limit int) ([]jig.Call, error)
@@ -36,7 +36,7 @@ type Sessions interface {
 
 // Passes ends passes and sessions.
 type Passes interface {
-	// PassState returns what settling a pass needs to know.
+	// PassState returns the data that settling a pass needs.
 	PassState(ctx context.Context, tenant, id string, pass int) (jig.PassState, error)
 	// EndPass writes pass.completed. Unless End.Status is working, it also ends the session with its event, answer and error. It is
 	// idempotent by (session, pass): a second call returns the End of the first.
@@ -65,18 +65,18 @@ type Ledger interface {
 	// BegunBelow reports whether a call that writes has begun inside a call, or in the whole session if callID is empty. It also
 	// returns the calls of the named tools that have begun there.
 	BegunBelow(ctx context.Context, tenant, id, callID string, tools []string) (wrote bool, calls []string, err error)
-	// FinishQuick records first attempts of read-only, idempotent calls that have already run, in one transaction. It returns the
-	// ids of the calls that were still as they had been admitted. The others are left unchanged.
+	// FinishQuick records first attempts of read-only, idempotent calls that have already run, in one transaction. It returns the ids of
+	// the calls that it recorded. It leaves alone calls that have changed since their admission.
 	FinishQuick(ctx context.Context, tenant, id string, done []jig.QuickCompletion) ([]string, error)
-	// Reserve begins an attempt, or says why it may not begin. See the section on the ledger in the documentation.
+	// Reserve begins an attempt, or returns the reason why it may not begin. See the section on the ledger in the documentation.
 	Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, error)
-	// Complete finalizes an attempt with its events, in one transaction that matches the fence. A completion with an old fence
-	// changes nothing. A late completion, for a call that is already unknown, settles the call if it knows more. In every case the
-	// current row is returned.
+	// Complete finalizes an attempt with its events, in one transaction that matches the fence. A completion with an old fence changes
+	// nothing. A late completion, for a call that is already unknown, settles the call if it says more than is known. Complete always
+	// returns the current row.
 	Complete(ctx context.Context, c jig.Completion) (jig.Completed, error)
 }
 
-// Approvals keeps what waits for a person.
+// Approvals stores the approvals, questions and unknown outcomes that wait for a person.
 type Approvals interface {
 	// Decide applies a decision: one compare-and-set on the approval's row, with its events. It is idempotent by Key. A refused
 	// decision writes decision.refused and changes nothing else.
@@ -106,7 +106,7 @@ type Grants interface {
 	// Grants lists the grants of a tenant, the latest first, after a cursor ("" for the first page). next is "" at the end. If all
 	// is set, the list includes those that are used up, expired or revoked.
 	Grants(ctx context.Context, tenant, cursor string, limit int, all bool, now time.Time) (list []jig.Grant, next string, err error)
-	// RevokeGrant ends a grant. From then on it covers no call that has not begun. The error is NOT_FOUND if there is no such grant.
+	// RevokeGrant ends a grant. It no longer covers calls that have not begun. The error is NOT_FOUND if there is no such grant.
 	RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *jig.Evidence, now time.Time) (jig.Grant, error)
 }
 
@@ -126,7 +126,7 @@ type Events interface {
 	AppendEvents(ctx context.Context, tenant, id string, events ...jig.Event) error
 	// Events returns at most limit events with seq greater than after, oldest first.
 	Events(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
-	// WaitEvents returns events like Events, but waits until there is at least one. When ctx ends, it returns none and no error.
+	// WaitEvents returns events like Events, but waits until there is at least one. When ctx ends, it returns an empty list and no error.
 	WaitEvents(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
 }
 
@@ -164,17 +164,18 @@ type Artifacts interface {
 type Views interface {
 	// SessionView returns a session with its pending approvals and its latest calls (at most 500).
 	SessionView(ctx context.Context, tenant, id string) (jig.SessionView, error)
-	// PendingApprovals lists what waits in a tenant, oldest first, after a cursor ("" for the first page). next is "" at the end.
+	// PendingApprovals lists the calls of a tenant that wait for a person, oldest first, after a cursor ("" for the first page). next is
+	// "" at the end.
 	PendingApprovals(ctx context.Context, tenant, cursor string, limit int) (list []jig.Pending, next string, err error)
 	// LiveSessions lists the sessions of all tenants that are not final and were not updated for a minute, for the sweeper. Only
 	// tenant, id, status and the time of the last update are set.
 	LiveSessions(ctx context.Context, limit int) ([]jig.Session, error)
 	// ForgetTokens deletes used tokens of all tenants that expired longer than age ago, at most a thousand, and returns how many.
 	ForgetTokens(ctx context.Context, age time.Duration) (int64, error)
-	// TakeSettled takes calls of all tenants that were settled late and whose workflow nobody has tried to tell within age. Nobody
-	// gets the same calls again before age has passed.
+	// TakeSettled takes calls of all tenants that were settled late and whose workflow nobody has tried to tell within age. It does not
+	// return the same calls again before age has passed.
 	TakeSettled(ctx context.Context, age time.Duration, limit int) ([]jig.Call, error)
-	// ToldSettled records that the workflow of such a call has been told, or has ended.
+	// ToldSettled records that the workflow of a call from TakeSettled has been told, or has ended.
 	ToldSettled(ctx context.Context, tenant, id, callID string) error
 }
 
@@ -183,13 +184,13 @@ type Documents interface {
 	// PutDocument stores a version of a document and makes it the current one. The error is CONFLICT if the version exists with
 	// another body.
 	PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
-	// Document returns the current body: the tenant's or else that of the tenant _global. The error is NOT_FOUND, with the nearest
-	// names as a hint.
+	// Document returns the current body of a document: the tenant's own or else the one of tenant _global. The error is NOT_FOUND, with
+	// the nearest names as a hint.
 	Document(ctx context.Context, tenant, kind, name string) (body []byte, err error)
 	// KeepDocument stores a version of a document without making it the current one. An existing version is left alone. The error
 	// is CONFLICT if it exists with another body.
 	KeepDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
-	// DocumentAt returns the body of a version, whether it is current or not: the tenant's or else that of the tenant _global. The
+	// DocumentAt returns the body of a version, whether it is current or not: the tenant's own or else the one of tenant _global. The
 	// error is NOT_FOUND if there is none.
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) (body []byte, err error)
 	// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name.
@@ -219,8 +220,8 @@ type Filler interface {
 
 // Policy rules on calls.
 type Policy interface {
-	// Rule returns the verdict on a call that is well-formed and permitted, by the policies that the tenant has now. An error means
-	// that the policies could not be read; callers must not decide.
+	// Rule returns the verdict on a call that is well-formed and permitted, under the tenant's current policies. An error means that the
+	// policies could not be read; callers must not decide.
 	Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error)
 }
 
@@ -231,8 +232,8 @@ type Tenants interface {
 	Settings(ctx context.Context, tenant string) (jig.TenantSettings, error)
 }
 
-// Proofs checks the tokens that come with decisions. A token must be for exactly the decision that it comes with, and for what was
-// shown (digest). The methods return the id of the person whom the token proves. Errors are NOT_PERMITTED and say what is wrong.
+// Proofs checks the tokens that come with decisions. A token must be for exactly the decision that it comes with, and for the digest of
+// what was shown. The methods return the id of the person whom the token identifies. Errors are NOT_PERMITTED and say what is wrong.
 type Proofs interface {
 	Decision(keys []jig.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, jig.Evidence, error)
 	Reply(keys []jig.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, jig.Evidence, error)
@@ -274,14 +275,14 @@ type Schemas interface {
 type Runs interface {
 	// Open reports whether the workflow of a tenant's session is running. A workflow of another tenant with the same id does not count.
 	Open(ctx context.Context, tenant, session string) (bool, error)
-	// Ended returns those ids of which a run has ended. Another run of the same id may be open. Temporal lists a run as ended only
+	// Ended returns the ids that have an ended run. Another run with the same id may still be open. Temporal lists a run as ended only
 	// after a short delay.
 	Ended(ctx context.Context, workflowIDs []string) ([]string, error)
 	// Settled tells a workflow that a call which it considers unknown was settled. It returns no error if the workflow has ended.
 	Settled(ctx context.Context, workflowID string, call Settlement) error
 }
 
-// Expressions evaluates CEL. It has only what the engine itself needs.
+// Expressions evaluates CEL, as far as the engine itself needs it.
 type Expressions interface {
 	// ConcurrencyKey evaluates a tool's concurrency key over an input.
 	ConcurrencyKey(ctx context.Context, source string, input json.RawMessage) (string, error)
@@ -298,10 +299,11 @@ type Composer interface {
 
 // Extractor reads entity types and works out what the runs that fill entities do next.
 type Extractor interface {
-	// Begin says what a call of a tool that fills entities runs, after checking that its principal may do so. Errors belong to the
-	// call: NOT_FOUND, NOT_PERMITTED, INVALID_INPUT, or UNAVAILABLE if the answer is not known now.
+	// Begin returns the extraction that a call runs, after checking that its principal may run it. tool is a tool that fills entities. An
+	// error becomes the call's result (NOT_FOUND, NOT_PERMITTED or INVALID_INPUT), except UNAVAILABLE, which means that the answer is not
+	// known now.
 	Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error)
-	// Sources returns what the values of an entity may be based on, as far as the principal may read it. body is the document of
+	// Sources returns the sources that an entity's values may be based on, as far as the principal may read them. body is the document of
 	// the entity's type.
 	Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (jig.Sources, error)
 	// Advance works out the next move for the document of an entity type, like Composer.Advance. An extraction of many entities has

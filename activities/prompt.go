@@ -113,7 +113,7 @@ func shown(sessionID string, e jig.Exchange, reference bool) jig.Exchange {
 		}
 		r := *c.Result
 		if len(c.Patch) > 0 {
-			// The arguments that ran are not those that the model asked for, and it must not reason from its own.
+			// The call ran with other arguments than the model asked for. Tell the model, so that it does not reason from its own.
 			r.Markdown = fmt.Sprintf("(%s changed the arguments before this ran, as JSON Patch: %s)\n%s", c.EditedBy, jig.Cut(string(c.Patch), 2000), resultText(r))
 		}
 		switch id := jig.QualifiedCallID(sessionID, c.ID); {

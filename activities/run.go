@@ -23,16 +23,16 @@ type Ran struct {
 	// Paused reports that the call is held back and must be tried again later. Held says why, unless the reason is a pause.
 	Paused bool   `json:"paused,omitempty"`
 	Held   string `json:"held,omitempty"`
-	// Ending is set when an approval inside the call's composition expired whose terms end the session.
+	// Ending is set if an approval inside the call's composition expired and its terms end the session.
 	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
 }
 
 // maxAdmissions limits how often one attempt admits its call again. Normally it happens at most once, when the tool has changed.
 const maxAdmissions = 5
 
-// RunTool runs one call: reserve, execute, finalize. It is registered under the names of tools in code and runs thin tools too. An
-// attempt that finds the call finished returns the stored result. An attempt that finds the call already started runs it again only
-// if the tool is idempotent; otherwise a person decides. See the documentation of the ledger.
+// RunTool runs one call: reserve, execute, finalize. It is registered under the name of each Go tool and also runs thin tools. An attempt
+// that finds the call finished returns the stored result. An attempt that finds the call already started runs it again only if the tool
+// is idempotent; otherwise a person decides. See the documentation of the ledger.
 func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 	stop := heartbeat(ctx)
 	defer stop()
@@ -193,7 +193,7 @@ func result(call jig.Call) Ran {
 	return ran
 }
 
-// asked returns the state of a call with what a person is asked about it.
+// asked returns the state of a call, with the open approval or question.
 func (a *Activities) asked(ctx context.Context, call jig.Call) (Ran, error) {
 	pending, err := a.store.Pending(ctx, call.Tenant, call.SessionID, call.ID)
 	if err != nil {
@@ -248,26 +248,27 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	return result(stored), false, nil
 }
 
-// deniedNow reports whether a call that was admitted but has not begun must not run: policy or the tenant denies it now, or nothing
-// ever allowed it to run as its row says. held says why the answer is not known now.
+// deniedNow reports whether a reserved call must not begin: policy or the tenant denies it now, or its row says that it may run although
+// nothing ever allowed that. held is the reason if the answer is not known now.
 func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (denied bool, held string, err error) {
 	if call.Status != jig.CallReserved {
 		return false, "", nil
 	}
 	if tool.Permission == jig.PermissionDestructive && call.Verdict == jig.VerdictRun {
-		return true, "", nil // admission never allows such a call, so whatever changed the row, a person decides
+		return true, "", nil // admission never allows such a call: the row was changed, so a person decides
 	}
 	if gone, err := a.gone(ctx, call.Tenant, tool); gone != nil || err != nil {
 		return gone != nil, "", err
 	}
 	if allowed(tool, session) != nil {
-		return true, "", nil //nolint:nilerr // the error itself is the answer
+		return true, "", nil //nolint:nilerr // the error means that the call is denied
 	}
 	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
 	if err != nil || ruling.Held != "" || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun || ruling.PolicyVersion != call.PolicyVersion {
 		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}
-	// The same policies ask now. Either they let the call run when it was admitted, or a person confirmed it, or somebody changed the row.
+	// Under the same policies the call must now be approved. Either they let it run when it was admitted, or a person confirmed it, or
+	// somebody changed the row.
 	if ruling, err = a.policy.Rule(ctx, tool, call, session, call.CreatedAt); err != nil || ruling.Verdict != jig.VerdictAsk {
 		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}
@@ -276,7 +277,7 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 	if tool.Confirm {
 		err = a.confirm(ctx, session, tool, &asked, ruling)
 	}
-	return asked.Status != jig.CallReserved, "", err // a result that says nothing was done is not a permission to run
+	return asked.Status != jig.CallReserved, "", err // confirm may finish the call without running it; that does not permit it to run
 }
 
 // execute runs the tool under a reservation and finalizes the attempt.

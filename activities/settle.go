@@ -113,9 +113,9 @@ const maxSwept = 10_000
 // tokensKept is how long a used token is remembered after it expired, because clocks may differ by that much.
 const tokensKept = time.Hour
 
-// Sweep closes the sessions, and their approvals, whose workflow was terminated or timed out. It tells workflows of calls that were
-// settled late by workers that died, and deletes used tokens that have long expired. A failure does not stop the remaining work;
-// all errors are joined and returned.
+// Sweep closes the sessions, and their approvals, whose workflow was terminated or timed out. It tells workflows about calls that were
+// settled late by workers that died, and deletes used tokens that have long expired. A failure does not stop the remaining work; all
+// errors are joined and returned.
 func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	stop := heartbeat(ctx)
 	defer stop()

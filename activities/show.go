@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ShowRequest asks for what waits under a call, with a piece of its arguments.
+// ShowRequest asks for the open approval or question of a call, with a piece of the call's arguments.
 type ShowRequest struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
@@ -15,8 +15,8 @@ type ShowRequest struct {
 	Offset int `json:"offset,omitempty"`
 }
 
-// ShowPage is what waits under a call and a piece of its arguments (canonical JSON), at most 128 KiB. Pieces belong together if
-// their Pending has the same digest.
+// ShowPage holds the open approval or question of a call and a piece of the call's arguments (canonical JSON), at most 128 KiB. Pieces
+// belong together if their Pending has the same digest.
 type ShowPage struct {
 	Pending jig.Pending `json:"pending"`
 	Input   []byte      `json:"input"`
@@ -24,8 +24,8 @@ type ShowPage struct {
 	Size int `json:"size"`
 }
 
-// Show returns what waits under a call with a piece of its complete arguments; the approval itself has only a preview of 2 KiB. The
-// error is NOT_FOUND if nothing waits there.
+// Show returns the open approval or question of a call and a piece of the call's complete arguments; the approval itself has only a
+// preview of 2 KiB. The error is NOT_FOUND if the call does not wait for a person.
 func (a *Activities) Show(ctx context.Context, in ShowRequest) (ShowPage, error) {
 	pending, err := a.store.Pending(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {

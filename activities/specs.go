@@ -50,8 +50,8 @@ type contract struct {
 	body []byte
 }
 
-// contracts caches execution specs by version, so that none is read twice. Versions never change, so entries never become stale.
-// When the cache is full, it is cleared.
+// contracts caches execution specs by version, so that each is read only once. Versions never change, so entries never become stale. When
+// the cache is full, it is cleared.
 type contracts struct {
 	mu    sync.Mutex
 	known map[contractKey]contract
@@ -78,7 +78,7 @@ func (c *contracts) put(key contractKey, found contract) {
 	c.known[key] = found
 }
 
-// tool finds a tool's contract: one in code that the tenant sees, or a version of an execution spec. It returns false if there is none.
+// tool finds a tool's contract: a Go tool that the tenant can see, or a version of an execution spec. It returns false if there is none.
 func (a *Activities) tool(ctx context.Context, tenant, name, version string) (jig.Tool, bool, error) {
 	if tool, ok, err := a.code(ctx, tenant, name); ok || err != nil {
 		return tool, ok, err
@@ -135,8 +135,8 @@ func (a *Activities) specs(ctx context.Context, tenant string) ([]jig.Tool, erro
 	return list, nil
 }
 
-// tools returns all tools that a tenant may see, in code and as execution specs, sorted by name. If both have the same name, the
-// tool in code wins.
+// tools returns all tools that a tenant may see, Go tools and execution specs, sorted by name. If both have the same name, the Go tool
+// wins.
 func (a *Activities) tools(ctx context.Context, tenant string) ([]jig.Tool, error) {
 	list, err := a.codes(ctx, tenant)
 	if err != nil {

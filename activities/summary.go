@@ -19,8 +19,8 @@ const (
 		"what was decided, what is still open. At most 600 words."
 )
 
-// summarize asks the session's own model for a summary of the oldest exchanges, and returns its usage. If the model says nothing,
-// the log itself, cut, takes the place of the summary, so that the request is not silently forgotten.
+// summarize asks the session's own model for a summary of the oldest exchanges, and returns its usage. If the model returns no text, a
+// shortened log takes the place of the summary, so that the request is not silently forgotten.
 func (a *Activities) summarize(ctx context.Context, session jig.Session, old []jig.Exchange, limits jig.Limits) (string, jig.Usage, error) {
 	log := workLog(session.Summary, old)
 	turn, err := a.model.Answer(ctx, jig.ModelRequest{

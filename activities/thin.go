@@ -19,9 +19,9 @@ func isThin(tool jig.Tool) bool { return tool.Implementation == jig.Implementati
 // isDocument reports whether a tool is a document, not code.
 func isDocument(tool jig.Tool) bool { return isSpec(tool) || isThin(tool) }
 
-// runnable finds what runs a call as an activity: code, or the version of a thin tool that the call was admitted with. The error is
-// UNAVAILABLE if this worker has neither: another worker may have it, and until then the call stays unchanged. Code that the tenant
-// no longer sees is found too; claim refuses it.
+// runnable finds the implementation that runs a call as an activity: Go code, or the version of a thin tool that the call was admitted
+// with. The error is UNAVAILABLE if this worker has neither: another worker may have it, and until then the call stays unchanged. A Go
+// tool that the tenant no longer sees is found too; claim refuses it.
 func (a *Activities) runnable(ctx context.Context, call jig.Call) (jig.Tool, error) {
 	code, known := a.catalogue.Tool(call.Tool)
 	tool, ok, err := a.tool(ctx, call.Tenant, call.Tool, call.Version)

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Thought is what the workflow learns about a model's answer: how many calls it asks for, but nothing of its content.
+// Thought tells the workflow how many calls a model's answer asks for. It holds nothing of the answer's content.
 type Thought struct {
 	Calls int `json:"calls"`
 	// Paused reports that a pause holds the session back and that the model was not asked.

@@ -6,9 +6,9 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// whole reports whether a call is answered by calls of its own, in a composition or in another session, and may be repeated, so
-// that its own row does not say what it changed. A composition that succeeded is not repeated. An agent is repeated if its answer
-// does not have the required form.
+// whole reports whether a call consists of other calls, in a composition or in another session, and may be repeated. Then its own row
+// does not say what it changed. A composition that succeeded is not repeated. An agent is repeated if its answer does not have the
+// required form.
 func (a *Activities) whole(ctx context.Context, call jig.Call) (bool, error) {
 	tool, _, err := a.tool(ctx, call.Tenant, call.Tool, call.Version)
 	child := childOf(tool)
