@@ -192,7 +192,7 @@ type Reply struct {
 	Token string          `json:"token,omitempty"`
 }
 
-// ReconcileOutcome is what a person says about an effect whose outcome is unknown.
+// ReconcileOutcome says how a person settles a call whose outcome is unknown.
 type ReconcileOutcome string
 
 // The outcomes.
@@ -206,7 +206,7 @@ const (
 type Reconciliation struct {
 	Call    string           `json:"call"`
 	Outcome ReconcileOutcome `json:"outcome"`
-	// Result is what the effect returned, if it happened: the Data of a [ToolResult].
+	// Result is the effect's return value, if the effect happened: the Data of a [ToolResult].
 	Result json.RawMessage `json:"result,omitempty"`
 	By     string          `json:"by,omitempty"`
 	Note   string          `json:"note,omitempty"`
@@ -218,7 +218,7 @@ type Ruled struct {
 	Call string `json:"call"`
 	// Outcome is accepted or refused.
 	Outcome string `json:"outcome"`
-	// Reason says in a sentence why it was refused; for an accepted one, it lists the approvals that are still missing.
+	// Reason says in one sentence why the decision was refused. If it was accepted, Reason lists the approvals that are still missing.
 	Reason string `json:"reason,omitempty"`
 	// Status is the state of the call now, no matter who decided it.
 	Status CallStatus `json:"status,omitempty"`

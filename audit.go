@@ -40,7 +40,7 @@ type AuditEntry struct {
 	Kind   AuditKind `json:"kind"`
 	Tenant string    `json:"tenant"`
 	At     time.Time `json:"at"`
-	// By is who acted; empty when nobody did and time ran out (an expiry).
+	// By is the principal who acted; empty when an approval expired because nobody acted.
 	By string `json:"by,omitempty"`
 	// Claimed reports that nobody proved who By is; otherwise Evidence is the proof.
 	Claimed   bool      `json:"claimed,omitempty"`
@@ -48,11 +48,12 @@ type AuditEntry struct {
 	SessionID string    `json:"session_id,omitempty"`
 	Call      string    `json:"call,omitempty"`
 	Tool      string    `json:"tool,omitempty"`
-	// Digest is the digest of what was shown; ApprovedDigest is the digest of what may run. They differ when the input was changed.
+	// Digest is the digest of the call as it was shown; ApprovedDigest is the digest of the call that may run. They differ when the input was
+	// changed.
 	Digest         string `json:"digest,omitempty"`
 	ApprovedDigest string `json:"approved_digest,omitempty"`
 	PolicyVersion  string `json:"policy_version,omitempty"`
-	// Shown is what the person saw: summary, reasons and arguments, as in the pending approval.
+	// Shown holds the parts of the call that the person saw: summary, reasons and arguments, as in the pending approval.
 	Shown *Shown `json:"shown,omitempty"`
 	// Patch is the change to the arguments, as JSON Patch (RFC 6902).
 	Patch json.RawMessage `json:"patch,omitempty"`
@@ -64,7 +65,7 @@ type AuditEntry struct {
 	Status CallStatus `json:"status,omitempty"`
 }
 
-// Shown is what a person saw of a call. Input is a [Preview] of at most PreviewBytes.
+// Shown holds the parts of a call that a person saw. Input is a [Preview] of at most PreviewBytes.
 type Shown struct {
 	Summary   string          `json:"summary,omitempty"`
 	Reasons   []string        `json:"reasons,omitempty"`
@@ -91,6 +92,6 @@ func AuditGenesis(tenant string) [sha256.Size]byte {
 func AuditHash(prev [sha256.Size]byte, n int64, entry string) [sha256.Size]byte {
 	b := make([]byte, 0, sha256.Size+8+len(entry))
 	b = append(b, prev[:]...)
-	b = binary.BigEndian.AppendUint64(b, uint64(n)) //nolint:gosec // counts from 1
+	b = binary.BigEndian.AppendUint64(b, uint64(n)) //nolint:gosec // row numbers start at 1
 	return sha256.Sum256(append(b, entry...))
 }

@@ -23,7 +23,7 @@ type Bundle struct {
 	BundleManifest
 	// Hash covers the versions of the manifest and of the documents: equal hashes mean equal bundles.
 	Hash string `json:"hash"`
-	// Documents are the documents that the bundle installed, under the kinds by which they are stored, sorted by kind and name.
+	// Documents are the documents that the bundle installed, with the kinds under which they are stored, sorted by kind and name.
 	Documents   []DocumentVersion `json:"documents"`
 	InstalledAt time.Time         `json:"installed_at"`
 	InstalledBy string            `json:"installed_by"`
@@ -40,20 +40,20 @@ type BundleInstall struct {
 	// Replace allows the installation to overwrite documents of the bundle that the tenant has changed since. Otherwise the installation is
 	// refused and the changed documents stay.
 	Replace bool
-	// Types records what the bundle's entity types were checked against. If that no longer holds, nothing changes and the error has the
-	// reason [ReasonTypeChanged].
+	// Types records the facts against which the bundle's entity types were checked. If one of them no longer holds, nothing changes and the
+	// error has the reason [ReasonTypeChanged].
 	Types []TypeBasis
 }
 
-// Reasons of a CONFLICT when something changed between a check and the transaction that relied on it. After a new check it may succeed.
+// Reasons of a CONFLICT when something changed between a check and the transaction that relied on it. The caller may check again and retry.
 const (
-	// ReasonTypeChanged: what the new versions of entity types were checked against no longer holds.
+	// ReasonTypeChanged: the [TypeBasis] of a new version of an entity type no longer holds.
 	ReasonTypeChanged = "type_changed"
-	// ReasonBundleChanged: another version of the bundle than BundleInstall.Over is installed.
+	// ReasonBundleChanged: the installed version of the bundle is not BundleInstall.Over.
 	ReasonBundleChanged = "bundle_changed"
 )
 
-// TypeBasis is what a new version of an entity type was checked against.
+// TypeBasis records the facts against which a new version of an entity type was checked.
 type TypeBasis struct {
 	Type string
 	// Version is the version that the tenant's entities fit; empty when there were none.

@@ -86,7 +86,7 @@ type Call struct {
 	// Fence counts the attempts that have begun; only the latest attempt may write a result. After a restore from a backup, the fence is
 	// raised further for calls that may have run since the backup.
 	Fence int `json:"fence"`
-	// Patch is what a person changed in the arguments that the model asked for, as JSON Patch (RFC 6902). EditedBy is that person.
+	// Patch is the change that a person made to the model's arguments, as JSON Patch (RFC 6902). EditedBy is that person.
 	Patch    json.RawMessage `json:"patch,omitempty"`
 	EditedBy string          `json:"edited_by,omitempty"`
 	// Paused says what holds the call back: tenant, tool or session; empty when nothing does.
@@ -111,7 +111,7 @@ func (c Call) Duration() time.Duration {
 	return c.FinishedAt.Sub(*c.StartedAt)
 }
 
-// Invocation is the limited context that a tool gets: whom it acts for, but nothing of the conversation.
+// Invocation is the limited context that a tool gets: it names the principal, but contains nothing of the conversation.
 type Invocation struct {
 	Tenant    string
 	Principal Principal

@@ -115,14 +115,14 @@ func (c Code) promises() bool {
 	return false
 }
 
-// NoEffect reports whether the error says that the call changed nothing: either it is marked NotExecuted, or its code is such a promise. A
+// NoEffect reports whether the error says that the call changed nothing: either it is marked NotExecuted, or its code makes that promise. A
 // tool that returns INVALID_INPUT, NOT_FOUND, CONFLICT, NOT_PERMITTED or RATE_LIMITED promises that its effect did not happen. No other
 // code does.
 func (e *Error) NoEffect() bool { return e.NotExecuted || e.Code.promises() }
 
 // AfterEffect returns a copy for a call that had changed something before it failed. The copy no longer promises that nothing happened:
-// NotExecuted is cleared, and a code that is such a promise becomes INTERNAL, with the old code as the reason unless there is a reason
-// already.
+// NotExecuted is cleared, and a code that makes such a promise becomes INTERNAL. The old code becomes the reason unless a reason is already
+// set.
 func (e *Error) AfterEffect() *Error {
 	c := *e
 	c.NotExecuted = false

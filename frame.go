@@ -2,11 +2,11 @@ package jig
 
 import "encoding/json"
 
-// Frame is a running composition or extraction: what a call runs when its tool is an execution spec, or when it fills an entity.
+// Frame is a running composition or extraction. A call runs in a frame when its tool is an execution spec or fills an entity.
 type Frame struct {
 	Tenant    string
 	SessionID string
-	// CallID is the call that the composition answers. The calls of its steps are <call>/<path>.
+	// CallID is the id of the call whose result the composition produces. The calls of its steps are <call>/<path>.
 	CallID string
 	// Kind, Name and Version pin the document that the frame runs.
 	Kind, Name, Version string
@@ -35,8 +35,8 @@ type ReceivedEvent struct {
 	By   string          `json:"by,omitempty"`
 }
 
-// EntityChange is what a move of an extraction writes to the entity that it fills, whatever the entity's revision. If the entity has been
-// deleted meanwhile, nothing is written.
+// EntityChange is the change that a move of an extraction makes to the entity being filled. It applies to any revision of the entity. If
+// the entity has been deleted meanwhile, nothing is written.
 type EntityChange struct {
 	ID string
 	// Fields are new values by name, each with its provenance; null removes a field.
@@ -73,7 +73,7 @@ type FrameMove struct {
 	Cancel []string
 	// Abandon reports that nothing of the frame runs anymore. Cancel then also covers executing calls, as ending the session would.
 	Abandon bool
-	// Values are values to keep, by path.
+	// Values are stored by path, so that later moves can read them.
 	Values map[string]json.RawMessage
 	// Events are appended to the session's log.
 	Events []Event

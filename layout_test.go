@@ -41,7 +41,7 @@ func arrows() map[string][]string {
 		"policy":         {".", "spec", "expr"},
 		"tools":          {".", "seal", "spec", "audit", "nearest", "pattern"},
 		"tools/tooltest": {".", "spec", "tools"},
-		// It connects the interpreter with the tools, for the packages that wire.
+		// It connects the extraction interpreter with the entity tools; the packages that wire everything together use it.
 		"tools/entities/extraction": {".", "spec", "extract", "tools/entities"},
 		"model":                     {".", "expr"},
 		"model/modeltest":           {".", "model"},
@@ -63,8 +63,8 @@ func arrows() map[string][]string {
 	}
 }
 
-// keepers lists the only packages that may import a library, so that it can be replaced in one place. Mains only wire and test kits only
-// test.
+// keepers lists the only packages that may import a library, so that it can be replaced in one place. A folder covers its subfolders. Tests
+// are exempt.
 func keepers() map[string][]string {
 	return map[string][]string{
 		"github.com/google/cel-go":                   {"expr", "bench"},

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Admission is what a pass submits to the ledger: all of its calls with their verdicts, in one transaction.
+// Admission is the request with which a pass submits its calls to the ledger: all of them with their verdicts, in one transaction.
 type Admission struct {
 	Tenant    string
 	SessionID string
@@ -96,14 +96,14 @@ type Completion struct {
 // Completed is a call after a [Completion].
 type Completed struct {
 	Call
-	// Late reports that the call was unknown and this completion settled it. Whatever waits for the call has not been told yet.
+	// Late reports that the call was unknown and this completion settled it. The workflow that waits for the call has not been notified yet.
 	Late bool
 }
 
 // QuickCompletion records a first attempt at a read-only, idempotent call that has already run.
 type QuickCompletion struct {
 	CallID string
-	// Version and Digest describe what ran; they must match what was admitted.
+	// Version and Digest describe the call that ran; they must match the admitted call.
 	Version, Digest string
 	// Status is succeeded or failed.
 	Status            CallStatus
@@ -117,27 +117,27 @@ type DecisionRequest struct {
 	SessionID string
 	// Key identifies the signal or update. It is the same each time that signal or update is processed, so that it takes effect once.
 	Key string
-	// Principal is who decides, with the groups and permissions that the tenant's settings give them. Claimed is set if nobody proved who
-	// it is.
+	// Principal is the principal who decides, with the groups and permissions from the tenant's settings. Claimed is set if the identity was
+	// not proved.
 	Principal Principal
 	// Evidence is the proof of the principal; nil if there is none.
 	Evidence *Evidence
 	// ProofWanted reports that decisions must be proved: earlier approvals that were merely claimed do not count.
 	ProofWanted bool
 	Decision    Decision
-	// Edited is the call as it would run with the decision's input: canonical and validated, with a new digest and ruling. Fresh is what
-	// people are shown of it. Both are nil when the decision does not edit.
+	// Edited is the call as it would run with the decision's input: canonical and validated, with a new digest and ruling. Fresh is the same
+	// call as people see it. Both are nil when the decision does not edit.
 	Edited *Call
 	Fresh  *Pending
 	// EditedFrom is the digest of the call from which Edited and Patch were computed. If the call has another digest when the decision is
 	// applied, nothing is decided and the error is a CONFLICT with [ReasonInputChanged]: compute them again.
 	EditedFrom string
-	// Patch is what the edit changes, as JSON Patch (RFC 6902).
+	// Patch is the change that the edit makes, as JSON Patch (RFC 6902).
 	Patch json.RawMessage
 	// Grant is the standing approval to create with the decision, already checked against the tenant's ceiling; nil for none.
 	Grant *Grant
 	// Refusal, when set, is recorded as decision.refused without further checks: the payload could not be read, an edit does not fit the
-	// schema, or a token proves nothing.
+	// schema, or the token does not prove the decision.
 	Refusal string
 	Now     time.Time
 }
@@ -145,7 +145,7 @@ type DecisionRequest struct {
 // ReasonInputChanged says that somebody else changed a call's input while an edit was being prepared.
 const ReasonInputChanged = "input_changed"
 
-// ReconcileRequest is a [Reconciliation] with what the activity adds; see [DecisionRequest] for the fields they share.
+// ReconcileRequest is a [Reconciliation] with the parts that the activity adds; see [DecisionRequest] for the fields they share.
 type ReconcileRequest struct {
 	Tenant         string
 	SessionID      string
@@ -160,8 +160,8 @@ type ReconcileRequest struct {
 	Now         time.Time
 }
 
-// ReplyRequest is a [Reply] with what the activity adds; see [DecisionRequest] for the fields they share. The value has already been
-// validated against the question's schema.
+// ReplyRequest is a [Reply] with the parts that the activity adds; see [DecisionRequest] for the fields they share. The value has already
+// been validated against the question's schema.
 type ReplyRequest struct {
 	Tenant    string
 	SessionID string
@@ -176,7 +176,7 @@ type ReplyRequest struct {
 	Now         time.Time
 }
 
-// Lapse is what the passing of time did to an approval.
+// Lapse reports how an approval changed because time passed.
 type Lapse struct {
 	// Status is the state of the call.
 	Status CallStatus
@@ -186,15 +186,15 @@ type Lapse struct {
 	OnExpiry ExpiryOutcome
 }
 
-// PassState is what is needed to settle a pass.
+// PassState holds the data needed to settle a pass.
 type PassState struct {
 	Session Session
 	Turn    Turn
-	// Counts are the numbers of the pass's calls, by status.
+	// Counts holds the number of the pass's calls in each status.
 	Counts map[CallStatus]int
 	// Unread counts the user messages that arrived after the pass's prompt was built.
 	Unread int
-	// MessagePass is the pass that was running when the latest user message arrived; 0 when there was no message but the task.
+	// MessagePass is the pass that was running when the latest user message arrived; 0 when the task is the only message.
 	MessagePass int
 }
 
@@ -211,7 +211,7 @@ type End struct {
 	Since time.Time
 }
 
-// CallCounts are the numbers of a session's calls, by status.
+// CallCounts holds the number of a session's calls in each status.
 type CallCounts map[CallStatus]int
 
 // CallView is a call as the session's status shows it.
@@ -226,7 +226,7 @@ type CallView struct {
 	Error      *Error `json:"error,omitempty"`
 }
 
-// SessionView is what the command `status` shows.
+// SessionView is the state of a session as the command `status` shows it.
 type SessionView struct {
 	SessionID string `json:"session_id"`
 	// ClientID is the id that the client chose for the session; empty when jig made the session's id.

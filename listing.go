@@ -48,8 +48,8 @@ type Figures struct {
 	At      time.Time      `json:"at"`
 	Open    OpenFigures    `json:"open"`
 	Decided DecidedFigures `json:"decided"`
-	// Reviewers lists who decided or voted since then, the busiest first. Tools lists tools with approvals that are open or that ended
-	// since then.
+	// Reviewers lists the people who decided or voted since then, the busiest first. Tools lists tools with approvals that are open or that
+	// ended since then.
 	Reviewers []ReviewerFigures `json:"reviewers"`
 	Tools     []ToolFigures     `json:"tools"`
 }
@@ -118,7 +118,7 @@ type Pace struct {
 	ExpiredShare  float64
 }
 
-// RecordedCall is an admitted call, with what is needed to judge it again.
+// RecordedCall is an admitted call, with the data needed to judge it again.
 type RecordedCall struct {
 	// Call is the call without its result.
 	Call Call
@@ -135,12 +135,12 @@ type BacktestResult struct {
 	Call      string    `json:"call"`
 	Tool      string    `json:"tool"`
 	At        time.Time `json:"at"`
-	// Recorded is the verdict that was given originally, Now is what the current policies give, and New is what they give with the new
-	// document. Now and New are empty if the tool is no longer known.
+	// Recorded is the original verdict, Now is the verdict of the current policies, and New is their verdict with the new document. Now and
+	// New are empty if the tool is no longer known.
 	Recorded Verdict `json:"recorded"`
 	Now      Verdict `json:"now,omitempty"`
 	New      Verdict `json:"new,omitempty"`
-	// Status is what happened to the call.
+	// Status is the call's status in the ledger.
 	Status CallStatus `json:"status"`
 	// Rules lists the rules that applied with the new document, as <policy>/<rule>, the strictest first. Reason is the text of the first
 	// one.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Facts provides the data that may be read to compute a composition's next move. Paths are those of steps within the composition, e.g.
-// "page", "sections[4]", "sections[4]/inner", "page~2" (a second attempt) or "page.undo".
+// Facts provides the data from which a composition's next move is computed. A path names a step within the composition, e.g. "page",
+// "sections[4]", "sections[4]/inner", "page~2" (a second attempt) or "page.undo".
 type Facts interface {
 	// Calls returns the calls with these paths that exist, in any status.
 	Calls(ctx context.Context, paths []string) (map[string]StepCall, error)
@@ -15,7 +15,7 @@ type Facts interface {
 	Values(ctx context.Context, paths []string) (map[string]json.RawMessage, error)
 }
 
-// ExtractionFacts provides the data that may be read to compute an extraction's next move.
+// ExtractionFacts provides the data from which an extraction's next move is computed.
 type ExtractionFacts interface {
 	Facts
 	// Sources returns the current sources that values may be based on and claims may cite: the texts of the entity being filled, the
@@ -68,17 +68,17 @@ type Situation struct {
 	Principal json.RawMessage
 	// Now is the value of now in expressions; it also decides which waits are over.
 	Now time.Time
-	// Events are those sent to the session since the run began that no wait has consumed, oldest first.
+	// Events are the events sent to the session since the run began that no wait has consumed, oldest first.
 	Events []ReceivedEvent
 	// Canceled is set once the run has been canceled: running steps end, and completed ones are undone.
 	Canceled bool
 }
 
-// Move is what a composition does next. The caller stores all of it in one transaction, or nothing.
+// Move describes what a composition does next. The caller stores it in one transaction, as a whole or not at all.
 type Move struct {
 	// State is passed to the computation of the next move. It is opaque and at most a few KiB per running step.
 	State json.RawMessage
-	// Calls are to be admitted in this order, each once and under its path.
+	// Calls are the calls to admit, in this order, each once and under its path.
 	Calls []Ask
 	// Open lists the paths of calls that were requested earlier and are not final.
 	Open []string
@@ -87,20 +87,20 @@ type Move struct {
 	// Stop lists the paths of open calls that should end as soon as possible but whose outcome still matters: if nobody knows whether one
 	// took effect, a person is asked.
 	Stop []string
-	// Values are to be stored under their paths, for [Facts].Values.
+	// Values are the values to store under their paths; [Facts].Values returns them later.
 	Values map[string]json.RawMessage
-	// Events are to be written to the session's log: custom.<name>, and tool.undone with CallID set to the path of the call that was
+	// Events are the events to write to the session's log: custom.<name>, and tool.undone with CallID set to the path of the call that was
 	// undone.
 	Events []Event
 	// Entity is the change to write to the entity being filled; nil for none.
 	Entity *EntityChange
 	// Consumed lists the ids of events that a wait consumed.
 	Consumed []int64
-	// Wake is when to look again even if nothing happens; zero when there is no need.
+	// Wake is the time at which the next move must be computed even if nothing happens until then; zero when there is no need.
 	Wake time.Time
 	// Steps lists the paths of running steps, for people, at most 20.
 	Steps []string
-	// Progress is how far the run has come, for people; nil when the number of steps is not known.
+	// Progress tells people how far the run has come; nil when the number of steps is not known.
 	Progress *Progress
 	// Done reports that the run is over with Result.
 	Done   bool

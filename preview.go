@@ -9,15 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of Preview: the least room, in bytes, for a member of an object, and how many levels of nested objects keep their structure.
+// Bounds of Preview: the minimum size of a member of an object, in bytes, and the number of levels of nested objects that keep their
+// structure.
 const (
 	previewMember = 16
 	previewDepth  = 4
 )
 
-// Preview returns a JSON input as it is shown to people, in at most n bytes (but never less than an empty text needs). An input that fits
-// is returned unchanged. Otherwise its longest values are cut so that every argument is still visible: texts lose their ends, and other
-// values become texts that do. A cut value ends in "…", and cut reports that something was cut.
+// Preview returns a JSON input as it is shown to people, in at most n bytes (but never fewer than an empty string needs). An input that
+// fits is returned unchanged. Otherwise its longest values are cut so that every argument is still visible: strings lose their ends, and
+// other values become strings that are cut in the same way. A cut value ends in "…", and cut reports that something was cut.
 func Preview(input json.RawMessage, n int) (shown json.RawMessage, cut bool) {
 	if len(input) <= n {
 		return input, false

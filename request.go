@@ -27,7 +27,7 @@ type SessionRequest struct {
 func (r SessionRequest) Digest() string {
 	r.Input = normalInput(r.Input)
 	text, err := json.Marshal(r)
-	if err != nil { // not JSON, which normalInput has ruled out
+	if err != nil { // cannot happen: normalInput returns only JSON
 		panic("jig: a session request cannot be encoded: " + err.Error())
 	}
 	sum := sha256.Sum256(text)

@@ -2,11 +2,11 @@ package jig
 
 import "encoding/json"
 
-// ToolResult is what every tool returns.
+// ToolResult is the result that every tool returns.
 type ToolResult struct {
 	// Success reports whether the tool did what was asked.
 	Success bool `json:"success"`
-	// Data is what the model works with: a JSON value that fits the tool's output schema.
+	// Data is the value for the model: JSON that fits the tool's output schema.
 	Data json.RawMessage `json:"data,omitempty"`
 	// Summary is one line for people.
 	Summary string `json:"summary"`

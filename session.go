@@ -15,7 +15,7 @@ const (
 type Principal struct {
 	// ID names the principal, e.g. "ana" or "ci".
 	ID string `json:"id"`
-	// Permissions are what the principal may do, e.g. "entities.team.read"; "*" grants all.
+	// Permissions lists the principal's permissions, e.g. "entities.team.read"; "*" grants all.
 	Permissions []string `json:"permissions,omitempty"`
 	Groups      []string `json:"groups,omitempty"`
 	// Claimed is true if nobody has proved who the principal is. Anyone who can reach Temporal can claim any name.
@@ -33,7 +33,7 @@ const (
 	ProofClaimed Proof = "claimed"
 	// ProofVouched: a server authenticated the principal.
 	ProofVouched Proof = "vouched"
-	// ProofKey: the principal signed with a key that is theirs alone.
+	// ProofKey: the principal signed with a key that only they hold.
 	ProofKey Proof = "key"
 	// ProofPasskey: the principal signed with a passkey.
 	ProofPasskey Proof = "passkey"
@@ -183,7 +183,7 @@ type Session struct {
 	Depth int `json:"depth,omitempty"`
 	// Source says how the session was started.
 	Source Source `json:"source,omitempty"`
-	// RequestDigest is the digest of what the session was started with, see [SessionRequest]; empty if another session started it.
+	// RequestDigest is the digest of the [SessionRequest] that started the session; empty if another session started it.
 	RequestDigest string `json:"request_digest,omitempty"`
 	// SummaryThrough is the last pass that Summary replaces in the prompt; 0 when there is no summary.
 	SummaryThrough int       `json:"summary_through,omitempty"`

@@ -29,7 +29,7 @@ type TenantSettings struct {
 	People []Principal
 	// Everybody lists the permissions held by every principal for whom a session acts; empty if the tenant has a document.
 	Everybody []string
-	// Reconcilers may settle calls whose outcome is in doubt; nil means the people who could have approved the call.
+	// Reconcilers may settle calls whose outcome is unknown; nil means the people who could have approved the call.
 	Reconcilers *Approvers
 	Grants      GrantCeiling
 	// Owners approve calls of operator tools; nil when the document names none.
@@ -37,7 +37,7 @@ type TenantSettings struct {
 	// Operator is the principal of the key that the operator of the workers has in every tenant; empty when there is none. It counts as an
 	// owner, so that a tenant that lost its keys can get new ones.
 	Operator string
-	// Webhooks are notified of what happens to approvals.
+	// Webhooks are the endpoints that receive notices about approvals.
 	Webhooks []Webhook
 }
 
@@ -79,21 +79,21 @@ type Key struct {
 	Material []byte `json:"-"`
 }
 
-// Claim is what a token proves: that a principal takes one action on one subject.
+// Claim is the statement that a token proves: a principal takes one action on one subject.
 type Claim struct {
 	Tenant    string `json:"tenant"`
 	Principal string `json:"principal"`
 	// Action is approve, deny, delegate, answer, reconcile, pause, resume or revoke.
 	Action string `json:"action"`
-	// SessionID and Call name what is decided. Subject names anything else that is acted on: a grant's id, tool:<name>, session:<id>,
+	// SessionID and Call name the call that is decided. Subject names the target of any other action: a grant's id, tool:<name>, session:<id>,
 	// tenant.
 	SessionID string `json:"session_id,omitempty"`
 	Call      string `json:"call,omitempty"`
 	Subject   string `json:"subject,omitempty"`
-	// Digest is the digest of what was shown.
+	// Digest is the digest of the call as it was shown.
 	Digest string `json:"digest,omitempty"`
-	// Content is the SHA-256, in hex, of the RFC 8785 form of what the decision carries (changed input, a value, a delegate, a grant);
-	// empty when it carries nothing. Package token computes it.
+	// Content is the SHA-256, in hex, of the decision's content in RFC 8785 form (changed input, a value, a delegate, a grant); empty when the
+	// decision has none of these. Package token computes it.
 	Content string `json:"content,omitempty"`
 }
 
@@ -106,7 +106,7 @@ type Evidence struct {
 	Request string `json:"-"`
 }
 
-// Webhook is an endpoint that is notified of what happens to approvals, following Standard Webhooks.
+// Webhook is an endpoint that receives notices about approvals, in the format of Standard Webhooks.
 type Webhook struct {
 	URL string `json:"url"`
 	// Secret signs the messages; at least 24 bytes.

@@ -124,13 +124,13 @@ type Delegation struct {
 	From string    `json:"from"`
 	To   string    `json:"to"`
 	At   time.Time `json:"at"`
-	// Claimed reports that nobody proved that it was From who delegated.
+	// Claimed reports that nobody proved the identity of From.
 	Claimed bool `json:"claimed,omitempty"`
 	// Counts holds the indexes of the requirements that From could decide for.
 	Counts []int `json:"counts"`
 }
 
-// Consent is the state of an approval: its terms and what people have said so far. Its methods are pure.
+// Consent is the state of an approval: its terms, and the votes and delegations so far. Its methods are pure.
 type Consent struct {
 	Terms       Terms
 	RequestedBy string

@@ -142,8 +142,8 @@ func TestMoments(t *testing.T) {
 	require.Zero(t, jig.Consent{RequestedAt: noonOf()}.Next(noonOf()))
 }
 
-// However often and at whatever times somebody looks, each escalation is seen once, no reminder is early or repeated, and Next is the time
-// at which there is something to see.
+// Moments is called at random times. It returns each escalation once and no reminder early or twice, and Next returns the time of the next
+// reminder or escalation.
 func TestMomentsAreSeenOnce(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(4, 7))
@@ -182,8 +182,8 @@ func TestMomentsAreSeenOnce(t *testing.T) {
 	}
 }
 
-// granting is the expected result of a random approval, computed independently of the code under test: who may, by name, decide for which
-// requirement.
+// granting is a random approval. spoke records, by person, the requirements for which that person voted; the test computes the expected
+// result from it, independently of the code under test.
 type granting struct {
 	consent jig.Consent
 	people  []jig.Principal
