@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// StartCall starts one call without a model and returns at once. The call may be of a tool, of a registered execution spec, or of a
-// document that is sent along. [Client.WaitCall] waits for its result; [Client.Follow] shows what happens.
+// StartCall starts one call without a model and returns at once. The call may run a tool, a registered execution spec, or a document that
+// is sent along. [Client.WaitCall] waits for its result; [Client.Follow] shows what happens.
 //
 // id is the client's own id for the call's session, as in [StartOptions]; if it is empty, jig makes one. If the id is taken, StartCall
 // returns the existing call if the same request started it, and CONFLICT otherwise.
@@ -58,7 +58,7 @@ func (c *Client) beginCall(ctx context.Context, input workflows.CallInput, id st
 	return c.startOnce(ctx, options, workflows.CallWorkflow, input)
 }
 
-// callRequest returns what a single call asks for.
+// callRequest returns the request that starts a single call.
 func callRequest(in workflows.CallInput) jig.SessionRequest {
 	return jig.SessionRequest{Tool: in.Tool, Document: in.Document, Input: in.Input, Pairs: in.Pairs, Principal: in.Principal.ID}
 }

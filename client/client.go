@@ -56,7 +56,7 @@ type Client struct {
 	owned         bool
 }
 
-// New returns a client that uses the caller's Temporal client. The caller closes that one.
+// New returns a client that uses the caller's Temporal client. The caller remains responsible for closing that Temporal client.
 func New(temporalClient sdk.Client, o Options) *Client { return newClient(temporalClient, o) }
 
 func newClient(t temporal, o Options) *Client {

@@ -7,8 +7,8 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Entity returns the state of an entity's latest extraction: its session and its tasks, but none of the entity's content. It returns
-// NOT_FOUND if the tenant has no such entity.
+// Entity returns the state of an entity's latest extraction: its session and its tasks, but not the entity's content. It returns NOT_FOUND
+// if the tenant has no such entity.
 func (c *Client) Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error) {
 	var status jig.EntityStatus
 	err := c.ask(ctx, workflows.ReadEntity, 0, workflows.EntityRequest{Tenant: tenant, EntityID: id}, &status)

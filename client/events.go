@@ -57,8 +57,8 @@ type FollowOptions struct {
 	Trouble func(error) error
 }
 
-// Follow calls fn with page after page of events until the session has ended and its last event was delivered. Pages may be empty; their
-// status may still have changed.
+// Follow calls fn with page after page of events until the session has ended and its last event was delivered. A page without events may
+// still report a new status.
 func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(workflows.EventsPage) error) error {
 	o.Tenant, o.SessionID = named(o.Tenant, o.SessionID)
 	wait := o.Wait
@@ -111,13 +111,13 @@ func finished(page workflows.EventsPage) bool {
 	return slices.Contains(ends, page.Events[len(page.Events)-1].Type)
 }
 
-// forgive decides whether following continues after an error. A session without a row is one that is just starting, as long as its workflow
-// runs. ended says that the workflow had already ended when the row was missing the time before.
+// forgive decides whether following continues after an error. A session without a row is just starting, as long as its workflow runs. ended
+// reports that at the previous attempt the row was missing too and the workflow had already ended.
 func (c *Client) forgive(ctx context.Context, o FollowOptions, ended bool, err error) (nowEnded bool, fatal error) {
 	if ctx.Err() != nil {
 		return ended, translate(ctx.Err())
 	}
-	switch jig.CodeOf(err) { //nolint:exhaustive // the others are not transient
+	switch jig.CodeOf(err) { //nolint:exhaustive // default returns all other codes, which are not transient
 	case jig.CodeNotFound:
 		session, lookErr := c.look(ctx, o.Tenant, o.SessionID)
 		if lookErr != nil || ended {

@@ -8,7 +8,7 @@ import (
 )
 
 // requestMemo returns the memo of a session's workflow. It holds a digest of the request that started the session, so that a repeated start
-// can be told from another request under the same id.
+// can be distinguished from a different request under the same id.
 func requestMemo(r jig.SessionRequest) map[string]any { return map[string]any{memoRequest: r.Digest()} }
 
 // memoRequest is the memo field that holds the digest of the request.

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// sighting is what Temporal knows about a session's workflow.
+// sighting holds Temporal's information about a session's workflow.
 type sighting struct {
 	kind  string
 	agent string

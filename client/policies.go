@@ -7,7 +7,8 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Policies lists a tenant's policies by name, as the worker that answers has loaded them. A policy that it cannot read says why.
+// Policies lists a tenant's policies by name, as the worker that answers has loaded them. If the worker cannot read a policy, its state
+// says why.
 func (c *Client) Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
 	list := []jig.PolicyState{}
 	request := workflows.PoliciesRequest{Tenant: tenant}

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// DefaultCatchUp is how late a start that the server missed may still be made, unless a schedule says otherwise. An hour is longer than a
-	// restart or an upgrade of the server, and short enough that yesterday's work does not run today.
+	// DefaultCatchUp is how late the server may make up for a start that it missed, unless a schedule sets another limit. An hour is longer
+	// than a restart or an upgrade of the server, and short enough that yesterday's work does not run today.
 	DefaultCatchUp = time.Hour
 	// minCatchUp is the server's own minimum. The server silently raises smaller values.
 	minCatchUp = 10 * time.Second
@@ -50,7 +50,7 @@ type ScheduleOptions struct {
 	When Timetable
 	// Overlap says what happens if the previous session is still running; default [OverlapSkip].
 	Overlap Overlap
-	// CatchUp is how late a start may still be made that the server missed while it was down; at least 10 s, default [DefaultCatchUp].
+	// CatchUp is how late the server may make up for a start that it missed while it was down; at least 10 s, default [DefaultCatchUp].
 	CatchUp time.Duration
 	// Paused creates the schedule paused.
 	Paused bool
@@ -183,7 +183,7 @@ func (c *Client) CreateSchedule(ctx context.Context, o ScheduleOptions) (Schedul
 	// request would find the name taken by the first.
 	err = c.repeat(ctx, func(ctx context.Context) error {
 		_, err := c.temporal.ScheduleClient().Create(ctx, options)
-		return err //nolint:wrapcheck // translated below
+		return err //nolint:wrapcheck // notCreated translates it below
 	}, refused)
 	if err != nil {
 		return Schedule{}, notCreated(o, err)

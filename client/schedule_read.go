@@ -28,11 +28,11 @@ const (
 // Schedule is the current state of a schedule. A list leaves out the fields marked below; [Client.Schedule] fills in all of them.
 type Schedule struct {
 	Name string `json:"name"`
-	// Agent or Tool is what the schedule starts; Task is the agent's task (in a list only its beginning).
+	// Agent or Tool names what the schedule starts; Task is the agent's task (in a list only its beginning).
 	Agent string `json:"agent,omitempty"`
 	Tool  string `json:"tool,omitempty"`
 	Task  string `json:"task,omitempty"`
-	// Model, Input, Pairs and Principal are what each run gets; not in a list.
+	// Model, Input, Pairs and Principal are passed to each run; not in a list.
 	Model     string            `json:"model,omitempty"`
 	Input     json.RawMessage   `json:"input,omitempty"`
 	Pairs     map[string]string `json:"pairs,omitempty"`
@@ -94,12 +94,12 @@ func (c *Client) Schedules(ctx context.Context, tenant string) ([]Schedule, erro
 		list = []Schedule{}
 		found, err := c.temporal.ScheduleClient().List(ctx, sdk.ScheduleListOptions{Query: fmt.Sprintf("%s = %q", workflows.AttrTenant, tenant)})
 		if err != nil {
-			return err //nolint:wrapcheck // translated below
+			return err //nolint:wrapcheck // translate is called below
 		}
 		for found.HasNext() {
 			entry, err := found.Next()
 			if err != nil {
-				return err //nolint:wrapcheck // translated below
+				return err //nolint:wrapcheck // translate is called below
 			}
 			if name, ours := strings.CutPrefix(entry.ID, tenantPrefix(tenant)); ours {
 				list = append(list, listed(name, entry))
@@ -123,8 +123,8 @@ func (c *Client) Schedules(ctx context.Context, tenant string) ([]Schedule, erro
 func listed(name string, entry *sdk.ScheduleListEntry) Schedule {
 	var what starts
 	if payload := entry.Memo.GetFields()[scheduleMemo]; payload != nil {
-		// A schedule whose memo cannot be read stays in the list, without what it starts.
-		_ = converter.GetDefaultDataConverter().FromPayload(payload, &what) //nolint:errcheck // see above
+		// A schedule whose memo cannot be read stays in the list, but without its agent, tool and task.
+		_ = converter.GetDefaultDataConverter().FromPayload(payload, &what) //nolint:errcheck // an unreadable memo leaves these fields empty
 	}
 	s := Schedule{
 		Name: name, Agent: what.Agent, Tool: what.Tool, Task: what.Task, Paused: entry.Paused, Note: entry.Note,
@@ -298,9 +298,9 @@ func sessionStatus(status enumspb.WorkflowExecutionStatus, said jig.Status) jig.
 	}
 }
 
-// TriggerSchedule starts what a schedule starts, immediately and alongside sessions that are still running, even if the schedule is paused
-// or has no starts left. It returns the session's id, or "" if the id could not be determined within 10 s, because another start came in
-// the same second or the server is slow.
+// TriggerSchedule starts a schedule's session or call immediately, alongside sessions that are still running, even if the schedule is
+// paused or has no starts left. It returns the session's id, or "" if the id could not be determined within 10 s, because another start
+// came in the same second or the server is slow.
 func (c *Client) TriggerSchedule(ctx context.Context, tenant, name string) (sessionID string, err error) {
 	before, err := c.describeSchedule(ctx, tenant, name)
 	if err != nil {

@@ -201,7 +201,7 @@ func TestStartKeepsLargeValuesAside(t *testing.T) {
 			require.LessOrEqual(t, len(up.Data), 128<<10)
 			require.EqualValues(t, len(uploaded[up.ID]), up.Offset)
 			uploaded[up.ID] += string(up.Data)
-			return nil, nil //nolint:nilnil // an upload returns nothing
+			return nil, nil //nolint:nilnil // callers ignore the result of an upload
 		},
 		start: func(_ sdk.StartWorkflowOptions, in workflows.PassInput) error { got = *in.Start; return nil },
 	}

@@ -114,9 +114,9 @@ func ParseEnviron(environ []string) map[string]string {
 // ReadEnvFile reads a file of NAME=value lines, with an optional "export" before the name and optional quotes around the value. If the file
 // does not exist, it returns nil.
 func ReadEnvFile(path string) (map[string]string, error) {
-	content, err := os.ReadFile(path) //nolint:gosec // the path is a constant of the program
+	content, err := os.ReadFile(path) //nolint:gosec // callers pass a constant path, not user input
 	if os.IsNotExist(err) {
-		return nil, nil //nolint:nilnil // no file, no values
+		return nil, nil //nolint:nilnil // without the file there are no values
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)

@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Show returns a waiting call with all of its input, which lists cut to 2 KiB. It returns NOT_FOUND if nothing waits under the call's id,
-// and CONFLICT if the call changes while it is being read.
+// Show returns a waiting call with its whole input; lists of calls contain at most 2 KiB of it. It returns NOT_FOUND if nothing waits under
+// the call's id, and CONFLICT if the call changes while it is being read.
 func (c *Client) Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error) {
 	tenant, session = named(tenant, session)
 	var input []byte

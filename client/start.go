@@ -86,7 +86,7 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	return started, nil
 }
 
-// request returns what the options ask for.
+// request returns the request that the options describe.
 func (o StartOptions) request() jig.SessionRequest {
 	r := jig.SessionRequest{
 		Document: o.Document, Task: o.Task, Input: o.Input, Pairs: o.Pairs, Model: o.Model, Principal: o.Principal.ID,

@@ -13,8 +13,8 @@ import (
 // Trigger runs one tool call without a model and returns as soon as the call has its result or waits for a person; the status says which.
 // id is as for [Client.StartCall].
 //
-// If no worker answers, the call is kept and runs as soon as one does; the result then names the session, next to the error. An input that
-// is too large to travel with the start is uploaded first, which requires a worker that answers.
+// If no worker answers, the call is kept and runs as soon as one does; Trigger then returns an error, and a result that names the session.
+// An input that is too large to travel with the start is uploaded first, which requires a worker that answers.
 func (c *Client) Trigger(ctx context.Context, input workflows.CallInput, id string) (workflows.CallResult, error) {
 	var err error
 	fresh := id == ""
@@ -91,7 +91,7 @@ func (c *Client) startCall(
 	ctx context.Context, options sdk.StartWorkflowOptions, first sdk.UpdateWorkflowOptions, input workflows.CallInput, result *workflows.CallResult,
 ) error {
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	// The existing call may be another one, whose answer must not be taken for the answer to this request.
+	// The existing call may be a different one, and its result must not be mistaken for the result of this request.
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	start := c.temporal.NewWithStartWorkflowOperation(options, workflows.CallWorkflow, input)
 	handle, err := c.temporal.UpdateWithStartWorkflow(ctx, sdk.UpdateWithStartWorkflowOptions{
@@ -100,7 +100,7 @@ func (c *Client) startCall(
 	if err != nil {
 		return err
 	}
-	return handle.Get(ctx, result) //nolint:wrapcheck // translated by the caller
+	return handle.Get(ctx, result) //nolint:wrapcheck // the caller translates it
 }
 
 // WaitCall waits until a single call has its result, even if it needs an approval first, and returns it. If the call's session was canceled
