@@ -52,7 +52,7 @@ func (p *anthropicProvider) send(ctx context.Context, params anthropic.MessageNe
 	return res, nil
 }
 
-// refusal returns the response with an error status that err stands for; nil if err is something else.
+// refusal returns the HTTP error response that the SDK reported as err, or nil if err has another cause.
 func (p *anthropicProvider) refusal(err error) *refused {
 	var status *anthropic.Error
 	if !errors.As(err, &status) || status.Response == nil {

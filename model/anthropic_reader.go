@@ -92,7 +92,7 @@ func (r *anthropicReader) stream(res *http.Response) error {
 		}
 	}
 	if err := events.Err(); err != nil {
-		return err //nolint:wrapcheck // the provider's failure translates it
+		return err //nolint:wrapcheck // service.failure translates it
 	}
 	return io.ErrUnexpectedEOF
 }
@@ -138,7 +138,7 @@ func (r *anthropicReader) say(b *anthropicBlock, text string) {
 func (r *anthropicReader) document(res *http.Response) error {
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
-		return err //nolint:wrapcheck // the provider's failure translates it
+		return err //nolint:wrapcheck // service.failure translates it
 	}
 	var m struct {
 		Type       string            `json:"type"`

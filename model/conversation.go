@@ -22,7 +22,7 @@ type callResult struct {
 	failed   bool
 }
 
-// Texts that stand in for the user where providers require a user message: when a transcript begins or ends with the model.
+// Placeholder texts for the user messages that providers require when a transcript begins or ends with a turn of the model.
 const (
 	opening = "Begin."
 	goingOn = "Continue."
@@ -91,8 +91,8 @@ func callID(c jig.ToolCall, i int) string {
 	return "call_" + strconv.Itoa(i+1)
 }
 
-// resultText returns what the model reads of a result: its Markdown; else for a failure, the error with any data; else the data. Warnings
-// are appended.
+// resultText returns the text of a result for the model: the Markdown if there is any, else the error with any data if the call failed,
+// else the data. Warnings are appended.
 func resultText(r jig.ToolResult) string {
 	text := bareText(r)
 	for _, warning := range r.Warnings {

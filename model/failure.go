@@ -49,7 +49,7 @@ func streamFailure(data []byte, key string) *jig.Error {
 			Type string `json:"type"`
 		} `json:"error"`
 	}{}
-	_ = json.Unmarshal(data, &kind) //nolint:errcheck // an error of another shape has no type
+	_ = json.Unmarshal(data, &kind) //nolint:errcheck // an error in another format leaves the type empty
 	message := redact(providerMessage(string(data)), key)
 	switch kind.Error.Type {
 	case "rate_limit_error":

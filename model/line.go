@@ -27,7 +27,7 @@ var (
 // service holds what differs between the HTTP providers.
 type service struct {
 	send func(ctx context.Context) (*http.Response, error)
-	// refusal returns the response with an error status that an error of send stands for; nil if the error is something else.
+	// refusal returns the HTTP error response behind an error that send returned, or nil if the error has another cause.
 	refusal func(err error) *refused
 	reader  reader
 }
@@ -110,7 +110,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 		b.watch.cancel(errTooLong)
 		return 0, errTooLong
 	}
-	return n, err //nolint:wrapcheck // a reader passes its errors on
+	return n, err //nolint:wrapcheck // an io.Reader must return io.EOF unwrapped
 }
 
 // broken returns the reason why a request ended before the answer was complete.

@@ -41,8 +41,8 @@ func namesOf(tools []jig.Tool) map[string]string {
 	return names
 }
 
-// toolName returns the tool that a wire name stands for. A name that was not offered is converted to the usual form of tool names, so that
-// the error can suggest the nearest one.
+// toolName returns the name of the tool with this wire name. A name that was not offered is converted to the usual form of tool names, so
+// that the error can suggest the nearest one.
 func toolName(names map[string]string, wire string) string {
 	if name, ok := names[wire]; ok {
 		return name

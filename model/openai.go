@@ -58,7 +58,7 @@ func (p *openaiProvider) send(ctx context.Context, params openai.ChatCompletionN
 	return res, nil
 }
 
-// refusal returns the response with an error status that err stands for; nil if err is something else.
+// refusal returns the HTTP error response that the SDK reported as err, or nil if err has another cause.
 func (p *openaiProvider) refusal(err error) *refused {
 	var status *openai.Error
 	if !errors.As(err, &status) || status.Response == nil {

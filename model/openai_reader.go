@@ -73,7 +73,7 @@ func (r *openaiReader) stream(res *http.Response) error {
 		}
 	}
 	if err := events.Err(); err != nil {
-		return err //nolint:wrapcheck // the provider's failure translates it
+		return err //nolint:wrapcheck // service.failure translates it
 	}
 	return r.whole() // some servers do not send [DONE]
 }
@@ -89,7 +89,7 @@ func (r *openaiReader) whole() error {
 func (r *openaiReader) document(res *http.Response) error {
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
-		return err //nolint:wrapcheck // the provider's failure translates it
+		return err //nolint:wrapcheck // service.failure translates it
 	}
 	if err := r.chunk(raw); err != nil {
 		return err

@@ -124,7 +124,7 @@ func text(ctx context.Context, t *expr.Template, vars map[string]any, path strin
 	return s, nil
 }
 
-// scriptVars returns what a script's expressions read; each value is converted once.
+// scriptVars returns the variables of a script's expressions; each value is converted once.
 func scriptVars(r jig.ModelRequest) (map[string]any, error) {
 	var calls, last, messages []any
 	task := ""

@@ -71,7 +71,7 @@ func (r Reply) write(w http.ResponseWriter, in *http.Request, request Request) {
 	r = r.withDefaults(request)
 	if r.Plain || !request.Stream {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(r.document(request)) //nolint:errcheck // a disconnected client does not matter
+		_ = json.NewEncoder(w).Encode(r.document(request)) //nolint:errcheck // the client may have disconnected
 		return
 	}
 	events := r.events(request)

@@ -145,5 +145,5 @@ func writeError(w http.ResponseWriter, wire Wire, status int, kind, message stri
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) //nolint:errcheck // a disconnected client does not matter
+	_ = json.NewEncoder(w).Encode(body) //nolint:errcheck // the client may have disconnected
 }
