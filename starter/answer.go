@@ -18,7 +18,7 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// ruledAnswered stands for an accepted answer to a question in printRuled.
+// ruledAnswered is the answer that printRuled gets when a question was answered.
 const ruledAnswered = jig.Answer(token.ActionAnswer)
 
 // answerFlags are the flags of `answer`.

@@ -71,7 +71,7 @@ func newApp(program string, environ []string, stdin io.Reader, stdout, stderr io
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
-	root := a.root() //nolint:contextcheck // cobra passes a context to each command
+	root := a.root() //nolint:contextcheck // the commands get their context from cobra
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -183,10 +183,10 @@ func (a *app) begin() error {
 	return nil
 }
 
-// json reports whether the output is for programs.
+// json reports whether the output format is JSON.
 func (a *app) json() bool { return a.flags.output == outputJSON }
 
-// principal returns the acting principal, which nobody has proved.
+// principal returns the acting principal. Its identity is claimed, not proved.
 func (a *app) principal() jig.Principal { return jig.Principal{ID: a.flags.as, Claimed: true} }
 
 // with connects to the engine, calls do, and closes the connection.

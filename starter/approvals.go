@@ -107,7 +107,7 @@ cursor that was given. For programs: {"approvals": […], "next"?}.`,
 	return cmd
 }
 
-// pendingReport is what `approvals` prints for programs.
+// pendingReport is the JSON output of `approvals`.
 type pendingReport struct {
 	Approvals []jig.Pending `json:"approvals"`
 	Next      string        `json:"next,omitempty"`

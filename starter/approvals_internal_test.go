@@ -51,7 +51,7 @@ func TestApprovalsMistakes(t *testing.T) {
 
 func TestApprovalsFigures(t *testing.T) {
 	t.Parallel()
-	since := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local) //nolint:gosmopolitan // shown in the user's own time zone
+	since := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local) //nolint:gosmopolitan // the output is in the user's time zone
 	f := &fake{reviewFakes: reviewFakes{figures: jig.Figures{
 		Since: since, At: since.Add(time.Hour),
 		Open: jig.OpenFigures{

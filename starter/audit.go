@@ -170,7 +170,7 @@ export that does not hold it any more was written anew. For programs, with --out
 	return cmd
 }
 
-// auditExport is what `audit export --out` prints for programs.
+// auditExport is the JSON output of `audit export --out`.
 type auditExport struct {
 	File   string     `json:"file"`
 	Tenant string     `json:"tenant"`
@@ -203,7 +203,7 @@ func (a *app) exportAuditTo(ctx context.Context, e engine, name string, from int
 	return nil
 }
 
-// exportAudit writes an export. The header contains the chain's head, which the first page brings.
+// exportAudit writes an export. The header contains the chain's head, which comes with the first page.
 func (a *app) exportAudit(ctx context.Context, e engine, w io.Writer, from int64) (auditExport, error) {
 	done := auditExport{Tenant: a.flags.tenant}
 	var out *audit.Writer

@@ -63,7 +63,7 @@ For programs: {"calls", "refused", "unknown", "recorded", "now", "new", "moves":
 	return cmd
 }
 
-// backtestReport is what `policy backtest` prints for programs.
+// backtestReport is the JSON output of `policy backtest`.
 type backtestReport struct {
 	Since time.Time `json:"since"`
 	// Calls counts the evaluated calls, Refused the calls that never reached policy, and Unknown the calls of tools that no longer exist.

@@ -56,7 +56,7 @@ type bulkItem struct {
 // bulkFailed is the outcome of an item whose decision could not be signed or sent, or that the worker's answer did not mention.
 const bulkFailed = "failed"
 
-// bulkReport is what a bulk decision prints for programs.
+// bulkReport is the JSON output of a bulk decision.
 type bulkReport struct {
 	Decisions []bulkItem `json:"decisions"`
 	Accepted  int        `json:"accepted"`
@@ -64,8 +64,8 @@ type bulkReport struct {
 	Refused int `json:"refused"`
 }
 
-// decideAll makes the same decision about all approvals that match the filter, each bound to the digest of what was listed. It asks for
-// confirmation first, unless --yes was given.
+// decideAll makes the same decision about all approvals that match the filter, each bound to the digest of the call as it was listed. It
+// asks for confirmation first, unless --yes was given.
 func (a *app) decideAll(ctx context.Context, f bulkFlags, like jig.Decision) error {
 	filter, err := f.filter.filter(time.Now())
 	if err != nil {

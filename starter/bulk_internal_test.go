@@ -127,7 +127,7 @@ func TestBulkIsSigned(t *testing.T) {
 	require.Equal(t, exitUsage, got.code)
 }
 
-// Nothing is decided without confirmation: a person sees what waits and says yes, or --yes was given.
+// Nothing is decided without confirmation: a person sees the waiting calls and says yes, or --yes was given.
 func TestBulkAsksFirst(t *testing.T) {
 	t.Parallel()
 	for words, row := range map[string]struct{ code, requests int }{"y\n": {exitDone, 1}, "n\n": {exitFailed, 0}, "\n": {exitFailed, 0}} {

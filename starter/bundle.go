@@ -123,8 +123,7 @@ type bundleList struct {
 	Bundles []jig.Bundle `json:"bundles"`
 }
 
-// bundles calls use with the tenant's bundles. If the call that lists them does not succeed, its result is printed like that of any other
-// call.
+// bundles calls use with the tenant's bundles. If the call that lists them does not succeed, it prints the result as for any other call.
 func (a *app) bundles(cmd *cobra.Command, use func(bundleList) error) error {
 	ctx := cmd.Context()
 	return a.with(ctx, func(e engine) error {

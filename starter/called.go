@@ -11,7 +11,7 @@ import (
 const maxCalled = 100
 
 // readCalled completes the catalog with the registered execution specs that the documents call, directly or indirectly. Their steps reveal
-// cycles, and their contracts reveal inputs that do not fit. A spec that cannot be read stays a name.
+// cycles, and their contracts reveal inputs that do not fit. If a spec cannot be read, the catalog has only its name.
 func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, known *spec.Catalogue) error {
 	registered := map[string]int{}
 	for i, x := range known.Specs {
@@ -26,7 +26,7 @@ func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, kn
 		}
 	}
 	for _, doc := range docs {
-		seen[doc.Name] = doc.Execution != nil // the document replaces the registered spec of its name
+		seen[doc.Name] = doc.Execution != nil // the document replaces the registered spec with the same name
 	}
 	for _, doc := range docs {
 		if doc.Execution != nil {

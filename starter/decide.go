@@ -197,7 +197,7 @@ happened (with its --result, if you know it), not_happened (it runs again), or g
 	return cmd
 }
 
-// ruledReconciled stands for an accepted reconciliation in printRuled.
+// ruledReconciled is the answer that printRuled gets when a call was reconciled.
 const ruledReconciled = jig.Answer(token.ActionReconcile)
 
 // printRuled prints the outcome of decisions. The exit code is 1 if one was refused.

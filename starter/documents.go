@@ -132,7 +132,7 @@ func (a *app) catalogue(ctx context.Context, f catalogFlags) (*client.Catalog, e
 	return c, err
 }
 
-// catalogueFor is like catalogue, and also returns what the documents are checked against.
+// catalogueFor is like catalogue, and also returns the catalog in the form that documents are checked against.
 func (a *app) catalogueFor(ctx context.Context, f catalogFlags, docs []spec.Document) (c *client.Catalog, known spec.Catalogue, err error) {
 	switch {
 	case f.offline:
@@ -169,8 +169,8 @@ func (a *app) readCatalogue(file string) (*client.Catalog, error) {
 	return &c, nil
 }
 
-// catalogueOf converts a catalog to what documents are checked against. Of entity types, and of execution specs that are not tools, only
-// the names are known.
+// catalogueOf converts a catalog to the form that documents are checked against. Of entity types, and of execution specs that are not
+// tools, only the names are known.
 func catalogueOf(c *client.Catalog) spec.Catalogue {
 	known := spec.Catalogue{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills}
 	if known.Tools == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// entityReport is what `status` of an entity prints for programs.
+// entityReport is the JSON output of `status` for an entity.
 type entityReport struct {
 	jig.EntityStatus
 	// Session is the session of the latest extraction, if it exists.
@@ -21,8 +21,8 @@ type entityReport struct {
 
 func isEntity(id string) bool { return strings.HasPrefix(id, jig.EntityPrefix) }
 
-// followed returns the session to follow for an id and which of its events to show. For an entity that is the session of its latest
-// extraction. A nil shown means all events.
+// followed returns the session to follow for an id and which of its events to show. For the id of an entity, it returns the session of the
+// entity's latest extraction. A nil shown means all events.
 func (a *app) followed(ctx context.Context, e engine, id string) (session string, shown func(jig.Event) bool, err error) {
 	if !isEntity(id) {
 		return id, nil, nil
@@ -67,7 +67,7 @@ func concerns(event jig.Event, s jig.EntityStatus) bool {
 	return strings.HasPrefix(event.CallID, s.Call+"/") && event.Type != jig.EventToolStarted && event.Type != jig.EventToolCompleted
 }
 
-// ofTask reports whether a call is the extraction's own call or that of one of its tasks, and not a call made by a task.
+// ofTask reports whether a call is the extraction's own call or the call of one of its tasks. Calls that a task makes in turn do not count.
 func ofTask(call, extraction string) bool {
 	path, below := strings.CutPrefix(call, extraction+"/")
 	return call == extraction || below && !strings.Contains(path, "/")
@@ -193,7 +193,7 @@ func taskWords(e jig.Event) string {
 // taskClock maps running tasks to their start times, as far as their events were seen.
 type taskClock map[string]time.Time
 
-// took returns how long the task ran that an event ends; 0 if that is unknown. It records the time of start events.
+// took records the time of a start event. For an event that ends a task, it returns how long the task ran, or 0 if the start is not known.
 func (c *taskClock) took(e jig.Event) time.Duration {
 	var d taskData
 	if !strings.HasPrefix(string(e.Type), "task.") || json.Unmarshal(e.Data, &d) != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// eventData is the data of an event, as far as a line shows it.
+// eventData holds the parts of an event's data that a line of the log shows.
 type eventData struct {
 	Summary    string     `json:"summary"`
 	Text       string     `json:"text"`
@@ -58,7 +58,7 @@ func (n *names) UnmarshalJSON(raw []byte) error {
 		}
 		return nil
 	}
-	return json.Unmarshal(raw, (*[]string)(n)) //nolint:wrapcheck // json says where the problem is
+	return json.Unmarshal(raw, (*[]string)(n)) //nolint:wrapcheck // the error of encoding/json names the position
 }
 
 // eventLine formats one line of the live log: time, pass, call and tool, what happened, and how long it took.
@@ -147,7 +147,7 @@ func approvalWords(e jig.Event) string {
 	return ""
 }
 
-// editWords says what a call was changed to and what besides a person let it run.
+// editWords describes how a call was changed, which approvals are still missing, and which grant covered the call.
 func (d approvalData) editWords() string {
 	var parts []string
 	if d.Edited != nil {

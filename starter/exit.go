@@ -107,7 +107,7 @@ func (a *app) complain(err error) {
 	}
 }
 
-// errorReport is what a failing command prints for programs, as the last line on stderr.
+// errorReport is the JSON that a failing command prints as the last line on stderr.
 type errorReport struct {
 	Error *jig.Error `json:"error"`
 }

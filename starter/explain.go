@@ -60,7 +60,7 @@ diagram, a Mermaid flowchart; the others have a text alone. Of a bundle, in its 
 	return cmd
 }
 
-// explained is the explanation of one document, as `explain` prints it for programs. Mermaid is empty for kinds without a diagram.
+// explained is the explanation of one document in the JSON output of `explain`. Mermaid is empty for kinds without a diagram.
 type explained struct {
 	Document string    `json:"document"`
 	Kind     spec.Kind `json:"kind"`
@@ -133,13 +133,13 @@ func pathsAndNames(args []string) (paths, names []string, err error) {
 	return paths, names, nil
 }
 
-// catalogueIfAny returns the catalog. If there is none, it says so and returns nil.
+// catalogueIfAny returns the catalog. If there is none, it prints a note and returns nil.
 func (a *app) catalogueIfAny(ctx context.Context, f catalogFlags) (*client.Catalog, error) {
 	known, err := a.catalogue(ctx, f)
 	switch {
 	case err != nil && noEngine(err):
 		a.say("%s: which calls ask a person is not shown", jig.AsError(err).Message)
-		return nil, nil //nolint:nilnil // not knowing the catalog is not an error
+		return nil, nil //nolint:nilnil // nil: documents can be explained without a catalog
 	case err != nil:
 		return nil, err
 	case known == nil:

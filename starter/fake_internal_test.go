@@ -254,7 +254,7 @@ func jigCLIAt(t *testing.T, e engine, args ...string) (got outcome, at time.Time
 	return got, at
 }
 
-func jigCLIWith(t *testing.T, ctx context.Context, e engine, change func(*app), args ...string) outcome { //nolint:revive // t leads in tests
+func jigCLIWith(t *testing.T, ctx context.Context, e engine, change func(*app), args ...string) outcome { //nolint:revive // in test helpers, t comes before the context
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	environ := []string{"USER=ana", "TEMPORAL_CONFIG_FILE=" + t.TempDir() + "/none.toml"}

@@ -113,7 +113,7 @@ func (a *app) outcomes(f jig.Figures) string {
 	return text
 }
 
-// lasting formats a number of seconds in one or two units.
+// lasting formats a number of seconds with one or two units.
 func lasting(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 	day := 24 * time.Hour

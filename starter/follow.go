@@ -128,8 +128,8 @@ func (f *follower) attend(ctx context.Context) error {
 	return nil
 }
 
-// deal answers one waiting call or shows how to answer it. It reports whether the call is settled, now or before. It does not ask twice
-// about a call that keeps waiting, for example for another person.
+// deal answers one waiting call or shows how to answer it. It reports whether the call has been answered, now or earlier. It does not ask
+// twice about a call that keeps waiting, for example for another person.
 func (f *follower) deal(ctx context.Context, p jig.Pending) (answered bool, err error) {
 	if answered, dealt := f.dealtWith(p); dealt {
 		return answered, nil

@@ -63,7 +63,7 @@ document of kind tenant, so that workers know the key. For programs: {"id", "alg
 	return cmd
 }
 
-// madeKey is what `key new` prints for programs.
+// madeKey is the JSON output of `key new`.
 type madeKey struct {
 	ID        string `json:"id"`
 	Algorithm string `json:"algorithm"`
@@ -123,7 +123,8 @@ func newKeyFile(principal, out string) (madeKey, error) {
 	return madeKey{ID: signer.ID(), Algorithm: jig.AlgorithmEd25519, Principal: principal, PublicKey: public, File: out}, nil
 }
 
-// readKeyFile reads a private key. If the file does not name a principal, as with a file of OpenSSL, the key belongs to otherwise.
+// readKeyFile reads a private key. If the file does not name a principal, for example because OpenSSL wrote it, the key belongs to the
+// principal that otherwise names.
 func readKeyFile(name string, content []byte, otherwise string) (token.Signer, error) {
 	principal := otherwise
 	for line := range strings.Lines(string(content)) {
@@ -169,8 +170,8 @@ func (a *app) signer() (token.Signer, bool, error) {
 	return s, err == nil, err
 }
 
-// actor returns the deciding principal: that of the signing key, otherwise that of --as. It refuses a named principal that is not the
-// key's; the user name of the operating system does not count as named.
+// actor returns the deciding principal: the principal of the signing key or, without a key, the principal of --as. If the user named a
+// principal other than the key's, it returns an error; the default, the user name of the operating system, does not count as named.
 func (a *app) actor() (string, error) {
 	s, signs, err := a.signer()
 	if err != nil || !signs {
@@ -183,7 +184,8 @@ func (a *app) actor() (string, error) {
 	return s.Principal(), nil
 }
 
-// sign returns a token for a claim, valid for token.DefaultLifetime; "" if there is no key. A claim without a principal gets the key's.
+// sign returns a token for a claim, valid for token.DefaultLifetime; "" if there is no key. If the claim names no principal, sign fills in
+// the key's.
 func (a *app) sign(claim jig.Claim) (string, error) {
 	s, signs, err := a.signer()
 	if err != nil || !signs {

@@ -35,7 +35,7 @@ func TestGrantCreateIsACall(t *testing.T) {
 	require.Empty(t, e.input.Tool, "nothing is called")
 }
 
-// A named principal that is not the key's is refused, even if it equals the operating system's user.
+// Naming a principal other than the key's is an error, even if it is the user name of the operating system.
 func TestWhoIsNamedIsTheKeys(t *testing.T) {
 	t.Parallel()
 	file, _ := newKey(t, "dora")

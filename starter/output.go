@@ -81,8 +81,8 @@ func oneLine(s string, limit int) string {
 	return s
 }
 
-// printable replaces control characters with spaces. It replaces characters that change the direction of writing, and invisible ones, with
-// a visible sign: people must read a text in its real order, and two texts that look the same must be the same.
+// printable replaces control characters with spaces. It replaces invisible characters, and those that change the direction of writing, with
+// U+FFFD: people must read a text in its real order, and two different texts must not look the same.
 func printable(r rune) rune {
 	switch {
 	case r < ' ' || r >= 0x7f && r < 0xa0:

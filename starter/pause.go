@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// pauseFlags say what to hold back.
+// pauseFlags name the target of a pause.
 type pauseFlags struct {
 	session, tool string
 	tenantWide    bool

@@ -88,7 +88,7 @@ func (a *app) toolsOfCases(ctx context.Context, cases []spec.PolicyCase, f catal
 		}
 		return toolIn(known), nil
 	}
-	return nil, nil //nolint:nilnil // no case looks up a tool
+	return nil, nil //nolint:nilnil // nil: no case looks up a tool
 }
 
 func toolIn(known *client.Catalog) func(name string) (jig.Tool, bool) {
@@ -102,7 +102,7 @@ func toolIn(known *client.Catalog) func(name string) (jig.Tool, bool) {
 	}
 }
 
-// caseReport is what `policy test` prints for programs.
+// caseReport is the JSON output of `policy test`.
 type caseReport struct {
 	OK    bool                `json:"ok"`
 	Cases []policy.CaseResult `json:"cases"`
@@ -145,7 +145,7 @@ func (a *app) printCases(results []policy.CaseResult) error {
 func (a *app) printCase(r policy.CaseResult) error {
 	if r.OK {
 		said := append([]string{string(r.Got)}, wanted(r.Terms)...)
-		for _, rule := range r.Failed { // the case passes, but perhaps not for the reason that its author meant
+		for _, rule := range r.Failed { // the case passes, but perhaps not for the reason that its author had in mind
 			said = append(said, "rule "+rule+" failed")
 		}
 		return a.print("%s    %s: %s", a.out.green("ok"), oneLine(r.Name, 0), oneLine(strings.Join(said, ", "), 0))
@@ -271,7 +271,7 @@ func inputOf(tool jig.Tool, given json.RawMessage, pairs map[string]string) (jso
 	return marshal(fields)
 }
 
-// callExplanation is what `policy explain` prints for programs.
+// callExplanation is the JSON output of `policy explain`.
 type callExplanation struct {
 	Tool          string          `json:"tool"`
 	Verdict       jig.Verdict     `json:"verdict"`
@@ -328,7 +328,7 @@ func wanted(t jig.Terms) []string {
 	return list
 }
 
-// termLines says, for people, what an approval takes. It leaves out the terms that every approval has.
+// termLines describes the terms of an approval for people. It leaves out terms that have their default value.
 func termLines(t jig.Terms) []string {
 	var lines []string
 	for i, who := range wanted(t) {

@@ -95,7 +95,7 @@ func (a *app) startOptions(agent string, f runFlags) (client.StartOptions, error
 	return o, nil
 }
 
-// isFile reports whether a name is that of a document file rather than of an agent or a spec.
+// isFile reports whether a name refers to a document file rather than to an agent or a spec.
 func isFile(name string) bool {
 	return strings.ContainsAny(name, `/\`) || slices.Contains([]string{".md", ".yaml", ".yml", ".json"}, path.Ext(name)) || fileExists(name)
 }
@@ -125,8 +125,8 @@ func (a *app) runAny(ctx context.Context, e engine, o client.StartOptions, f run
 	return a.runSpec(ctx, e, input, f)
 }
 
-// isSpec reports whether an execution spec is to be run, not an agent. The document decides; without one, what is registered under the name
-// does.
+// isSpec reports whether to run an execution spec rather than an agent. The kind of the document decides; without a document, the kind that
+// is registered under the name does.
 func (a *app) isSpec(ctx context.Context, e engine, o client.StartOptions) (bool, error) {
 	if o.Document != "" {
 		return spec.KindOf(o.DocumentName, []byte(o.Document)).IsExecution(), nil
@@ -181,8 +181,8 @@ func (a *app) runSession(ctx context.Context, e engine, o client.StartOptions, f
 	return a.report(ctx, e, result)
 }
 
-// attendTo follows a session until it has ended. over says that there is nothing more to print, because the session was detached, waits for
-// a person, or could not be followed.
+// attendTo follows a session until it has ended. over reports that there is nothing more to print, because the session was detached, waits
+// for a person, or could not be followed.
 func (a *app) attendTo(ctx context.Context, e engine, started client.Started, f runFlags) (over bool, err error) {
 	id := started.SessionID
 	if started.Existing {
@@ -240,7 +240,7 @@ func (a *app) printWaiting(view jig.SessionView) error {
 	return silent(exitWaiting)
 }
 
-// runReport is what `run` prints for programs.
+// runReport is the JSON output of `run`.
 type runReport struct {
 	SessionID string                 `json:"session_id"`
 	ClientID  string                 `json:"client_id,omitempty"`
@@ -253,7 +253,7 @@ type runReport struct {
 	Error     *jig.Error             `json:"error,omitempty"`
 }
 
-// counts makes sure that the counts include the three outcomes that programs ask for.
+// counts returns a copy of c that always contains the three outcomes that programs ask for, with 0 for those that c lacks.
 func counts(c jig.CallCounts) map[jig.CallStatus]int {
 	all := map[jig.CallStatus]int{jig.CallSucceeded: 0, jig.CallFailed: 0, jig.CallDenied: 0}
 	for status, n := range c {

@@ -61,7 +61,7 @@ func (a *app) scheduleListCommand() *cobra.Command {
 	}
 }
 
-// scheduleList is what `schedule list` prints for programs.
+// scheduleList is the JSON output of `schedule list`.
 type scheduleList struct {
 	Schedules []client.Schedule `json:"schedules"`
 }
@@ -145,7 +145,7 @@ func (a *app) changed(s client.Schedule, how string, err error) error {
 	return nil
 }
 
-// triggered is what `schedule trigger` prints for programs.
+// triggered is the JSON output of `schedule trigger`.
 type triggered struct {
 	Name      string `json:"name"`
 	SessionID string `json:"session_id,omitempty"`
@@ -180,7 +180,7 @@ func (a *app) scheduleTriggerCommand() *cobra.Command {
 	}
 }
 
-// deleted is what `schedule delete` prints for programs.
+// deleted is the JSON output of `schedule delete`.
 type deleted struct {
 	Name    string `json:"name"`
 	Deleted bool   `json:"deleted"`

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// shownCall is what `approvals show` prints for programs.
+// shownCall is the JSON output of `approvals show`.
 type shownCall struct {
 	Pending jig.Pending `json:"pending"`
 	// Input is the call's whole input; Pending holds at most 2 KiB of it.

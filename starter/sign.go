@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// proof is how a command proves who decides: with a key, or with a token that was made elsewhere.
+// proof says how a command proves who decides: with a key, or with a token that was created elsewhere.
 type proof struct {
 	token string
 	// by is the deciding principal, after settle; empty if only the token says who it is.
@@ -57,8 +57,8 @@ func (p *proof) settle(a *app, cmd *cobra.Command, calls int) (err error) {
 // signs reports whether a key to sign with is configured, readable or not.
 func (a *app) signs() bool { return a.flags.key != "" || a.env[signingKeySetting] != "" }
 
-// signDecisions signs each decision of a session if there is a key. For a decision without a digest it looks up the digest of what waits
-// now.
+// signDecisions signs each decision of a session if there is a key. For a decision without a digest, it looks up the digest of the waiting
+// call.
 func (a *app) signDecisions(ctx context.Context, e engine, session string, decisions []jig.Decision) error {
 	if !a.signs() {
 		return nil
@@ -126,7 +126,7 @@ func (a *app) signSubject(by, action, subject, reason string) (string, error) {
 	return a.sign(claim)
 }
 
-// digestOf returns the digest of what waits under a call. It returns "" if nothing waits; then the engine refuses the decision and records
+// digestOf returns the digest of a waiting call. If the call does not wait, it returns ""; the engine then refuses the decision and records
 // it.
 func digestOf(waiting []jig.Pending, session, call string) string {
 	p, _ := findWaiting(waiting, session, call)

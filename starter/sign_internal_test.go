@@ -27,7 +27,7 @@ func TestDecisionsAreSignedForWhatWaits(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want jig.Decision
-		// digest is the digest that the token must be for.
+		// digest is the digest that the token must contain.
 		digest string
 	}{
 		"approve": {[]string{"approve", "ses_1", "3.1", "--note", "fine"}, jig.Decision{Call: "3.1", Answer: jig.AnswerApprove, Note: "fine"}, "d1"},

@@ -161,8 +161,8 @@ func callsInWords(c map[jig.CallStatus]int) string {
 	return plural(total, "call", "calls") + " (" + strings.Join(parts, ", ") + ")"
 }
 
-// arguments accepts at least least arguments and at most most; most 0 means no limit. The error quotes the arguments in the command's usage
-// line.
+// arguments accepts between least and most arguments; if most is 0, there is no upper limit. The error quotes the arguments from the
+// command's usage line.
 func arguments(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && (most == 0 || len(args) <= most) {
@@ -184,7 +184,7 @@ func given(value string) string {
 // session returns the id of the session that an argument names.
 func (a *app) session(arg string) string { return jig.SessionID(a.flags.tenant, arg) }
 
-// sessionArgs accepts a session and then calls: at least least arguments and at most most; most 0 means no limit.
+// sessionArgs accepts a session id followed by call ids: between least and most arguments in total; if most is 0, there is no upper limit.
 func sessionArgs(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := arguments(least, most)(cmd, args); err != nil {

@@ -53,7 +53,8 @@ func TestNothingThatIsShownCommandsTheTerminal(t *testing.T) {
 	}
 }
 
-// Two texts that look the same on the screen are the same. Characters that people write with stay as they are.
+// Invisible characters are made visible, so that two different texts never look the same. Characters that people write with stay as they
+// are.
 func TestWhatNobodySeesIsShown(t *testing.T) {
 	t.Parallel()
 	for written, shown := range map[string]string{

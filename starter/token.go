@@ -95,7 +95,7 @@ connected to. For programs: {"token", "key", "principal", "action", "session_id"
 	return cmd
 }
 
-// madeToken is what `token` prints for programs.
+// madeToken is the JSON output of `token`.
 type madeToken struct {
 	Token     string    `json:"token"`
 	Key       string    `json:"key"`

@@ -113,7 +113,7 @@ func (a *app) printWaitingCall(waiting client.CallResult) error {
 	return silent(exitWaiting)
 }
 
-// callReport is what `trigger` prints for programs. It has the same shape as the client's result.
+// callReport returns the JSON output of `trigger`, which has the same shape as the client's result.
 func callReport(r client.CallResult) client.CallResult {
 	if r.Result != nil {
 		result := *r.Result

@@ -50,7 +50,7 @@ func (a *app) sayUnchecked(known *client.Catalog) {
 	}
 }
 
-// problemReport is what `validate` prints for programs.
+// problemReport is the JSON output of `validate`.
 type problemReport struct {
 	OK       bool          `json:"ok"`
 	Problems spec.Problems `json:"problems"`

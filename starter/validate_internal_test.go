@@ -29,7 +29,7 @@ func known() client.Catalog {
 	}
 }
 
-// checked is a problem as `validate` prints it for programs.
+// checked is a problem in the JSON output of `validate`.
 type checked struct {
 	Document, Path, Code, Severity, Message, Hint string
 	Line, Column                                  int
