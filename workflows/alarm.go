@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// alarm is the timer for the approval that is due first.
+// alarm is the timer for the call that is due next.
 type alarm struct {
 	at     time.Time
 	cancel workflow.CancelFunc
@@ -28,8 +28,8 @@ func (c *call) due() time.Time {
 	return c.ref.Ask.ExpiresAt
 }
 
-// timeActs reports whether a reminder, an escalation or an expiry is being processed or is due now. A run that ended at this point
-// would miss its outcome.
+// timeActs reports whether a reminder, an escalation or an expiry is being processed or is due now. A run that ended at this point would
+// miss its outcome.
 func (b *board) timeActs(ctx workflow.Context) bool {
 	now := workflow.Now(ctx)
 	return b.lapsing || slices.ContainsFunc(b.calls, func(c *call) bool {

@@ -10,13 +10,13 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// call is one call that the run works on.
+// call is a call that the run works on.
 type call struct {
 	ref activities.CallRef
 	// running reports whether an attempt is running in this run.
 	running bool
 	summary string
-	// idle counts the most recent attempts that left the call as it was.
+	// idle counts the latest consecutive attempts that left the call unchanged.
 	idle int
 }
 
@@ -29,18 +29,17 @@ func (c *call) ready() bool {
 	return !c.running && (c.ref.State == jig.CallReserved || c.ref.State == jig.CallExecuting)
 }
 
-// board holds the calls that a run works on: which may start, which are running, which wait.
+// board holds the calls that a run works on: those that may start, that are running, and that wait.
 type board struct {
 	ref   activities.SessionRef
 	calls []*call
 	// failure is an error that no retry can fix.
 	failure *jig.Error
-	// changes counts everything that has happened to calls, from inside and outside.
+	// changes counts the changes to calls, from inside and outside the run.
 	changes int
-	// asks counts how often something that waits for a person changed: an approval was replaced, or a composition or session sent a
-	// new report.
+	// asks counts changes to what people are asked: an approval was replaced, or a composition or child session sent a new report.
 	asks int
-	// ending is set when an approval expired whose terms end the session.
+	// ending is set when an approval expires whose terms end the session.
 	ending jig.ExpiryOutcome
 	// lapsing is set while Expire is running: while reminders, escalations and expiries are being stored.
 	lapsing bool
@@ -157,7 +156,7 @@ func (b *board) runQuick(ctx workflow.Context, calls []*call) {
 	}
 }
 
-// note records what decisions did to the calls.
+// note records how decisions changed the calls.
 func (b *board) note(decisions []jig.Ruled) {
 	b.changes++
 	for _, ruled := range decisions {
@@ -175,7 +174,7 @@ func (b *board) note(decisions []jig.Ruled) {
 	}
 }
 
-// replace takes over the new reference of a call, and counts it when the call now waits for something else.
+// replace stores the new reference of a call, and counts a change if the call now waits for something else.
 func (b *board) replace(c *call, ref activities.CallRef) {
 	if ref.State == jig.CallWaiting || ref.State == jig.CallUnknown {
 		if !c.waiting() {
@@ -195,7 +194,7 @@ func (b *board) ran(ctx workflow.Context, c *call, ran activities.Ran, err error
 	}
 	switch {
 	case err == nil && ran.Paused:
-		c.ref.State, c.ref.Local = ran.State, false // as an activity, it is tried again without growing the history
+		c.ref.State, c.ref.Local = ran.State, false // if it runs as an activity, retries do not grow the history
 	case err == nil:
 		c.ref.State, c.ref.Ask, c.summary = ran.State, ran.Ask, ran.Summary
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:

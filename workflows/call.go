@@ -119,7 +119,7 @@ func (s *session) answerLate(ctx workflow.Context) {
 	}
 }
 
-// told returns the state of the call. If the call has finished, told waits until its result is settled.
+// told returns the state of the call. If the call has finished, told waits until its result is stored.
 func (s *session) told(ctx workflow.Context) (*CallResult, error) {
 	if s.settlesWithCall && s.failure == nil && s.done() {
 		if err := workflow.Await(ctx, func() bool { return s.closed != nil || s.status.Final() }); err != nil {

@@ -14,13 +14,13 @@ const (
 	callsPerRun = 100
 	// eventsPerRun is the history length, in events, beyond which a run starts no more calls, so that it soon continues as new.
 	eventsPerRun = 600
-	// eventsAtMost is the same limit for a run that cannot continue as new, because it has a composition or a child session that
-	// waits for people.
+	// eventsAtMost is the same limit for a run that cannot continue as new because one of its compositions or child sessions waits for
+	// people.
 	eventsAtMost = 4 * eventsPerRun
 )
 
-// runCalls runs the calls of the pass until each has its result, or until the run has grown large enough. In the second case it
-// returns more = true once nothing is in flight. Each call is decided and run on its own.
+// runCalls runs the calls of the pass until each has its result, or until the history of the run has grown too long. In the second case
+// it waits until no call is in flight and returns more = true. Each call is decided and run on its own.
 func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 	var a *activities.Activities
 	var admitted activities.Admitted
@@ -59,8 +59,8 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 	}
 }
 
-// full reports whether the run starts no more calls. A run in which nothing is running except compositions and child sessions that
-// wait for people gets a higher limit, because calls that somebody approves next to them must not wait for them.
+// full reports whether the run must start no more calls. If only compositions and child sessions that wait for people are running, the
+// limit is higher: other calls that somebody approves meanwhile must not wait for them.
 func (s *session) full(ctx workflow.Context, started int) bool {
 	length := workflow.GetInfo(ctx).GetCurrentHistoryLength()
 	if s.inFlight() > 0 && s.idle() && length <= eventsAtMost {
@@ -91,7 +91,7 @@ func (s *session) add(ref activities.CallRef) {
 	}
 }
 
-// apply records what a decision did to the calls of the pass. An approved call that is not in memory yet is added at once.
+// apply records how a decision changed the calls of the pass. An approved call that is not in memory yet is added at once.
 func (s *session) apply(heard activities.Heard) {
 	s.note(heard.Decisions)
 	for _, ref := range heard.Calls {

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// runAgent answers a call with a session of its own.
+// runAgent answers a call by running a child session.
 func (b *board) runAgent(ctx workflow.Context, c *call) (activities.Ran, error) {
 	var a *activities.Activities
 	var child activities.Child
@@ -53,8 +53,8 @@ func (b *board) childOptions(id string, c *call) workflow.ChildWorkflowOptions {
 	}
 }
 
-// child runs a child workflow to its end. After a reset, the child of the run before may still exist. In that case child asks a
-// composition to yield, waits for a session to end, and then tries again.
+// child runs a child workflow to its end. After a reset, the previous run's child may still exist. In that case child asks a composition
+// to yield, or waits for a session to end, and then tries again.
 func (b *board) child(ctx workflow.Context, options workflow.ChildWorkflowOptions, name string, in, result any) error {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		err := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), name, in).Get(ctx, result)

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// CompositionInput is the input of a run of Composition or Extraction: the call that it answers.
+// CompositionInput is the input of a run of Composition or Extraction. It names the call that the run answers.
 type CompositionInput struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
@@ -20,15 +20,15 @@ type CompositionInput struct {
 	Canceled bool `json:"canceled,omitempty"`
 }
 
-// Waiting is what a composition, or a session that answers a call, sends to its session whenever it changes: the calls that wait
-// for a person.
+// Waiting is the report that a composition, or a session that answers a call, sends to its session whenever it changes. It lists the
+// calls that wait for a person.
 type Waiting struct {
 	// Call is the call that the composition or session answers.
 	Call  string               `json:"call"`
 	Calls []activities.CallRef `json:"calls,omitempty"`
-	// Idle reports whether nothing is running, so that only people can move it forward.
+	// Idle reports whether nothing is running, so that only people can make progress possible.
 	Idle bool `json:"idle,omitempty"`
-	// Ending is set when an approval expired whose terms end the session.
+	// Ending is set when an approval expires whose terms end the session.
 	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
 	// Seq grows with every report for a call, because Temporal may deliver signals out of order. It is 0 in older histories.
 	Seq int64 `json:"seq,omitempty"`
@@ -39,7 +39,7 @@ func following(ctx workflow.Context, last int64) int64 {
 	return max(last+1, workflow.Now(ctx).UnixNano())
 }
 
-// pausedAgain is how long a call of agent.run that a pause holds back waits before it is tried again.
+// pausedAgain is how long to wait before retrying a call of agent.run that a pause holds back.
 const pausedAgain = 30 * time.Second
 
 // stepsAtOnce limits how many calls of a composition run at once. Loops have limits of their own.
@@ -48,15 +48,15 @@ const stepsAtOnce = 100
 // FrameWorkflowID returns the id of the workflow that answers a call of an execution spec.
 func FrameWorkflowID(sessionID, call string) string { return jig.QualifiedCallID(sessionID, call) }
 
-// Composition answers one call of an execution spec. An activity works out the next steps from what the store knows, so neither the
-// data nor the spec language is part of a replay. The workflow runs the calls that the activity returns, waits for its timers, and
-// asks again whenever something has happened.
+// Composition answers a call of an execution spec. An activity works out the next steps from the stored state, so neither the data nor
+// the spec language is part of a replay. The workflow runs the calls that the activity returns, waits for its timers, and asks it again
+// after each change.
 func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
 	return newFrame(CompositionWorkflow, in).toEnd(ctx)
 }
 
-// Extraction answers one call that fills one or many entities. It works like Composition; only the activity knows the difference.
-// It answers the query status with a [jig.Progress].
+// Extraction answers a call that fills one or more entities. It works like Composition; only the activity knows the difference. It
+// answers the query status with a [jig.Progress].
 func Extraction(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
 	c := newFrame(ExtractionWorkflow, in)
 	err := workflow.SetQueryHandler(ctx, QueryStatus, func() (jig.Progress, error) {
@@ -81,7 +81,7 @@ func newFrame(name string, in CompositionInput) *composition {
 	return c
 }
 
-// toEnd runs the workflow until its frame or the run ends.
+// toEnd runs the composition until it ends or this run of the workflow does.
 func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 	workflow.GoNamed(ctx, "woken", c.listen)
 	workflow.GoNamed(ctx, "yield", c.listenYield)
@@ -112,21 +112,21 @@ func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 	}
 }
 
-// composition is the state that a run keeps in memory: the current calls, but none of their inputs or results.
+// composition is the state that a run keeps in memory: the current calls, without their inputs and results.
 type composition struct {
 	board
 	name    string // the workflow type
 	in      CompositionInput
 	started int
-	// canceled is set once the run was canceled. From then on it ends what is open and undoes what was done.
+	// canceled is set once the run is canceled. From then on the composition ends its open calls and undoes finished work.
 	canceled bool
-	// yielding is set once another workflow is about to take over the composition.
+	// yielding is set when another workflow is about to take over the composition.
 	yielding bool
 	// stops holds the functions that cancel running calls, by call id.
 	stops map[string]workflow.CancelFunc
 	// told is the latest report sent to the session.
 	told Waiting
-	// steps are the running steps, and far is the overall progress; both are shown to people.
+	// steps are the paths of the running steps, and far is the overall progress. Both are for display.
 	steps []string
 	far   *jig.Progress
 	alarm alarm
@@ -163,7 +163,7 @@ func (t *wakeTimer) set(ctx workflow.Context, at time.Time) {
 	})
 }
 
-// compose asks the activity what to do next, and takes over the calls that it returns.
+// compose asks the activity for the next steps and adds the calls that it returns.
 func (c *composition) compose(ctx workflow.Context) (activities.Composed, error) {
 	if ctx.Err() != nil && !c.canceled {
 		c.canceled = true
@@ -257,7 +257,7 @@ func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen i
 	return false, err //nolint:wrapcheck // fails only when the workflow is ended from outside
 }
 
-// listen receives what the session passes on: decisions on calls of this composition, and the information that an event came.
+// listen receives what the session passes on: decisions on calls of this composition, and notices that an event arrived.
 func (c *composition) listen(ctx workflow.Context) {
 	for channel := workflow.GetSignalChannel(ctx, signalWake); ; {
 		var heard activities.Heard
@@ -296,7 +296,7 @@ func (b *board) passOn(ctx workflow.Context, heard activities.Heard) {
 	}
 }
 
-// wake sends a composition what concerns it. If it has already ended, the signal fails, which does no harm.
+// wake sends a composition the decisions and events that concern it. If it has already ended, the signal fails, which does no harm.
 func wake(ctx workflow.Context, sessionID, call string, heard activities.Heard) {
 	workflow.SignalExternalWorkflow(ctx, FrameWorkflowID(sessionID, call), "", signalWake, heard)
 }
@@ -321,8 +321,8 @@ func sameAsk(x, y activities.CallRef) bool {
 		len(x.Ask.Votes) == len(y.Ask.Votes) && len(x.Ask.Delegations) == len(y.Ask.Delegations))
 }
 
-// frames returns the workflow type for a call whose progress the store keeps in a frame (a composition or an extraction). For other
-// calls it returns "".
+// frames returns the type of the workflow that answers a call whose progress the store keeps in a frame (a composition or an extraction).
+// It returns "" for other calls.
 func frames(child string) string {
 	switch child {
 	case activities.ChildComposition:
@@ -333,7 +333,7 @@ func frames(child string) string {
 	return ""
 }
 
-// runComposition answers a call of an execution spec, or a call that fills an entity, with a child workflow.
+// runComposition answers a call of an execution spec, or a call that fills entities, with a child workflow.
 func (b *board) runComposition(ctx workflow.Context, c *call) (activities.Ran, error) {
 	options := b.childOptions(FrameWorkflowID(b.ref.SessionID, c.ref.ID), c)
 	options.TypedSearchAttributes = temporal.NewSearchAttributes(

@@ -11,7 +11,7 @@ import (
 // TaskQueue is the default task queue of jig's workers.
 const TaskQueue = "jig"
 
-// Names that other programs use. They never change.
+// These names are used by other programs and never change.
 const (
 	// PassWorkflow is the workflow type of an agent session, and CallWorkflow that of a single call.
 	PassWorkflow = "Pass"
@@ -39,17 +39,17 @@ const (
 	QueryStatus = "status"
 )
 
-// SignalSettled tells a workflow that a call which it considers unknown was settled late. Activities send it; other programs have
-// no use for it. Its payload is an [activities.Settlement].
+// SignalSettled tells a workflow that a call which it considers unknown was settled late. Only activities send it. Its payload is an
+// [activities.Settlement].
 const SignalSettled = "jig.settled"
 
-// Signals between a session and the compositions and sessions that answer its calls. Other programs have no use for them.
+// These signals pass between a session and the compositions and sessions that answer its calls. Other programs must not send them.
 const (
-	// signalWake tells a composition of a decision on one of its calls, or that an event came.
+	// signalWake tells a composition about a decision on one of its calls, or that an event arrived.
 	signalWake = "jig.wake"
-	// signalYield asks a composition to end in its current state, because another workflow is about to continue it.
+	// signalYield asks a composition to end in its current state, because another workflow will continue it.
 	signalYield = "jig.yield"
-	// signalWaiting tells a session what waits in a composition or a session that answers one of its calls.
+	// signalWaiting tells a session which calls wait for a person in the composition or session that answers one of its calls.
 	signalWaiting = "jig.waiting"
 )
 
@@ -63,7 +63,7 @@ const (
 	AttrPending = "JigPending"
 )
 
-// Activity types that clients start directly, mostly to read. Each takes one of the request types below.
+// These activity types are started directly by clients, mostly to read. Each takes one of the request types below.
 const (
 	ReadStatus    = "jig.status"
 	ReadApprovals = "jig.approvals"
@@ -97,7 +97,7 @@ type PassInput struct {
 	Tools []string `json:"tools,omitempty"`
 	// Inbox holds signals that arrived too late for the previous run.
 	Inbox []Envelope `json:"inbox,omitempty"`
-	// Said counts the byte-identical messages and events of the runs before.
+	// Said counts the byte-identical messages and events of the earlier runs.
 	Said map[string]int `json:"said,omitempty"`
 	// Shown holds the current values of the search attributes.
 	Shown Shown `json:"shown,omitzero"`
@@ -109,7 +109,7 @@ type PassInput struct {
 type ParentCall struct {
 	SessionID string `json:"session_id"`
 	Call      string `json:"call"`
-	// Told reports that the parent may believe that this session waits for people.
+	// Told reports that the parent may still show this session as waiting for people.
 	Told bool `json:"told,omitempty"`
 }
 
@@ -140,7 +140,7 @@ type PassResult struct {
 	Error     *jig.Error `json:"error,omitempty"`
 }
 
-// The payloads and requests of activities are defined in that package. Programs use them under these names.
+// These are the payloads and requests that package activities defines. Other programs use them under these names.
 type (
 	// StartSession describes a new session. If Document or Input is large, the client can store it first and pass a reference instead.
 	StartSession = activities.StartSession
@@ -153,9 +153,9 @@ type (
 	Message = activities.Message
 	// StatusRequest asks for a session's status.
 	StatusRequest = activities.StatusRequest
-	// ApprovalsRequest asks for a page of what waits in a tenant. SessionID limits it to one session.
+	// ApprovalsRequest asks for a page of the calls in a tenant that wait for a person. SessionID limits it to one session.
 	ApprovalsRequest = activities.ApprovalsRequest
-	// ApprovalsPage is a page of what waits.
+	// ApprovalsPage is a page of calls that wait for a person.
 	ApprovalsPage = activities.ApprovalsPage
 	// EventsRequest asks for the events after a sequence number. It waits up to Wait for the first one.
 	EventsRequest = activities.EventsRequest
@@ -210,7 +210,7 @@ type CallInput struct {
 	// Calling and Inbox are passed from one run to the next.
 	Calling bool       `json:"calling,omitempty"`
 	Inbox   []Envelope `json:"inbox,omitempty"`
-	// Said is as in PassInput.
+	// Said has the same meaning as in [PassInput].
 	Said map[string]int `json:"said,omitempty"`
 }
 

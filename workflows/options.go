@@ -13,7 +13,8 @@ import (
 const (
 	// heartbeatTimeout is how long it takes to notice that a worker has died.
 	heartbeatTimeout = 10 * time.Second
-	// modelTimeout limits one attempt to get an answer from the model. modelAttempts is how often a provider that is down or busy is asked.
+	// modelTimeout limits one attempt to get an answer from the model. modelAttempts limits how often a provider that is down or busy is
+	// asked.
 	modelTimeout  = 15 * time.Minute
 	modelAttempts = 10
 	// toolGrace is added to the tool's own time-out, so that the attempt can store its result.
@@ -34,7 +35,7 @@ func modelOptions(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// pausedOptions returns the options for checking whether a pause is over. The check is retried until it is.
+// pausedOptions returns the options for checking whether a pause has ended. The check is retried until it has.
 func pausedOptions(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: databaseTimeout, WaitForCancellation: true, Summary: summary,
@@ -42,8 +43,8 @@ func pausedOptions(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// toolOptions returns the options for a tool. The ledger decides how often the effect is tried. Temporal's attempts only bring the
-// call back to a worker, so their number is not limited.
+// toolOptions returns the options for a tool. Temporal retries without limit, because its retries only bring the call back to a worker;
+// the ledger limits how often the tool itself runs.
 func toolOptions(ctx workflow.Context, ref activities.CallRef) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(ref.Timeout)*time.Second + toolGrace, HeartbeatTimeout: heartbeatTimeout,

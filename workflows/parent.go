@@ -9,17 +9,18 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// parent is the session whose call this session answers. It is told what waits for people here, so that the parent shows it too.
+// parent is the session whose call this session answers. This session tells it which calls wait for people, so that the parent shows them
+// too.
 type parent struct {
 	sessionID, call string
-	// told is the latest report to the parent. sent is ready once Temporal has delivered it or given up.
+	// told is the latest report to the parent. sent is ready once Temporal has delivered the report or given up.
 	told Waiting
 	sent workflow.Future
-	// earlier reports that a previous run may have told the parent that something waits.
+	// earlier reports that an earlier run may have told the parent about waiting calls.
 	earlier bool
 }
 
-// parentOf returns the parent of this run. It returns nil for a session that was not started as a child of another session's workflow.
+// parentOf returns the parent of this run, or nil if the session was not started as a child of another session's workflow.
 func parentOf(ctx workflow.Context, in PassInput) *parent {
 	switch {
 	case workflow.GetInfo(ctx).ParentWorkflowExecution == nil:
@@ -32,8 +33,8 @@ func parentOf(ctx workflow.Context, in PassInput) *parent {
 	return nil
 }
 
-// tell sends the parent what waits in this session and below it, if that has changed. Calls keep the ids that they have in their
-// own sessions; Via names the parent's call.
+// tell tells the parent which calls wait for a person in this session and below it, if that has changed. Calls keep the ids that they
+// have in their own sessions; Via names the parent's call.
 func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, idle bool) {
 	if p == nil {
 		return
@@ -59,8 +60,8 @@ func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, idle b
 	p.told, p.earlier = now, false
 }
 
-// handOver returns what the next run needs to know about the parent. A report that is not delivered when a run ends may be lost, so
-// the next run must not rely on it and reports again.
+// handOver returns what the next run must know about the parent. A report that is not delivered when a run ends may be lost, so the next
+// run must not rely on it and reports again.
 func (p *parent) handOver() *ParentCall {
 	if p == nil {
 		return nil

@@ -46,7 +46,7 @@ func Pass(ctx workflow.Context, in PassInput) (*PassResult, error) {
 	}
 }
 
-// step says what follows a pass.
+// step is what follows a pass.
 type step int
 
 const (
@@ -58,7 +58,7 @@ const (
 	finished
 )
 
-// open loads what the run needs to know about the session. A run that continues another one already has it from its input.
+// open loads the session's settings for the run. A run that continues another one has them in its input.
 func (s *session) open(ctx workflow.Context, in PassInput) error {
 	if in.Pass == 0 {
 		var a *activities.Activities
@@ -68,7 +68,7 @@ func (s *session) open(ctx workflow.Context, in PassInput) error {
 			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 		s.pass, s.agent, s.limits, s.deadline = opened.Pass, opened.Agent, opened.Limits, opened.Deadline
-		if in.Start != nil && in.Start.Agent != s.agent { // a start by document names no agent; the document does
+		if in.Start != nil && in.Start.Agent != s.agent { // a session that is started with a document learns the agent's name from it
 			if err := workflow.UpsertTypedSearchAttributes(ctx, temporal.NewSearchAttributeKeyKeyword(AttrAgent).ValueSet(s.agent)); err != nil {
 				return err //nolint:wrapcheck // fails only on a programming error
 			}
@@ -116,7 +116,7 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	s.settleMail(ctx)
 	s.spoken = false
 	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Settle, s.passRef()).Get(ctx, &s.settled); err != nil {
-		return finished, err //nolint:wrapcheck // as above
+		return finished, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 	}
 	if s.settled.Status.Final() {
 		s.status = s.settled.Status
@@ -127,7 +127,7 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	return sameRun, nil
 }
 
-// think asks the model. While the session is paused it does not ask; it waits until somebody resumes the session and asks then.
+// think asks the model. While the session is paused, think waits; it asks once somebody has resumed the session.
 func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
 	var a *activities.Activities
 	for {
@@ -138,7 +138,7 @@ func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
 		}
 		held := pausedOptions(ctx, "pass "+itoa(s.pass)+" is held back by a pause")
 		if err := workflow.ExecuteActivity(held, a.AwaitResume, s.passRef()).Get(ctx, nil); err != nil {
-			return thought, err //nolint:wrapcheck // as above
+			return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (s *session) close(ctx workflow.Context, in PassInput, next step) (*PassRes
 		case len(s.inbox) == 0:
 			return s.result()
 		}
-		s.settleMail(ctx) // late decisions get an answer, a refusal
+		s.settleMail(ctx) // late decisions are refused, so that their senders get an answer
 	}
 }
 
@@ -182,7 +182,7 @@ func (s *session) handOver(in PassInput, next step) PassInput {
 	}
 }
 
-// result returns what the workflow ends with: an answer, or a failure or cancellation that the Web UI shows as such.
+// result returns the workflow's result: an answer, or a failure or cancellation that the Web UI shows as such.
 func (s *session) result() (*PassResult, error) {
 	r := &PassResult{
 		SessionID: s.ref.SessionID, Status: s.settled.Status, Answer: s.settled.Answer, Truncated: s.settled.Truncated,
@@ -197,8 +197,8 @@ func (s *session) result() (*PassResult, error) {
 	return r, nil
 }
 
-// end closes everything that is open in the store when the session cannot continue: because it was canceled, an approval expired
-// whose terms end the session, its deadline passed, or something failed that no retry can fix.
+// end closes everything that is open in the store when the session cannot continue: it was canceled, an approval expired whose terms end
+// the session, the deadline passed, or an error occurred that no retry can fix.
 func (s *session) end(ctx workflow.Context, cause error) error {
 	in := activities.EndInput{PassRef: s.passRef(), Status: jig.StatusFailed, Error: activities.ErrorFrom(cause)}
 	switch {

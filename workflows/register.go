@@ -12,9 +12,9 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// Register registers everything that a worker needs to run jig: the workflows, the engine's activities, the activities that clients
-// start directly, and each of the given tools under its own name, which the Web UI shows. Calls of other tools run under their
-// names too, through a dynamic activity, because tools that are documents are not known in advance.
+// Register registers everything that a worker needs to run jig: the workflows, the engine's activities, the activities that clients start
+// directly, and each of the given tools under its own name, which the Web UI shows. Calls of other tools also run under the names of
+// their tools, but through a dynamic activity, because the tools that are documents are not known in advance.
 func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	w.RegisterWorkflowWithOptions(Pass, workflow.RegisterOptions{Name: PassWorkflow})
 	w.RegisterWorkflowWithOptions(Call, workflow.RegisterOptions{Name: CallWorkflow})

@@ -17,13 +17,13 @@ const (
 	longestRest = 30 * time.Second
 )
 
-// idle reports whether an attempt left its call open and unchanged although no pause holds it back.
+// idle reports whether an attempt left its call open and unchanged even though no pause holds it back.
 func idle(ran activities.Ran, err error) bool {
 	return err == nil && !ran.Paused && (ran.State == jig.CallReserved || ran.State == jig.CallExecuting)
 }
 
-// ended records how an attempt ended. A call that made no progress waits before it starts again, so that nothing loops without a
-// pause. After too many such attempts the call is an error.
+// ended records the end of an attempt. A call that made no progress waits before it starts again, so that nothing loops without a pause.
+// After too many such attempts the call fails.
 func (b *board) ended(ctx workflow.Context, c *call, ran activities.Ran, err error) {
 	switch {
 	case !idle(ran, err):

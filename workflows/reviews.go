@@ -11,13 +11,14 @@ const (
 	ReadPolicies = "jig.policies"
 )
 
-// The requests and answers of these activities.
+// These are the requests and answers of these activities.
 type (
-	// PendingRequest asks for a page of what waits in a tenant and matches a filter. The answer is an [ApprovalsPage].
+	// PendingRequest asks for a page of the calls in a tenant that wait for a person and match a filter. The answer is an
+	// [ApprovalsPage].
 	PendingRequest = activities.PendingRequest
-	// ShowRequest asks for what waits under a call, with a piece of its arguments. The answer is a [ShowPage].
+	// ShowRequest asks for the open approval or question of a call, with a piece of the call's arguments. The answer is a [ShowPage].
 	ShowRequest = activities.ShowRequest
-	// ShowPage is what waits under a call, with a piece of its arguments.
+	// ShowPage holds the open approval or question of a call, with a piece of the call's arguments.
 	ShowPage = activities.ShowPage
 	// FiguresRequest asks for statistics of a tenant's approvals. The answer is a [jig.Figures].
 	FiguresRequest = activities.FiguresRequest

@@ -27,11 +27,11 @@ type session struct {
 	// already have been built; a message that arrives from then on belongs to the next pass.
 	pass  int
 	begun bool
-	// spoken reports whether a message was added since the session was last settled.
+	// spoken reports whether a message was added since the session was last settled or ended.
 	spoken  bool
 	status  jig.Status
 	settled activities.Settled
-	// settlesWithCall reports whether SettleCall returns the state of a single call, so that nobody has to read it separately.
+	// settlesWithCall reports whether SettleCall returns the state of a single call, so that the workflow need not read it separately.
 	// closed is the result of that call once SettleCall has returned.
 	settlesWithCall bool
 	closed          *CallResult
@@ -50,11 +50,11 @@ type session struct {
 	said map[string]int
 	// shown holds the current values of the search attributes.
 	shown attributes
-	// frames holds, for each running composition and child session that answers a call, the calls that wait for a person.
+	// frames holds, for each running call that a composition or child session answers, its calls that wait for a person.
 	frames []Waiting
 	// reported is the sequence number of the latest report that was accepted for each of these calls.
 	reported map[string]int64
-	// parent is told what this session waits for. It is nil when no call of another session waits for this one.
+	// parent is told which calls of this session wait for people. It is nil if this session does not answer another session's call.
 	parent *parent
 	// heardAt is the length of the history when the latest update was processed.
 	heardAt int
@@ -74,7 +74,7 @@ func letters() []string {
 	return []string{SignalApprove, SignalDeny, SignalReconcile, SignalMessage, SignalEvent, SignalDelegate, SignalAnswer}
 }
 
-// listen registers everything that can reach the session from outside: the query, the updates and the signals.
+// listen registers the handlers for everything that reaches the session from outside: the query, the updates and the signals.
 func (s *session) listen(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, QueryStatus, s.view); err != nil {
 		return fmt.Errorf("registering the query %s: %w", QueryStatus, err)
@@ -113,8 +113,8 @@ func (s *session) receive(ctx workflow.Context) {
 	}
 }
 
-// frameWaits records what a composition or a child session waits for. It ignores reports that are outdated or whose call has
-// already finished.
+// frameWaits records which calls wait in a composition or a child session. It ignores reports that are outdated or whose call has already
+// finished.
 func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 	if !s.underWay(waiting.Call) || s.outdated(ctx, waiting) {
 		return
@@ -129,8 +129,8 @@ func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 	s.show(ctx)
 }
 
-// forged reports whether a call in a report cannot come from a child session. Anybody who reaches Temporal can send a report, and the id of
-// the session stands in commands that people paste into a shell.
+// forged reports whether a call in a report cannot come from a child session. Anybody who can reach Temporal can send a report, and
+// people paste commands that contain the session's id into a shell.
 func forged(ref activities.CallRef) bool {
 	return ref.Ask != nil && ref.Ask.SessionID != "" && jig.CheckSessionID(ref.Ask.SessionID) != nil
 }
@@ -148,7 +148,7 @@ func (s *session) outdated(ctx workflow.Context, waiting Waiting) bool {
 	return false
 }
 
-// finishEarly ends the pass if ending is set, that is, if an approval expired whose terms end the session.
+// finishEarly ends the pass if an approval expired whose terms end the session, that is, if ending is set.
 func (s *session) finishEarly(ending jig.ExpiryOutcome) {
 	if ending.Strictness() == 0 || s.stopPass == nil {
 		return
@@ -157,8 +157,8 @@ func (s *session) finishEarly(ending jig.ExpiryOutcome) {
 	s.stopPass()
 }
 
-// underWay reports whether the session's own call at the root of the given call id is running. For a call of a nested composition
-// that is the call that started the outermost one.
+// underWay reports whether the session's own call at the root of the given call id is running. For a call of a nested composition, the
+// root is the call that started the outermost composition.
 func (s *session) underWay(call string) bool {
 	root, _, _ := strings.Cut(call, "/")
 	c := s.find(root)
@@ -182,7 +182,7 @@ func (s *session) update(ctx workflow.Context, name string, payload []byte) (Dec
 	return DecideResult{SessionID: s.ref.SessionID, Decisions: heard.Decisions}, err
 }
 
-// countsOf returns the counts that a run begins with.
+// countsOf returns the counts with which a run begins.
 func countsOf(counts map[string]int) map[string]int {
 	if counts == nil {
 		return map[string]int{}
@@ -190,12 +190,12 @@ func countsOf(counts map[string]int) map[string]int {
 	return maps.Clone(counts)
 }
 
-// maxSaid is how many different messages and events a session counts over its runs.
+// maxSaid limits how many different messages and events a session counts across its runs.
 const maxSaid = 200
 
-// post puts a signal into the inbox under a key that stays the same when the signal is seen again: after a crash, after a reset, or
-// in a retried workflow task. A reset of an earlier run brings the messages and events of the later runs to the new one, so those are
-// counted over all runs of the session. Other signals take effect once because of what they decide.
+// post puts a signal into the inbox under a key. The key stays the same if the signal is seen again: after a crash, after a reset, or in
+// a retried workflow task. A reset of an earlier run brings the messages and events of later runs to the new run, so those are counted
+// across all runs of the session. Other signals are counted per run, because what they decide takes effect only once anyway.
 func (s *session) post(ctx workflow.Context, name string, payload []byte) {
 	sum := sha256.Sum256(payload)
 	same := name + ":" + hex.EncodeToString(sum[:12])
@@ -226,7 +226,7 @@ func (s *session) mailroom(ctx workflow.Context) {
 	}
 }
 
-// hear applies a signal or an update and wakes the compositions that it concerns.
+// hear applies a signal or an update and wakes the compositions that are affected.
 func (s *session) hear(ctx workflow.Context, letter Envelope) (activities.Heard, error) {
 	pass := s.pass
 	if !s.begun {
@@ -252,7 +252,7 @@ func (s *session) hear(ctx workflow.Context, letter Envelope) (activities.Heard,
 	return heard, nil
 }
 
-// quiet reports whether no signal or update is being processed or waits to be.
+// quiet reports whether no signal or update is being processed or waiting to be.
 func (s *session) quiet(ctx workflow.Context) bool {
 	return len(s.inbox) == 0 && !s.hearing && workflow.AllHandlersFinished(ctx)
 }
@@ -275,7 +275,7 @@ func (s *session) record(ctx workflow.Context) {
 func letOthersRun(ctx workflow.Context) {
 	ran := false
 	workflow.GoNamed(ctx, "after the others", func(workflow.Context) { ran = true }) // the coroutine that was started last runs last
-	_ = workflow.Await(ctx, func() bool { return ran })                              //nolint:errcheck // as below
+	_ = workflow.Await(ctx, func() bool { return ran })                              //nolint:errcheck // a disconnected wait cannot be canceled
 }
 
 // settleMail waits until everything that has arrived is processed.
@@ -289,7 +289,7 @@ func (s *session) settleMail(ctx workflow.Context) {
 // end of the run.
 func (s *session) drain(ctx workflow.Context) {
 	var stale converter.RawValue
-	for workflow.GetSignalChannel(ctx, signalWaiting).ReceiveAsync(&stale) { // what calls wait for concerns this run only
+	for workflow.GetSignalChannel(ctx, signalWaiting).ReceiveAsync(&stale) { // reports about waiting calls matter to this run only
 	}
 	for workflow.GetSignalChannel(ctx, SignalSettled).ReceiveAsync(&stale) { // the next run reads the state of its calls itself
 	}

@@ -16,8 +16,8 @@ func (b *board) listenSettled(ctx workflow.Context) {
 	}
 }
 
-// look reads how a call ended, as soon as this run considers it unknown: the signal may arrive before the attempt that found the
-// call in doubt returns. Anybody can send the signal, so the state comes from the store.
+// look reads how a call ended as soon as this run considers the call unknown. The signal may arrive before the attempt returns that made
+// the call unknown. Anybody can send the signal, so the state is read from the store.
 func (b *board) look(ctx workflow.Context, id string) {
 	var c *call
 	unknown := func() bool {

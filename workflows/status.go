@@ -23,7 +23,7 @@ func shownAttributes(in PassInput) attributes {
 	return attributes{status: in.Shown.Status, pending: in.Shown.Pending, pass: in.Shown.Pass, tools: in.Shown.Tools}
 }
 
-// state returns the status that people see. The session needs input when nothing is running and something waits for a person.
+// state returns the status to show. The session needs input if nothing is running and something waits for a person.
 func (s *session) state() jig.Status {
 	if s.status == jig.StatusWorking && s.idle() && len(s.waiting()) > 0 {
 		return jig.StatusInputRequired
@@ -53,8 +53,8 @@ func (s *session) idleFrames() int {
 	return n
 }
 
-// frameIdle reports whether the composition or session that answers a running call waits for people. That is so if at least one
-// report for the call or its steps exists, and every report says that nothing is running.
+// frameIdle reports whether the composition or session that answers a running call waits for people. That is the case if there is at
+// least one report for the call or its steps and every report says that nothing is running.
 func (s *session) frameIdle(root string) bool {
 	idle := false
 	for _, waiting := range s.frames {
@@ -136,7 +136,8 @@ func (c *call) status() jig.CallStatus {
 // maxDetails limits the current details, in bytes. Beyond it the list of approvals is cut.
 const maxDetails = 16 << 10
 
-// details returns Markdown for the Web UI: the state of the session, and what it waits for with the commands that answer.
+// details returns Markdown for the Web UI: the state of the session, and the calls that wait for a person, with the commands that answer
+// them.
 func (s *session) details() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**, pass %d, agent %s\n", s.state(), s.pass, verbatim(s.agent))
@@ -147,7 +148,7 @@ func (s *session) details() string {
 	return b.String()
 }
 
-// details returns Markdown for the Web UI: the progress of the composition, its running steps, and what waits for a person.
+// details returns Markdown for the Web UI: the progress of the composition, its running steps, and the calls that wait for a person.
 func (c *composition) details() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** of call %s in session %s\n", strings.ToLower(c.name), c.in.Call, c.ref.SessionID)
@@ -165,7 +166,7 @@ func (c *composition) details() string {
 	return b.String()
 }
 
-// describe lists what waits for a person, with the commands that answer.
+// describe lists the calls that wait for a person, with the commands that answer them.
 func describe(b *strings.Builder, sessionID string, waiting []activities.CallRef) {
 	for _, ref := range waiting {
 		if ref.Ask == nil {
@@ -205,7 +206,7 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 	fmt.Fprintf(b, "- digest `%s`\n\n```\n%s\n```\n", ask.Digest, strings.Join(answerCommands(sessionID, *ask), "\n"))
 }
 
-// describeTerms says what an approval requires and what people have decided so far.
+// describeTerms states what an approval requires and what people have decided so far.
 func describeTerms(b *strings.Builder, ask jig.Pending) {
 	consent := ask.Consent()
 	if ask.Kind != jig.PendingApproval || ask.Terms == nil {
@@ -288,9 +289,9 @@ func pretty(input json.RawMessage) string {
 	return string(b)
 }
 
-// answerCommands returns commands of the stock Temporal CLI that answer what waits, ready to paste into a shell. They contain text
-// that a model wrote. An apostrophe would end the shell quotation, so it is written as a JSON escape. The lines are short enough
-// for the Web UI's pane.
+// answerCommands returns commands of the stock Temporal CLI that answer a waiting call, ready to paste into a shell. They contain text
+// that a model wrote. An apostrophe would end the shell quotation, so it is written as a JSON escape. The lines are short enough for the
+// Web UI's pane.
 func answerCommands(sessionID string, p jig.Pending) []string {
 	signal := func(name, input string) string {
 		return fmt.Sprintf("temporal workflow signal \\\n  --workflow-id %s --name %s \\\n  --input '%s'", sessionID, name, strings.ReplaceAll(input, "'", `\u0027`))

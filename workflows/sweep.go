@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// Sweep closes sessions and approvals whose workflow was ended from outside. A schedule starts it every minute.
+// Sweep closes sessions and approvals whose workflow was terminated or timed out. A schedule starts it every minute.
 func Sweep(ctx workflow.Context) (activities.Swept, error) {
 	var a *activities.Activities
 	var swept activities.Swept

@@ -1,7 +1,7 @@
 package workflows
 
-// Names of changes to the commands of the workflows, for workflow.GetVersion. Runs that began before a change replay without it,
-// and the histories in testdata prove that. Version numbers only grow.
+// These are the names of changes to the commands of the workflows, for workflow.GetVersion. Runs that began before a change replay
+// without it, and the histories in testdata prove that. Version numbers only grow.
 const (
 	// changeEndShown (1): a single call that is canceled or fails shows its final status in its search attributes and details
 	// before it closes. Before the change, a call that was canceled while it waited was still listed as waiting for a person. The
@@ -10,8 +10,8 @@ const (
 	// changeRest (1): a call that comes back from an attempt open and unchanged waits before it starts again, and fails the session
 	// after too many such attempts. Before the change, it started again at once.
 	changeRest = "3-rest-idle-calls"
-	// changeTellParent (1): a session that answers a call of another session tells that session what it waits for, and a report
-	// that arrives after a later one is dropped. Before the change, the parent was shown as working in the meantime. The histories
+	// changeTellParent (1): a session that answers a call of another session tells that session which calls wait for people, and a report
+	// that arrives after a later one is dropped. Before the change, the parent was shown as working while the child waited. The histories
 	// agents-untold are from before the change.
 	changeTellParent = "4-tell-parent"
 )
