@@ -13,14 +13,14 @@ import (
 	"github.com/jig-run/jig/worker/wire"
 )
 
-// Exit codes, the same in every jig program. 2 means that a setting is wrong or that a server named by a setting does not answer.
+// Exit codes are the same in every jig program. 2 means that a setting is wrong or that a server named by a setting does not answer.
 const (
 	exitDone     = 0
 	exitFailed   = 1
 	exitSettings = 2
 )
 
-// run runs the whole program and returns its exit code.
+// run runs the program and returns its exit code.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	root := command(environ, stderr) //nolint:contextcheck // cobra passes a context to each command
 	root.SetArgs(args)

@@ -30,8 +30,8 @@ const (
 	metricsTimeout = 5 * time.Second
 )
 
-// serveMetrics serves Prometheus metrics at /metrics on address until stop is called. An empty address serves nothing. Every worker reports
-// the same approvals, so take the maximum of these metrics over all workers, not the sum.
+// serveMetrics serves Prometheus metrics at /metrics on address until stop is called. If address is empty, it does nothing. Every worker
+// reports the same approvals, so take the maximum of these metrics over all workers, not the sum.
 func serveMetrics(ctx context.Context, address string, db *store.DB, rules *policies, logger *slog.Logger) (stop func(), err error) {
 	if address == "" {
 		return func() {}, nil
@@ -77,7 +77,7 @@ func (l scrapeLog) Println(v ...any) {
 	l.logger.WarnContext(l.ctx, "a scrape could not read all metrics", slog.Any("error", v))
 }
 
-// measured is the part of the store that counts approvals.
+// measured is the part of the store that the metrics read.
 type measured interface {
 	OpenApprovals(ctx context.Context) ([]jig.OpenCount, error)
 	Outcomes(ctx context.Context, since, until time.Time) ([]jig.OutcomeCount, error)

@@ -8,13 +8,13 @@ import (
 
 // Worker tuning; docs/benchmarks.md has the measurements.
 const (
-	// stickyTimeout is how long a session waits for the worker that has it in memory before another worker takes over. It is the longest that
-	// a decision waits when its worker was killed. Temporal's default is 5 s.
+	// stickyTimeout is how long a session waits for the worker that has it in memory before another worker takes over. If that worker was
+	// killed, a decision waits at most this long. Temporal's default is 5 s.
 	stickyTimeout = time.Second
 	// eagerActivities is how many calls of a pass may start without going through the task queue: as many as run in parallel. Temporal's
 	// default is 3.
 	eagerActivities = 10
-	// heartbeatThrottle is the longest time between two heartbeats, and so the longest until a running tool learns that it was canceled.
+	// heartbeatThrottle is the longest time between two heartbeats. A running tool learns within this time that it was canceled.
 	// Temporal's default is 60 s.
 	heartbeatThrottle = 2 * time.Second
 	// deadlockTimeout is how long a workflow may take to yield before its task fails as deadlocked. Temporal's default of 1 s fails tasks

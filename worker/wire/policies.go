@@ -11,8 +11,8 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// policyAge is how long a worker uses what it has read of a tenant's documents before it checks for changes. A change takes effect on every
-// worker within this time.
+// policyAge is how long a worker uses a tenant's documents before it checks them for changes. A change takes effect on every worker
+// within this time.
 const policyAge = time.Second
 
 // maxKnownTenants bounds the number of tenants in each of a worker's caches.
@@ -27,7 +27,7 @@ func remember[T any](known map[string]T, tenant string, of T) {
 	known[tenant] = of
 }
 
-// policies decides about calls by the current policy documents of the call's tenant.
+// policies evaluates calls against the current policy documents of the call's tenant.
 type policies struct {
 	documents policyDocuments
 	settings  func(ctx context.Context, tenant string) (jig.TenantSettings, error)

@@ -31,8 +31,8 @@ func newProgress(db *store.DB) progress {
 	return progress{db: db, types: extraction.NewTypes(db), now: time.Now}
 }
 
-// startWithin is how long after an entity was created its announced session may start. It is longer than the ten attempts of a thin tool
-// take, so a session that has not started by then counts as lost: the call failed before it could start it.
+// startWithin is how long after an entity was created its announced session may start. It exceeds the time that the ten attempts of a
+// thin tool take. A session that has not started by then counts as lost: the tool call failed before it could start the session.
 const startWithin = 15 * time.Minute
 
 // EntityStatus reports the state of an entity's latest extraction. It returns NOT_FOUND if the tenant has no such entity.
@@ -70,8 +70,8 @@ func (p progress) lost(ctx context.Context, e jig.Entity) (bool, error) {
 	return false, err
 }
 
-// standing returns the entity type and the state of the entity's latest extraction. Before that extraction has started it returns the
-// current entity type and no state.
+// standing returns the type of an entity and the state of its latest extraction. If that extraction has not started yet, it returns the
+// current type and no state.
 func (p progress) standing(ctx context.Context, e jig.Entity) (jig.EntityType, json.RawMessage, error) {
 	if e.SessionID != "" {
 		frame, err := p.db.Frame(ctx, e.Tenant, e.SessionID, e.Call)

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// proofs verifies the token of a request against exactly what the request says.
+// proofs verifies that the token of a request is for exactly that request.
 type proofs struct{}
 
 // Decision verifies the token of a decision.
@@ -69,7 +69,7 @@ func (g *grantRules) Covers(ctx context.Context, grant jig.Grant, tool jig.Tool,
 	return rule.Covers(ctx, tool, call, session, now)
 }
 
-// rule returns the compiled rule of a grant with the grant's current state, so that uses counted since it was compiled are included.
+// rule returns the compiled rule of a grant. It uses the grant's current state, so that it includes uses counted after the compilation.
 func (g *grantRules) rule(grant jig.Grant) (*policy.GrantRule, error) {
 	key := grant.Tenant + "\x00" + grant.ID + "\x00" + grant.When
 	g.mu.Lock()

@@ -72,7 +72,7 @@ type Settings struct {
 	StopTimeout time.Duration
 	// WorkflowCache is how many sessions stay in memory between their workflow tasks; default 1,500.
 	WorkflowCache int
-	// Signals says what decisions must prove in tenants whose document does not say it: trusted, signed or off; default signed.
+	// Signals says what proof decisions must carry in tenants whose document does not say: trusted, signed or off; default signed.
 	Signals jig.SignalMode
 	// OperatorKey is a key that every tenant accepts, so that a tenant's first document can be approved; nil means no such key.
 	OperatorKey *jig.Key

@@ -41,8 +41,8 @@ func (d documents) Skill(ctx context.Context, tenant, name string) (spec.Skill, 
 	return *doc.Skill, nil
 }
 
-// known returns a function that lists what a tenant has, to check documents against. registry points to the worker's registry, which may be
-// set later but before the first call.
+// known returns a function that lists what exists for a tenant, so that documents can be checked against it. registry points to the
+// worker's registry, which may be set later but before the first call.
 func (d documents) known(registry **tools.Registry) func(ctx context.Context, tenant string) (spec.Catalogue, error) {
 	with := d.knownWith(registry)
 	return func(ctx context.Context, tenant string) (spec.Catalogue, error) { return with(ctx, tenant, "") }

@@ -26,7 +26,7 @@ const webhookPrefix = "whsec_"
 // tenants caches the settings in documents of kind tenant. A change takes effect on every worker within policyAge.
 type tenants struct {
 	documents policyDocuments
-	// defaults applies to tenants whose document does not say what decisions must prove.
+	// defaults applies to tenants whose document does not say what proof decisions need.
 	defaults jig.SignalMode
 	environ  func(name string) string
 	logger   *slog.Logger
@@ -53,9 +53,9 @@ func newTenants(documents policyDocuments, defaults jig.SignalMode, environ func
 	return &tenants{documents: documents, defaults: defaults, environ: environ, logger: logger, known: map[string]tenantSettings{}}
 }
 
-// Settings returns a tenant's settings, checked for changes at most policyAge ago. They are shared; callers must not modify them. If the
-// tenant's document cannot be read, for example because a newer version of jig wrote it, it returns UNAVAILABLE: nobody should guess what a
-// decision has to prove.
+// Settings returns a tenant's settings, checked for changes at most policyAge ago. They are shared; callers must not modify them. It
+// returns UNAVAILABLE if the tenant's document cannot be read, for example because a newer version of jig wrote it: what proof a decision
+// needs must not be guessed.
 func (t *tenants) Settings(ctx context.Context, tenant string) (jig.TenantSettings, error) {
 	t.mu.Lock()
 	known, ok := t.known[tenant]
@@ -81,7 +81,7 @@ func (t *tenants) Settings(ctx context.Context, tenant string) (jig.TenantSettin
 	return known.settings, known.broken
 }
 
-// keep caches a tenant's settings and logs, once per version, which parts of the document have no effect.
+// keep caches a tenant's settings. Once per version it logs which parts of the document have no effect.
 func (t *tenants) keep(ctx context.Context, tenant string, of tenantSettings) {
 	t.mu.Lock()
 	before, ok := t.known[tenant]
@@ -96,7 +96,7 @@ func (t *tenants) keep(ctx context.Context, tenant string, of tenantSettings) {
 	}
 }
 
-// load reads a version of a tenant's document. An empty version stands for no document and gives the defaults.
+// load reads a version of a tenant's document. An empty version means that there is no document; then load returns the defaults.
 func (t *tenants) load(ctx context.Context, tenant, version string) (tenantSettings, error) {
 	of := tenantSettings{version: version}
 	var doc spec.Tenant
@@ -145,7 +145,7 @@ func (t *tenants) settings(tenant string, doc spec.Tenant) (s jig.TenantSettings
 	}
 	for _, hook := range doc.Webhooks {
 		secret, why := t.secret(tenant, hook.SecretEnv, minWebhookSecret)
-		if why != "" { // the webhook stays, without its secret: another worker may have it
+		if why != "" { // keep the webhook without its secret: another worker may have it
 			left = append(left, leftOut{"webhook", hook.URL, hook.SecretEnv, why})
 		}
 		s.Webhooks = append(s.Webhooks, jig.Webhook{URL: hook.URL, Secret: secret, Events: hook.Events})
@@ -187,7 +187,7 @@ func (t *tenants) secret(tenant, name string, least int) (secret []byte, why str
 	return secret, ""
 }
 
-// checkTenant refuses a tenant document of another tenant, because nobody would ever read it.
+// checkTenant refuses a document for another tenant, because it would never be read.
 func checkTenant(tenant string, doc spec.Document) error {
 	if doc.Tenant == nil || doc.Tenant.Name == tenant {
 		return nil

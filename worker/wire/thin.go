@@ -89,7 +89,7 @@ func (r records) Trespassed(ctx context.Context, inv jig.Invocation, ids []strin
 // maxDeleted bounds how often the entity of one key may be deleted and created again.
 const maxDeleted = 1 << 20
 
-// keyAfter returns the key to use instead of a shared key after that many of its entities were deleted. It cannot collide with another
+// keyAfter returns the key to use after the given number of entities with a shared key were deleted. It cannot collide with another
 // tool's key, because no tool name begins with a digit.
 func keyAfter(key string, deleted int) string {
 	if deleted == 0 {
@@ -127,7 +127,8 @@ func last(there func(n int) (bool, error)) (int, error) {
 	return low, nil
 }
 
-// latest returns the latest entity of a key, deleted or not, and how many were created before it. deleted is -1 if the key has no entity.
+// latest returns the latest entity of a key, deleted or not, and the number of entities before it. deleted is -1 if the key has no
+// entity.
 func (r records) latest(ctx context.Context, tenant, key string) (e jig.Entity, deleted int, err error) {
 	deleted, err = last(func(n int) (bool, error) {
 		found, ok, err := r.db.EntityByKey(ctx, tenant, keyAfter(key, n))
@@ -196,7 +197,7 @@ type extractions struct {
 	client *client.Client
 }
 
-// maxInline bounds the input, in bytes, that a start carries itself. A larger input is stored as an artifact first.
+// maxInline bounds the input, in bytes, that a start request carries itself. A larger input is stored as an artifact first.
 const maxInline = 32 << 10
 
 // Start starts a session for a call of entities.extract, as a child of the calling session.

@@ -31,7 +31,7 @@ type Worker struct {
 	worker   worker.Worker
 	logger   *slog.Logger
 	broken   chan error
-	// others stop what runs beside Temporal's worker.
+	// others holds the functions that stop what runs beside Temporal's worker.
 	others []func()
 	stop   sync.Once
 }
@@ -43,8 +43,8 @@ func (e *BrokenError) Error() string { return "the worker cannot go on: " + e.Ca
 
 func (e *BrokenError) Unwrap() error { return e.Cause }
 
-// Start starts a worker with the built-in tools and the given ones, and returns once it polls for work. Its errors are written for the
-// person who configured the worker; most are a [*jig.Error].
+// Start starts a worker with the built-in tools and the given ones, and returns once it polls for work. Its errors address the person who
+// configured the worker; most are a [*jig.Error].
 func Start(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Tool) (*Worker, error) {
 	w := &Worker{logger: logger, broken: make(chan error, 1)}
 	if err := w.start(ctx, s, more); err != nil {
@@ -135,7 +135,7 @@ func (w *Worker) beside(ctx context.Context, run func(ctx context.Context)) {
 	w.others = append(w.others, func() { cancel(); <-done })
 }
 
-// fail receives the error that Temporal's worker cannot continue after.
+// fail records an error after which Temporal's worker cannot continue.
 func (w *Worker) fail(err error) {
 	select {
 	case w.broken <- err:
@@ -143,7 +143,7 @@ func (w *Worker) fail(err error) {
 	}
 }
 
-// Broken returns a channel that receives the error that the worker cannot continue after.
+// Broken returns a channel that receives the error after which the worker cannot continue.
 func (w *Worker) Broken() <-chan error { return w.broken }
 
 // Stop stops taking new work, gives running work time to finish, and closes the connections. It may be called again.
