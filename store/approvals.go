@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Pending returns the open approval of a call, or its open question of another kind. Returns NOT_FOUND when nothing is open.
+// Pending returns the open approval of a call, or whatever else a person is asked about it. It returns NOT_FOUND when nothing is open.
 func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pending, error) {
 	var row *approvalRow
 	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("ApprovalOpen", tenant, id, callID), &row) })
@@ -137,7 +137,7 @@ func requested(p jig.Pending) jig.Notice {
 	}
 }
 
-// shown returns what a person was shown of the call.
+// shown returns the parts of the call that the approver saw.
 func (r *approvalRow) shown() *jig.Shown {
 	shown := &jig.Shown{Summary: r.Summary, Input: r.Input, Truncated: r.Truncated}
 	if decode(r.Reasons, &shown.Reasons) != nil {

@@ -72,8 +72,8 @@ type lockedArtifact struct {
 	Sealed bool
 }
 
-// AppendArtifact writes a chunk (1 byte to 1 MiB) at an offset of an artifact whose id the caller made. Writing a chunk again
-// changes nothing. Chunks must come in order: a chunk that leaves a gap or overlaps another is a CONFLICT.
+// AppendArtifact writes a chunk (1 byte to 1 MiB) at an offset of an artifact whose id the caller chose. Writing a chunk again changes
+// nothing. Chunks must come in order: a chunk that leaves a gap or overlaps another is a CONFLICT.
 func (db *DB) AppendArtifact(ctx context.Context, tenant, id string, offset int64, chunk []byte) error {
 	if err := jig.CheckTenant(tenant); err != nil {
 		return err

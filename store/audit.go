@@ -16,7 +16,7 @@ const (
 	auditBytes = 64 << 10
 	// auditRows is the maximum number of rows that one read returns.
 	auditRows = 1000
-	// violationBytes is the maximum length of a recorded id: anybody may have sent anything.
+	// violationBytes is the maximum length of a recorded id. Such ids come from outside and may have any length.
 	violationBytes = 256
 )
 
@@ -91,8 +91,8 @@ func shortenAudit(e *jig.AuditEntry, room int) {
 	e.Shown = shown
 }
 
-// RecordViolation records in the audit of the caller's own tenant that a call tried to reach something of another tenant. It writes
-// one row per id and call, regardless of the number of attempts. Without a session every attempt writes a row.
+// RecordViolation records in the audit of the caller's own tenant that a call tried to access data of another tenant. It writes one row
+// per id and call, regardless of the number of attempts. Without a session every attempt writes a row.
 func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -169,8 +169,8 @@ func boundAudit(limit int) int {
 	return min(limit, auditRows)
 }
 
-// AuditHead returns the number and the hash (in hex) of the last row of a tenant's chain. Without rows these are 0 and the hash that
-// the first row will follow.
+// AuditHead returns the number and the hash (in hex) of the last row of a tenant's chain. For an empty chain it returns 0 and the hash
+// that precedes the first row.
 func (db *DB) AuditHead(ctx context.Context, tenant string) (n int64, hash string, err error) {
 	type auditHead struct {
 		N    int64

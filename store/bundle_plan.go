@@ -26,24 +26,25 @@ func (h heldDocument) document() jig.DocumentVersion {
 	return jig.DocumentVersion{Kind: h.Kind, Name: h.Name, Version: h.Version}
 }
 
-// shelf is a tenant's bundles and documents, as seen from one bundle.
+// shelf holds a tenant's bundles, and the current documents that concern one of them.
 type shelf struct {
 	name string
 	// before is the installed bundle of that name; nil when it is not installed.
 	before *jig.Bundle
 	// others are the tenant's other bundles, sorted by name.
 	others []jig.Bundle
-	// current holds the current versions of the documents that the bundle has or is to get.
+	// current holds the current versions of the documents that the bundle has or will get.
 	current map[documentKey]heldDocument
 }
 
-// bundlePlan says what happens to documents when a bundle is installed or removed.
+// bundlePlan lists the changes to documents when a bundle is installed or removed.
 type bundlePlan struct {
-	// put become current and belong to the bundle, retired stop being current, and given become current and belong to another bundle.
+	// put lists documents that become current and belong to the bundle, retired those that stop being current, and given those that
+	// become current and belong to another bundle.
 	put     []jig.StoredDocument
 	retired []jig.DocumentVersion
 	given   []heldDocument
-	// removed go out of use.
+	// removed lists documents that go out of use.
 	removed []jig.DocumentVersion
 	// before holds the versions that were current.
 	before map[documentKey]heldDocument
@@ -73,7 +74,7 @@ func versionIn(b jig.Bundle, key documentKey) string {
 	return ""
 }
 
-// replaced lists the documents of the installed bundle that the tenant has its own versions of and that installing b would replace.
+// replaced lists the documents of the installed bundle for which the tenant has put its own version, which installing b would overwrite.
 func (s *shelf) replaced(b jig.BundleInstall) []string {
 	var list []string
 	for _, d := range b.Documents {
@@ -175,8 +176,8 @@ func (s *shelf) install(b jig.BundleInstall) *bundlePlan {
 	return p
 }
 
-// giveUp plans what happens to documents that the bundle no longer has. Documents that still belong to it go to another bundle that
-// also brought them; else they go out of use.
+// giveUp plans what happens to documents that the bundle no longer has. A document that still belongs to the bundle passes to another
+// bundle that also brought it; if there is none, it goes out of use.
 func (s *shelf) giveUp(documents []jig.DocumentVersion) *bundlePlan {
 	p := &bundlePlan{before: s.current}
 	for _, d := range documents {

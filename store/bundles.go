@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// KindBundle is the document kind under which every bundle that was ever installed is kept: under its name, with its hash as the
-// version and the author's version as the body. Such a document is never current.
+// KindBundle is the document kind that records every bundle that was ever installed. The document has the bundle's name, the bundle's
+// hash as its version, and the author's version as its body. It is never current.
 const KindBundle = "bundle"
 
 // bundleRow is a row of bundles.
@@ -198,8 +198,8 @@ func checkInstall(b jig.BundleInstall) error {
 	return nil
 }
 
-// shelf reads and locks a tenant's bundles until the transaction ends: the named bundle, the others, and who owns the documents that
-// the named bundle has or is to get.
+// shelf reads and locks a tenant's bundles until the transaction ends: the named bundle, the others, and the owners of the documents that
+// the named bundle has or will get.
 func (t *tx) shelf(ctx context.Context, name string, documents []jig.DocumentVersion) (*shelf, error) {
 	var rows []bundleRow
 	t.queue("TenantEnsure", t.tenant)
@@ -253,7 +253,7 @@ func (t *tx) putBundle(b jig.Bundle, at **time.Time) error {
 	return nil
 }
 
-// documents queues a plan's changes of documents.
+// documents queues a plan's changes to documents.
 func (t *tx) documents(bundle string, p *bundlePlan) {
 	kinds, names, versions := documentColumns(p.retired)
 	t.queue("DocumentsRetire", t.tenant, kinds, names, versions)

@@ -60,15 +60,15 @@ func (r *callRow) doubtful() bool {
 	return r.InDoubt || began && (r.Write || !r.Idempotent)
 }
 
-// hadNoEffect reports whether none of an open call's attempts can have taken effect, because the attempts or a person said so. It
-// returns false for an idempotent call that changes nothing: such a call is given back without any such statement.
+// hadNoEffect reports whether it is certain that no attempt of an open call took effect, because the attempts or a person said so. It
+// returns false for an idempotent call that changes nothing, because such a call goes back to reserved without anybody saying so.
 func (r *callRow) hadNoEffect() bool {
 	waits := r.status() == jig.CallWaiting || r.status() == jig.CallReserved
 	return waits && !r.InDoubt && (r.Write || !r.Idempotent)
 }
 
-// composed returns which of the doubtful, idempotent calls are answered by a composition. For those, the calls inside the
-// composition show what took effect.
+// composed returns which of the doubtful, idempotent calls are answered by a composition. For those, the steps of the composition show
+// what took effect.
 func (t *tx) composed(ctx context.Context, open []callRow) ([]string, error) {
 	var ids, composed []string
 	for i := range open {

@@ -13,7 +13,7 @@ func TestCanceledCall_SaysThatItHadNoEffect(t *testing.T) {
 	t.Parallel()
 	idempotentDraft := func(c *jig.Call) { c.Write, c.Idempotent = false, true }
 	givenBack := func(doubt bool) func(world, *testing.T, jig.Call) {
-		return func(w world, t *testing.T, c jig.Call) { //nolint:thelper // rows of a table
+		return func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			w.ends(t, c, w.reserve(t, c).Fence, failing(jig.CallReserved, doubt))
 		}
@@ -23,17 +23,17 @@ func TestCanceledCall_SaysThatItHadNoEffect(t *testing.T) {
 		after func(world, *testing.T, jig.Call)
 		want  bool
 	}{
-		"a person said so": {writes, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // rows of a table
+		"a person said so": {writes, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			w.ends(t, c, w.reserve(t, c).Fence, failing(jig.CallUnknown, true))
 			w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
 		}, true},
-		"a person said so of a draft": {drafts, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // rows of a table
+		"a person said so of a draft": {drafts, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			w.ends(t, c, w.reserve(t, c).Fence, failing(jig.CallUnknown, false))
 			w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
 		}, true},
-		"it waits after a person said so": {writes, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // rows of a table
+		"it waits after a person said so": {writes, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			w.ends(t, c, w.reserve(t, c).Fence, failing(jig.CallUnknown, true))
 			w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
@@ -43,12 +43,12 @@ func TestCanceledCall_SaysThatItHadNoEffect(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, jig.CallWaiting, stored.Status)
 		}, true},
-		"a composition that is running": {writesUnderKey, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // rows of a table
+		"a composition that is running": {writesUnderKey, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			_, err := w.BeginFrame(t.Context(), w.composition(c, w.reserve(t, c).Fence))
 			require.NoError(t, err)
 		}, false},
-		"a composition that was given back": {writesUnderKey, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // rows of a table
+		"a composition that was given back": {writesUnderKey, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			_, err := w.BeginFrame(t.Context(), w.composition(c, w.reserve(t, c).Fence))
 			require.NoError(t, err)
@@ -57,10 +57,10 @@ func TestCanceledCall_SaysThatItHadNoEffect(t *testing.T) {
 		"the attempt said so":             {writesUnderKey, givenBack(false), true},
 		"an attempt is in doubt":          {writesUnderKey, givenBack(true), false},
 		"a draft that was tried":          {idempotentDraft, givenBack(false), false},
-		"a read that is running":          {reads, func(w world, t *testing.T, c jig.Call) { t.Helper(); w.reserve(t, c) }, false},          //nolint:thelper // rows of a table
-		"a write that is running":         {writes, func(w world, t *testing.T, c jig.Call) { t.Helper(); w.reserve(t, c) }, false},         //nolint:thelper // rows of a table
-		"an unfinished idempotent write":  {writesUnderKey, func(w world, t *testing.T, c jig.Call) { t.Helper(); w.reserve(t, c) }, false}, //nolint:thelper // rows of a table
-		"a call that never had its start": {writes, func(world, *testing.T, jig.Call) {}, true},                                             //nolint:thelper // rows of a table
+		"a read that is running":          {reads, func(w world, t *testing.T, c jig.Call) { t.Helper(); w.reserve(t, c) }, false},          //nolint:thelper // a case of a test table, not a helper
+		"a write that is running":         {writes, func(w world, t *testing.T, c jig.Call) { t.Helper(); w.reserve(t, c) }, false},         //nolint:thelper // a case of a test table, not a helper
+		"an unfinished idempotent write":  {writesUnderKey, func(w world, t *testing.T, c jig.Call) { t.Helper(); w.reserve(t, c) }, false}, //nolint:thelper // a case of a test table, not a helper
+		"a call that never had its start": {writes, func(world, *testing.T, jig.Call) {}, true},                                             //nolint:thelper // a case of a test table, not a helper
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,4 +1,4 @@
-package store //nolint:testpackage // how a text is cut is internal
+package store //nolint:testpackage // chunks is not exported
 
 import (
 	"math/rand/v2"

@@ -100,7 +100,7 @@ func (db *DB) completeFast(ctx context.Context, c jig.Completion) (jig.Completed
 	return completion(row, false)
 }
 
-// complete records the end of the attempt of a locked row, or gives the call back.
+// complete records the end of the attempt of a locked row, or returns the call to reserved.
 func (t *tx) complete(ctx context.Context, c jig.Completion, row *callRow, l *log) (**callRow, error) {
 	if c.Status == jig.CallUnknown {
 		why := "the attempt ended without knowing whether it took effect"
@@ -152,7 +152,8 @@ func completed(c jig.Completion, artifact string) (jig.EventType, details) {
 	return kind, d
 }
 
-// resultDetails returns what an event shows of a result. Short data is included whole, longer data as a preview of its beginning.
+// resultDetails returns the part of a result that an event shows. Short data is included whole, longer data as a preview of its
+// beginning.
 func resultDetails(r jig.ToolResult) details {
 	d := details{"summary": cut(r.Summary, jig.PreviewBytes)}
 	if len(r.Data) > 0 {

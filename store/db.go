@@ -67,7 +67,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.MaxConns = int32(options.MaxConns) //nolint:gosec // a handful
+	config.MaxConns = int32(options.MaxConns) //nolint:gosec // the number of connections is small
 	tune(config.ConnConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// subject is what a decision is about, read under lock. call is nil when the session has no such call; approval is nil when none is
-// open.
+// subject holds the rows that a decision concerns, read under lock. call is nil when the session has no such call; approval is nil when
+// none is open.
 type subject struct {
 	session  string
 	key      string
@@ -81,8 +81,8 @@ func (db *DB) ruling(
 // ones are only counted, because anybody who can reach Temporal can send them without end.
 const MaxRefusedSignals = 100
 
-// countRefused counts a signal that names no call, and reports whether it is to be recorded itself. Past the limit, the first such
-// signal and every power of ten record one event with the total.
+// countRefused counts a signal that names no call, and reports whether the signal must be recorded itself. Beyond the limit, it records
+// one event with the total for the first such signal and at every power of ten.
 func (t *tx) countRefused(ctx context.Context, s subject, l *log) (kept bool, err error) {
 	var count *int64
 	value(t.queue("SessionCountRefused", t.tenant, s.session), &count)
@@ -128,7 +128,7 @@ func (s subject) refused(l *log, callID, why string, d details, entry jig.AuditE
 	return ruled
 }
 
-// entry starts the audit row for what somebody did to the subject.
+// entry starts the audit row for an action on the subject.
 func (s subject) entry(kind jig.AuditKind, who jig.Principal, evidence *jig.Evidence) jig.AuditEntry {
 	e := jig.AuditEntry{
 		Kind: kind, By: who.ID, Claimed: who.Claimed, Evidence: evidence, SessionID: s.session, Call: s.call.CallID, Tool: s.call.Tool,
@@ -231,7 +231,7 @@ func (d decision) details() details {
 	return details{"by": d.Principal.ID, "claimed": d.Principal.Claimed, "note": d.Decision.Note}
 }
 
-// objection returns why a decision cannot be accepted from anybody, or "" when there is no such reason.
+// objection returns why a decision cannot be accepted, regardless of who sent it, or "" when there is no such reason.
 func objection(r jig.DecisionRequest, s subject) string {
 	d := r.Decision
 	switch {
@@ -310,8 +310,8 @@ func (t *tx) decided(d decision, l *log, ruled jig.Ruled) {
 	l.notices = append(l.notices, n)
 }
 
-// grant stores the grant that comes with an approval. Only the person who gives it stands behind it: earlier voters approved the
-// call they saw and nothing more.
+// grant stores the grant that comes with an approval. It names only the person who gives it: earlier voters approved the call that they
+// saw and nothing more.
 func (t *tx) grant(d decision, l *log, ruled *jig.Ruled) {
 	if d.Grant == nil {
 		return

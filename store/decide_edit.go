@@ -81,7 +81,7 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 	return ruled, t.open(fresh, s.call, l)
 }
 
-// terms replaces the terms of an open approval by those that its votes are measured against.
+// terms replaces the terms of an open approval. Its votes are counted against the new terms.
 func (t *tx) terms(a *approvalRow, terms *jig.Terms) error {
 	var column []byte
 	if terms != nil {

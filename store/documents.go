@@ -28,8 +28,8 @@ func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version strin
 	})
 }
 
-// RegisterDocument is [DB.PutDocument] on behalf of a call, for the call's tenant. A change of the current version is recorded in
-// the audit. Returns CONFLICT, reason type_changed, when what an entity type was checked against no longer holds, and reason
+// RegisterDocument is [DB.PutDocument] on behalf of a call, for the call's tenant. A change of the current version is recorded in the
+// audit. Returns CONFLICT, reason type_changed, when the state that an entity type was checked against has changed, and reason
 // document_differs when the version is stored with another body.
 func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
@@ -59,8 +59,8 @@ func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.Sto
 	})
 }
 
-// holdTypes refuses new versions of entity types when what they were checked against no longer holds. Otherwise it keeps that true
-// until the transaction ends: nobody can create an entity meanwhile. Existing entities get the defaults that the new versions add.
+// holdTypes refuses new versions of entity types when the state that they were checked against has changed. Otherwise it keeps that state
+// fixed until the transaction ends: nobody can create an entity meanwhile. Existing entities get the defaults that the new versions add.
 func (t *tx) holdTypes(ctx context.Context, types []jig.TypeBasis) error {
 	if len(types) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func typesOf(tenant string) string { return "jig types " + tenant }
 // inPlaceOf starts the reason of an audit row that names the previous version.
 const inPlaceOf = "in place of "
 
-// audited returns an audit row for what a call did to something that outlives its session.
+// audited returns an audit row for a call's change to something that outlives its session.
 func audited(by jig.Invocation, kind jig.AuditKind, subject, reason string) jig.AuditEntry {
 	return jig.AuditEntry{
 		Kind: kind, By: by.Principal.ID, Claimed: by.Principal.Claimed, SessionID: by.SessionID, Call: by.CallID,
@@ -125,8 +125,8 @@ func (db *DB) KeepDocument(ctx context.Context, tenant, kind, name, version stri
 // reasonDocumentDiffers means that the version, which is a document's hash, is already stored with another body.
 const reasonDocumentDiffers = "document_differs"
 
-// sameBodies sends the queued statements and refuses if a version of the documents is stored with another body. Otherwise,
-// registering one document could make a different one current that nobody has looked at.
+// sameBodies sends the queued statements and returns CONFLICT if a version of the documents is stored with another body. Without this
+// check, registering one document could make a different one current that nobody has looked at.
 func (t *tx) sameBodies(ctx context.Context, documents ...jig.StoredDocument) error {
 	kinds, names, versions := documentColumns(versionsOf(documents))
 	bodies := make([][]byte, len(documents))
@@ -156,8 +156,8 @@ func mayWriteDocuments(tenant string) error {
 	return jig.CheckTenant(tenant)
 }
 
-// DocumentAt returns the body of a version, current or not: the tenant's own, else that of the tenant _global. Returns NOT_FOUND
-// when neither has it.
+// DocumentAt returns the body of a version, current or not: the tenant's own, else the one of tenant _global. Returns NOT_FOUND when
+// neither has it.
 func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error) {
 	var bodies [][]byte
 	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentAt", tenant, kind, name, version), &bodies) })
@@ -179,7 +179,7 @@ func (db *DB) CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.
 	return current, err
 }
 
-// Document returns the current body: the tenant's own, else that of the tenant _global. NOT_FOUND suggests the nearest names.
+// Document returns the current body: the tenant's own, else the one of tenant _global. NOT_FOUND suggests the nearest names.
 func (db *DB) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
 	var bodies [][]byte
 	var names []string

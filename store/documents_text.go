@@ -125,8 +125,8 @@ func (db *DB) SearchText(ctx context.Context, tenant, query string, entityIDs []
 	return hits, err
 }
 
-// chunks splits a text into parts of at most chunkRunes characters that together are the text. It splits at the end of a sentence if
-// possible, else between words, else anywhere.
+// chunks splits a text into consecutive parts of at most chunkRunes characters. It splits at the end of a sentence if possible, else
+// between words, else anywhere.
 func chunks(body string) []string {
 	parts := []string{}
 	for body != "" {

@@ -27,7 +27,7 @@ func validUTF8(b []byte) []byte {
 	return bytes.ToValidUTF8(b, []byte("\uFFFD"))
 }
 
-// text returns s as a text column accepts it: valid UTF-8 without NUL.
+// text returns s in a form that a text column accepts: valid UTF-8 without NUL.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
@@ -57,8 +57,8 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// details is the data of an event. It holds strings, numbers and checked JSON. An odd detail never loses an event: values that
-// cannot be encoded are left out.
+// details is the data of an event. It holds strings, numbers and checked JSON. Values that cannot be encoded are left out, so that
+// they never prevent the event from being stored.
 type details map[string]any
 
 func (d details) json() []byte {
@@ -119,14 +119,14 @@ type log struct {
 	calls  []string
 	tools  []string
 	data   []string
-	// audits and notices are written with the events, after them.
+	// audits and notices are written after the events, in the same transaction.
 	audits  []jig.AuditEntry
 	notices []jig.Notice
 }
 
 func (l *log) add(e jig.Event) {
 	l.types = append(l.types, text(string(e.Type)))
-	l.passes = append(l.passes, int32(e.Pass)) //nolint:gosec // passes are few
+	l.passes = append(l.passes, int32(e.Pass)) //nolint:gosec // pass numbers are small
 	l.calls = append(l.calls, text(e.CallID))
 	l.tools = append(l.tools, text(e.Tool))
 	l.data = append(l.data, string(validUTF8(e.Data)))
@@ -239,7 +239,7 @@ type storedResult struct {
 // result reads a call's result; nil while there is none. A call that failed before its first attempt certainly had no effect.
 func (r *callRow) result() (*jig.ToolResult, error) {
 	if len(r.Result) == 0 {
-		return nil, nil //nolint:nilnil // the call is open
+		return nil, nil //nolint:nilnil // nil means that the call has no result yet
 	}
 	var stored storedResult
 	if err := decode(r.Result, &stored); err != nil {

@@ -142,7 +142,7 @@ func (db *DB) Entity(ctx context.Context, tenant, id string) (jig.Entity, error)
 	return found[0], nil
 }
 
-// Entities returns those of the given entities that exist, in the order of ids.
+// Entities returns the given entities that exist, in the order of ids.
 func (db *DB) Entities(ctx context.Context, tenant string, ids []string) ([]jig.Entity, error) {
 	ids = texts(ids)
 	var rows []entityRow

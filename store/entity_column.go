@@ -27,16 +27,16 @@ const (
 // idColumn sorts ids by their bytes, regardless of the database's collation.
 const idColumn = `e.entity_id collate "C"`
 
-// filterColumn is what a name in a filter refers to.
+// filterColumn describes the column that a name in a filter refers to.
 type filterColumn struct {
-	// name is the name in the filter. field is its definition and path its path in the content; both are nil for a column that is no
+	// name is the name in the filter. field is its definition and path its path in the content; both are nil for a column that is not a
 	// field.
 	name  string
 	field *jig.Field
 	path  []string
 	kind  filterKind
-	// sql is the value. json is the value as jsonb; lists and objects have only this. missing is the condition that there is no value,
-	// and always reports that there always is one.
+	// sql is the SQL expression of the value. json is the value as jsonb; lists and objects have only this. missing is the condition that
+	// there is no value. always reports that there is always a value.
 	sql, json, missing string
 	always             bool
 }
@@ -151,12 +151,12 @@ func (c filterColumn) what() string {
 	return "of type " + string(c.kind)
 }
 
-// cast is the SQL cast for an argument that is compared with the column.
+// cast returns the SQL cast for an argument that is compared with the column.
 func (c filterColumn) cast() string {
 	return map[filterKind]string{kindText: "::text", kindNumber: "::numeric", kindBoolean: "::boolean", kindMoment: "::timestamptz"}[c.kind]
 }
 
-// list is the SQL cast for a list of values as slice builds it.
+// list returns the SQL cast for a list of values built by slice.
 func (c filterColumn) list() string {
 	if c.kind == kindNumber {
 		return "::text[]::numeric[]"
@@ -166,7 +166,7 @@ func (c filterColumn) list() string {
 
 // slice converts a list of values to the argument's Go type.
 func (c filterColumn) slice(values []any) any {
-	switch c.kind { //nolint:exhaustive // the others are texts
+	switch c.kind { //nolint:exhaustive // all other kinds are compared as text
 	case kindBoolean:
 		return typed[bool](values)
 	case kindMoment:

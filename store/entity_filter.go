@@ -12,8 +12,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// FilterEntities returns a page of the entities of a type that match a filter. f.Type may be empty. INVALID_INPUT points at what
-// does not fit the type's fields; NOT_FOUND means that the workspace does not exist.
+// FilterEntities returns a page of the entities of a type that match a filter. f.Type may be empty. INVALID_INPUT names the part of the
+// filter that does not fit the type's fields; NOT_FOUND means that the workspace does not exist.
 func (db *DB) FilterEntities(ctx context.Context, tenant string, t jig.EntityType, f jig.EntityFilter) (jig.EntityPage, error) {
 	q, err := compileFilter(tenant, t, f)
 	if err != nil {
@@ -43,8 +43,8 @@ func (db *DB) FilterEntities(ctx context.Context, tenant string, t jig.EntityTyp
 	return page, err
 }
 
-// filterQuery is a filter being compiled to SQL. Its text consists only of what this file contains and of $n. Everything that comes
-// from outside, including the paths of fields, is an argument.
+// filterQuery is a filter that is being compiled to SQL. The SQL text consists only of constants from this file and of placeholders ($n).
+// Everything that comes from outside, including the paths of fields, is an argument.
 type filterQuery struct {
 	t     jig.EntityType
 	args  []any
@@ -187,7 +187,7 @@ func (q *filterQuery) clause(at string, c jig.FilterClause) (sql string, count i
 	return "(" + strings.Join(parts, join) + ")", len(group), nil
 }
 
-// comparisons maps operators to those of SQL.
+// comparisons maps operators to SQL operators.
 var comparisons = map[jig.FilterOp]string{
 	jig.FilterEq: " = ", jig.FilterNeq: " is distinct from ", jig.FilterGt: " > ", jig.FilterLt: " < ", jig.FilterGte: " >= ", jig.FilterLte: " <= ",
 }

@@ -59,7 +59,7 @@ func (m model) value(field string) any {
 
 // as returns v as a T, or T's zero value.
 func as[T any](v any) T {
-	t, _ := v.(T) //nolint:errcheck // the zero value is wanted then
+	t, _ := v.(T) //nolint:errcheck // a missing value counts as the zero value
 	return t
 }
 

@@ -146,7 +146,7 @@ func randomFilter(r *rand.Rand, fields, sortable []string) jig.EntityFilter {
 	return f
 }
 
-// The filter in SQL finds the same entities as a filter in Go, in the same order, over all pages.
+// The SQL filter finds the same entities as a filter written in Go, in the same order, over all pages.
 func TestFilterIsThatOfGo(t *testing.T) {
 	t.Parallel()
 	w := world{DB: storetest.New(t), tenant: storetest.Tenant(t)}

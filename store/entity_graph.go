@@ -33,7 +33,7 @@ func relationNames(relations map[string][]string) []string {
 	return names
 }
 
-// Relate adds a named relation from an entity to another. Adding it twice changes nothing. Returns NOT_FOUND when either does not
+// Relate adds a named relation from an entity to another. Adding it twice changes nothing. Returns NOT_FOUND when either entity does not
 // exist.
 func (db *DB) Relate(ctx context.Context, tenant string, r jig.Relation) error {
 	if r.Name == "" {

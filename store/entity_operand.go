@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxOperand is the maximum length of a text in a filter, in bytes. maxNumber is that of a number, in characters.
+// maxOperand is the maximum length of a text in a filter, in bytes. maxNumber is the maximum length of a number, in characters.
 const (
 	maxOperand = 32 << 10
 	maxNumber  = 1000
@@ -75,7 +75,7 @@ func textOperand(raw json.RawMessage) (s, why string) {
 	return s, ""
 }
 
-// part decodes what a list or object must contain, and returns it as the JSON to look for.
+// part decodes a value that a list or object must contain, and returns it as the JSON to look for.
 func (c filterColumn) part(raw json.RawMessage) (string, string) {
 	item := c
 	if c.kind == kindList {

@@ -34,8 +34,8 @@ func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (jig.Entity
 	return e, ended, err
 }
 
-// Sources returns those of the given entities that exist, and their texts, oldest first, with hashes of their contents. The first
-// texts include their bodies, up to the given number of bytes together; 0 means no bodies.
+// Sources returns the given entities that exist, and their texts, oldest first, with hashes of their contents. The first texts include
+// their bodies, up to the given number of bytes together; 0 means no bodies.
 func (db *DB) Sources(ctx context.Context, tenant string, ids []string, bytes int) (jig.Sources, error) {
 	var found jig.Sources
 	ids = texts(ids)
@@ -46,7 +46,7 @@ func (db *DB) Sources(ctx context.Context, tenant string, ids []string, bytes in
 	return found, err
 }
 
-// changing is a change of an entity whose field update is already queued.
+// changing is a change to an entity. The update of the entity's fields is already queued.
 type changing struct {
 	*jig.EntityChange
 	there *string // nil: the entity does not exist

@@ -94,8 +94,8 @@ func (db *DB) Subscribe(ctx context.Context, tenant, id string, after int64) <-c
 	return out
 }
 
-// next returns the events that a watcher has not had yet. It takes them from what the hub just read for all watchers or, when that
-// does not reach back far enough, from the database. more reports whether to read the database again at once.
+// next returns the events that a watcher has not received yet. It takes them from the events that the hub just read for all watchers or,
+// when those do not reach back far enough, from the database. more reports whether to read the database again at once.
 func (db *DB) next(ctx context.Context, w *watcher, catchUp bool) (found []jig.Event, more bool) {
 	if found = db.hub.recent(w, maxPage); len(found) > 0 {
 		return found, false

@@ -196,7 +196,7 @@ func TestSubscribe(t *testing.T) {
 	require.Equal(t, make([]string, len(subscriptions)), wrong)
 	cancel()
 	for _, s := range subscriptions {
-		for range s { //nolint:revive // until it is closed
+		for range s { //nolint:revive // drains the channel until it is closed
 		}
 	}
 }

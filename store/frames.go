@@ -50,9 +50,9 @@ func (t *tx) frameRead(id, callID string, row **frameRow, received *[]receivedRo
 	list(t.queue("FrameReceived", t.tenant, id, callID), received)
 }
 
-// BeginFrame stores a composition that begins. Its call must exist and be open (NOT_FOUND, CONFLICT). A composition that exists
-// already is returned as it is, with the higher of both fences, because a later attempt at the call takes it over. From then on the
-// entity that the composition fills names its session and call.
+// BeginFrame stores a new composition. Its call must exist and be open (NOT_FOUND, CONFLICT). If the composition already exists, it is
+// returned unchanged except that it has the higher of both fences, because a later attempt at the call takes it over. The entity that the
+// composition fills, if any, then names the composition's session and call.
 func (db *DB) BeginFrame(ctx context.Context, f jig.Frame) (jig.Frame, error) {
 	var row *frameRow
 	var received []receivedRow
@@ -94,8 +94,8 @@ func noFrame(session, call string) *jig.Error {
 	return jig.Errorf(jig.CodeNotFound, "call %q of session %q runs no composition", call, session).WithField("call")
 }
 
-// FrameWindow returns all open calls of a composition in the order of their admission, with the approvals that wait. An unknown
-// composition has none.
+// FrameWindow returns all open calls of a composition in the order of their admission, with their open approvals. It returns no calls for
+// an unknown composition.
 func (db *DB) FrameWindow(ctx context.Context, tenant, id, callID string) (jig.Window, error) {
 	var rows []callRow
 	var open []approvalRow

@@ -252,7 +252,7 @@ func TestPassesIgnoreCallsOfCompositions(t *testing.T) {
 	require.Equal(t, []string{root.ID, run.ID, ask.ID}, []string{some[0].ID, some[1].ID, some[2].ID})
 }
 
-// Operations on a whole session include the calls of its compositions.
+// Operations on a whole session include the calls made by its compositions.
 func TestSessionsKnowCallsOfCompositions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

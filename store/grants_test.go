@@ -79,7 +79,7 @@ func TestAGrantIsUsedWhenItsCallBegins(t *testing.T) {
 	require.Equal(t, []string{"ben"}, by)
 }
 
-// If the grant no longer holds when the call is to begin, the call does not run and is asked about again.
+// If the grant no longer holds when the call is about to begin, the call does not run and a person is asked again.
 func TestAGrantHoldsWhenTheCallBegins(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, w world){
@@ -110,7 +110,7 @@ func TestAGrantHoldsWhenTheCallBegins(t *testing.T) {
 	}
 }
 
-// Of twenty concurrent calls under a grant for five, five run; the others lose their approval and are asked about.
+// Of twenty concurrent calls under a grant for five, five run; the others lose their approval and a person is asked.
 func TestAGrantIsNeverOverdrawn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

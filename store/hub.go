@@ -41,7 +41,7 @@ type topic struct {
 	watchers map[*watcher]struct{}
 	// known is the highest sequence number that was announced, and seen the highest that was read for the watchers.
 	known, seen int64
-	// assumed reports that known and seen are where the first watcher started, and nothing has been announced yet.
+	// assumed reports that known and seen are only the first watcher's position, because nothing has been announced yet.
 	assumed bool
 	// tail holds the latest events read, without gaps, up to seen.
 	tail []jig.Event
@@ -162,7 +162,7 @@ func (w *watcher) wait(ctx context.Context) bool {
 	}
 }
 
-// recent returns the events in the tail that the watcher has not had; nil when the tail starts too late.
+// recent returns the events in the tail that the watcher has not received; nil when the tail starts too late.
 func (h *hub) recent(w *watcher, limit int) []jig.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -192,7 +192,7 @@ func (h *hub) position(w *watcher) int64 {
 	return w.after
 }
 
-// advance records what a watcher has had. Events that it read by itself need not be read again for the others.
+// advance records which events a watcher has received. Events that it read by itself need not be read again for the others.
 func (h *hub) advance(w *watcher, seq int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// settlesLate reports whether a completion settles a call that has meanwhile been given up as unknown. The completion must come from
-// the latest attempt and must know the outcome. If a person has said that nothing happened, a success still counts as long as the
-// call has neither changed nor begun again, because it must not run a second time.
+// settlesLate reports whether a completion settles a call that has become unknown in the meantime. The completion must come from the
+// latest attempt and must know the outcome. If a person has said that nothing happened, a success still counts as long as the call has
+// neither changed nor begun again, because it must not run a second time.
 func settlesLate(c jig.Completion, row *callRow) bool {
 	if c.Fence != row.Fence || c.Status == jig.CallUnknown || c.InDoubt {
 		return false
@@ -23,7 +23,7 @@ func settlesLate(c jig.Completion, row *callRow) bool {
 // [DB.TakeSettled].
 func (t *tx) completeLate(ctx context.Context, c jig.Completion, row *callRow) (**callRow, error) {
 	outcome := jig.OutcomeNotHappened
-	switch { //nolint:staticcheck // reads as a table
+	switch { //nolint:staticcheck // one case per line reads like a table
 	case c.Status == jig.CallSucceeded:
 		outcome = jig.OutcomeHappened
 	case c.Status == jig.CallReserved: // nothing happened, and no attempt is left to try again

@@ -188,7 +188,7 @@ func callColumns(installation string, a jig.Admission) ([]any, *log, error) {
 		}
 		status, result := admitted(c)
 		ids[i], providers[i], tools[i], versions[i] = c.ID, text(c.ProviderID), text(c.Tool), c.Version
-		passes[i], ordinals[i] = int32(a.Pass), int32(c.Ordinal) //nolint:gosec // small numbers
+		passes[i], ordinals[i] = int32(a.Pass), int32(c.Ordinal) //nolint:gosec // passes and ordinals are small
 		writes[i], idempotents[i], inputs[i] = c.Write, c.Idempotent, c.Input
 		signatures[i], keys[i], digests[i], policies[i] = c.Signature, text(c.ConcurrencyKey), c.Digest, c.PolicyVersion
 		verdicts[i], reasons[i], statuses[i], duplicates[i] = string(c.Verdict), why, string(status), c.DuplicateOf
@@ -217,8 +217,8 @@ func callColumns(installation string, a jig.Admission) ([]any, *log, error) {
 	}, l, nil
 }
 
-// admitted returns the status that a call enters the ledger with, and the result of a call that is already final. A final call
-// always has a result.
+// admitted returns the status with which a call enters the ledger, and the result of a call that is already final. A final call always
+// has a result.
 func admitted(c jig.Call) (jig.CallStatus, *jig.ToolResult) {
 	status := c.Status
 	if status == "" {

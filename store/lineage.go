@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxDelegated is how many sessions below a session a view of it looks at.
+// maxDelegated limits how many sessions below a session its view includes.
 const maxDelegated = 500
 
 // delegatedRow is a row of the query Delegated: a session that answers a running call of another session.

@@ -51,8 +51,8 @@ func pendingPage(rows []approvalRow, limit int) (waiting []jig.Pending, next str
 	return waiting, next, err
 }
 
-// PendingApprovals lists what waits for people in a tenant, oldest first, after a cursor ("" for the first page); next is "" at the
-// end. A page has at most limit entries (100 when limit is not positive, at most 1,000).
+// PendingApprovals lists the calls of a tenant that wait for people, oldest first, after a cursor ("" for the first page); next is "" at
+// the end. A page has at most limit entries (100 when limit is not positive, at most 1,000).
 func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit int) (waiting []jig.Pending, next string, err error) {
 	var from cursor
 	if err := decodeCursor(after, &from); err != nil {
@@ -67,9 +67,9 @@ func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit 
 	return pendingPage(rows, limit)
 }
 
-// ListPending lists what waits for people in a tenant and matches a filter, oldest first, after a cursor ("" for the first page);
+// ListPending lists the calls of a tenant that wait for people and match a filter, oldest first, after a cursor ("" for the first page);
 // next is "" at the end. A page has at most limit entries (100 when limit is not positive, at most 1,000). A filter by session also
-// matches what waits in the sessions that answer its calls.
+// matches the calls in child sessions that answer its calls.
 func (db *DB) ListPending(
 	ctx context.Context, tenant string, filter jig.PendingFilter, after string, limit int,
 ) (waiting []jig.Pending, next string, err error) {
@@ -191,7 +191,7 @@ type outcomeRow struct {
 	Count           int64
 }
 
-// OpenApprovals counts what waits for people, over all tenants.
+// OpenApprovals counts the calls that wait for people, over all tenants.
 func (db *DB) OpenApprovals(ctx context.Context) ([]jig.OpenCount, error) {
 	var rows []openRow
 	if err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsOpenEverywhere"), &rows) }); err != nil {

@@ -39,7 +39,7 @@ func TestMessagesByKey(t *testing.T) {
 	fresh := make([]bool, 8)
 	for i := range fresh {
 		wg.Go(func() {
-			fresh[i], _ = w.AddMessage(t.Context(), w.tenant, w.session, fmt.Sprint("k", i/4), jig.Message{Text: "x"}) //nolint:errcheck // the count shows
+			fresh[i], _ = w.AddMessage(t.Context(), w.tenant, w.session, fmt.Sprint("k", i/4), jig.Message{Text: "x"}) //nolint:errcheck // the count below would be wrong after an error
 		})
 	}
 	wg.Wait()

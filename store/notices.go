@@ -15,7 +15,7 @@ import (
 // DeliveryStatus is the state of the delivery of a notice to one target.
 type DeliveryStatus string
 
-// The states of a delivery. Gone means that the target wants no more notices; it also ends everything else that waits for the
+// These are the states of a delivery. Gone means that the target wants no more notices; it also ends all other open deliveries to the
 // target.
 const (
 	DeliveryPending DeliveryStatus = "pending"
@@ -53,7 +53,7 @@ type Attempt struct {
 	Error string
 	// Wait is the time until the next attempt.
 	Wait time.Duration
-	// Rest is how long everything else that is due for the target waits; zero means not at all.
+	// Rest delays all other deliveries that are due for the target; zero means no delay.
 	Rest time.Duration
 	// Settings is the version of the settings under which the target is gone.
 	Settings string
@@ -119,8 +119,8 @@ func (db *DB) TakeNotices(ctx context.Context, limit int, lease time.Duration) (
 	return notices, nil
 }
 
-// OpenDeliveries opens the delivery of a notice to each target, once, and removes the notice from [DB.TakeNotices]. For a target
-// that is gone under this version of the settings, the delivery is given up at once.
+// OpenDeliveries opens the delivery of a notice to each target, once, so that [DB.TakeNotices] no longer returns the notice. If a target
+// is gone under this version of the settings, its delivery is given up at once.
 func (db *DB) OpenDeliveries(ctx context.Context, tenant, notice, settings string, targets []string) error {
 	return db.once(ctx, tenant, func(t *tx) {
 		t.queue("DeliveriesOpen", tenant, notice, targets, settings)
@@ -136,9 +136,9 @@ type deliveryRow struct {
 	Body     []byte
 }
 
-// TakeDeliveries takes up to limit due deliveries of all tenants, in no particular order. Per target it takes the delivery that has
-// been due longest, and none if underWay, the caller's unfinished deliveries, contains one for that target. A tenant has at most
-// perTenant deliveries together with those in underWay. Nobody else gets them until the lease ends; [DB.SettleDelivery] records each
+// TakeDeliveries takes up to limit due deliveries of all tenants, in no particular order. For each target it takes the delivery that has
+// been due longest, unless underWay, the caller's unfinished deliveries, contains one for that target. A tenant gets at most perTenant
+// deliveries, counting those in underWay. Nobody else gets the taken deliveries until the lease ends; [DB.SettleDelivery] records each
 // outcome.
 func (db *DB) TakeDeliveries(ctx context.Context, limit, perTenant int, underWay []Delivery, lease time.Duration) ([]Delivery, error) {
 	tenants, targets := make([]string, len(underWay)), make([]string, len(underWay))

@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// box is a separate database, because taking notices takes those of all tenants.
+// box is a store on a database of its own, because taking notices affects all tenants.
 type box struct {
 	*store.DB
 	owner, app string

@@ -111,15 +111,15 @@ func TestLateCompletion_SettlesAnUnknownCall(t *testing.T) {
 func TestLateCompletion_ThatKnowsNothingLeavesTheQuestion(t *testing.T) {
 	t.Parallel()
 	for name, complete := range map[string]func(world, *testing.T, jig.Call) jig.Completed{
-		"an unknown outcome": func(w world, t *testing.T, c jig.Call) jig.Completed { //nolint:thelper // rows of a table
+		"an unknown outcome": func(w world, t *testing.T, c jig.Call) jig.Completed { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			return w.ends(t, c, 1, failing(jig.CallUnknown, false))
 		},
-		"an earlier doubt": func(w world, t *testing.T, c jig.Call) jig.Completed { //nolint:thelper // rows of a table
+		"an earlier doubt": func(w world, t *testing.T, c jig.Call) jig.Completed { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			return w.ends(t, c, 1, failing(jig.CallReserved, true))
 		},
-		"an old fence": func(w world, t *testing.T, c jig.Call) jig.Completed { t.Helper(); return w.ends(t, c, 0, nil) }, //nolint:thelper // rows of a table
+		"an old fence": func(w world, t *testing.T, c jig.Call) jig.Completed { t.Helper(); return w.ends(t, c, 0, nil) }, //nolint:thelper // a case of a test table, not a helper
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

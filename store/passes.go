@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// PassState returns what settling a pass needs to know. A pass without a turn (a call that a person made) has the zero Turn.
+// PassState returns the data that settling a pass needs. A pass without a turn (a call that a person made) has the zero Turn.
 func (db *DB) PassState(ctx context.Context, tenant, id string, pass int) (jig.PassState, error) {
 	var row *sessionRow
 	var answered *turnRow

@@ -27,8 +27,8 @@ func pauses(rows []pauseRow) []jig.Pause {
 	return list
 }
 
-// pausing returns the scope of the first pause that holds back a call of a tool, given the pauses that concern its session; "" for
-// none.
+// pausing returns the scope of the first pause that holds back a call of a tool. rows are the pauses that concern the call's session. It
+// returns "" when no pause does.
 func pausing(rows []pauseRow, tool string) jig.PauseScope {
 	for _, r := range rows {
 		if scope := jig.PauseScope(r.Scope); scope != jig.PauseTool || r.Target == tool {
@@ -38,7 +38,7 @@ func pausing(rows []pauseRow, tool string) jig.PauseScope {
 	return ""
 }
 
-// Pause holds back what has not begun. A pause that is already in force is left alone. changed reports that the pause is new.
+// Pause holds back calls that have not begun. A pause that is already in force is left alone. changed reports that the pause is new.
 // Returns NOT_PERMITTED when the token was used for another request.
 func (db *DB) Pause(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error) {
 	return db.pausing(ctx, tenant, p, jig.AuditPaused, evidence, func(t *tx, n *int64) {

@@ -126,7 +126,7 @@ func TestFinishQuickRace(t *testing.T) {
 			mine = append(append([]jig.QuickCompletion{}, done[10:]...), done[:10]...)
 		}
 		wg.Go(func() { names[i], errs[i] = w.FinishQuick(t.Context(), w.tenant, w.session, mine) })
-		wg.Go(func() { _, _ = w.Reserve(t.Context(), w.request(calls[i])) }) //nolint:errcheck // the log shows the result
+		wg.Go(func() { _, _ = w.Reserve(t.Context(), w.request(calls[i])) }) //nolint:errcheck // the checks of the log below find errors
 	}
 	wg.Wait()
 	finished := map[string]bool{}

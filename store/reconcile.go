@@ -28,8 +28,8 @@ func (db *DB) Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled,
 	})
 }
 
-// mayReconcile returns why a person may not say what happened to a call, or "". The tenant can name who may; otherwise everybody may
-// who could have approved the call.
+// mayReconcile returns why a person may not say what happened to a call, or "". The tenant can name the people who may. If it does not,
+// everybody may who could have approved the call.
 func (t *tx) mayReconcile(ctx context.Context, r jig.ReconcileRequest, s subject) (string, error) {
 	if r.Reconcilers != nil {
 		if r.Reconcilers.Include(r.Principal) {
@@ -97,7 +97,7 @@ func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l
 	n.Status, n.By, n.Reason = ruled.Status, r.Principal.ID, string(w.Outcome)
 	l.notices = append(l.notices, n)
 	if ruled.Status == jig.CallReserved {
-		t.queue("CallGiveBack", t.tenant, s.session, s.call.CallID, false) // no earlier attempt is in doubt any more
+		t.queue("CallGiveBack", t.tenant, s.session, s.call.CallID, false) // it is now certain that no earlier attempt took effect
 		return ruled, nil
 	}
 	if err := t.reconciled(r, s, l, ruled.Status); err != nil {

@@ -41,10 +41,9 @@ type recordedCursor struct {
 	Call    string `json:"call"`
 }
 
-// RecordedCalls returns calls that were admitted since a time, session by session, with what is needed to evaluate policy for them.
-// It starts after a cursor ("" for the first page); next is "" at the end. A page has at most limit calls (500 when limit is not
-// positive or above 500) and at most 16 MiB of input, but at least one call. Pass and writes of the session are as of the call's
-// admission.
+// RecordedCalls returns calls that were admitted since a time, session by session, with the data needed to evaluate policy for them. It
+// starts after a cursor ("" for the first page); next is "" at the end. A page has at most limit calls (500 when limit is not positive or
+// above 500) and at most 16 MiB of input, but at least one call. Pass and writes of the session are as of the call's admission.
 func (db *DB) RecordedCalls(
 	ctx context.Context, tenant string, since time.Time, after string, limit int,
 ) (recorded []jig.RecordedCall, next string, err error) {

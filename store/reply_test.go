@@ -96,7 +96,8 @@ func TestAnApprovalIsNotAnswered(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, w.row(t, c).Status)
 }
 
-// An unknown outcome may be reconciled by the people whom the tenant names, else by those who could have approved the call.
+// An unknown outcome may be reconciled by the people whom the tenant names. If it names nobody, those who could have approved the call
+// may.
 func TestWhoMayReconcile(t *testing.T) {
 	t.Parallel()
 	terms := finance(1)

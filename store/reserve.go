@@ -232,7 +232,7 @@ func (t *tx) unknown(row *callRow, l *log, why string, failure *jig.Error) (**ca
 	return &changed, nil
 }
 
-// began phrases, for a call in doubt, whether it is known to have begun.
+// began returns words for whether a call whose effect is uncertain is known to have begun.
 func began(row *callRow) string {
 	if row.status() == jig.CallExecuting {
 		return "began"

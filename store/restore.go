@@ -32,10 +32,11 @@ type Restored struct {
 // restoredRow is a row of the query SessionsAfter.
 type restoredRow struct{ TenantID, SessionID string }
 
-// MarkRestored marks the open calls of all tenants that may have run since the backup from which the database was restored. It
-// returns those that were not marked before. A marked call of a tool that is not idempotent does not begin: the next attempt finds
-// it unknown and asks a person. The same holds for a composition that writes and has not begun in the backup, because the backup
-// knows none of its steps. Other idempotent calls that write may begin, with their effect in doubt. With dry nothing is changed.
+// MarkRestored marks the open calls of all tenants that may have run since the backup from which the database was restored. It returns
+// those that were not marked before. A marked call of a tool that is not idempotent does not begin: the next attempt finds it unknown and
+// asks a person. The same holds for a composition that writes and has not begun in the backup, because the backup knows none of its
+// steps. Other idempotent calls that write may begin, but it stays uncertain whether they took effect before. With dry nothing is
+// changed.
 //
 // Each session is marked in a transaction of its own. After an error the returned calls are marked; running it again marks the rest.
 func (db *DB) MarkRestored(ctx context.Context, dry bool) ([]Restored, error) {

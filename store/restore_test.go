@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/store/storetest"
 )
 
-// backup is a separate database, because MarkRestored marks the calls of all tenants.
+// backup is a store on a database of its own, because MarkRestored marks the calls of all tenants.
 type backup struct {
 	*store.DB
 	app string
@@ -57,26 +57,26 @@ func (b backup) column(t *testing.T, tenant, query string, args ...any) (found [
 // openStates maps each state in which a backup can hold an open call to a function that brings a call into that state.
 var openStates = map[string]func(world, *testing.T, func(*jig.Call)) jig.Call{
 	"waiting": waitingCall,
-	"approved": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // rows of a table
+	"approved": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // a case of a test table, not a helper
 		t.Helper()
 		c := waitingCall(w, t, kind)
 		w.decide(t, "approve", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"})
 		return c
 	},
-	"reserved": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { t.Helper(); return w.running(t, kind) }, //nolint:thelper // rows of a table
-	"executing": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // rows of a table
+	"reserved": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { t.Helper(); return w.running(t, kind) }, //nolint:thelper // a case of a test table, not a helper
+	"executing": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // a case of a test table, not a helper
 		t.Helper()
 		c := w.running(t, kind)
 		require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome)
 		return c
 	},
-	"given back": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // rows of a table
+	"given back": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // a case of a test table, not a helper
 		t.Helper()
 		c := w.running(t, kind)
 		w.ends(t, c, w.reserve(t, c).Fence, failing(jig.CallReserved, false))
 		return c
 	},
-	"unknown": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // rows of a table
+	"unknown": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // a case of a test table, not a helper
 		t.Helper()
 		c := w.running(t, kind)
 		w.ends(t, c, w.reserve(t, c).Fence, failing(jig.CallUnknown, false))
@@ -84,7 +84,7 @@ var openStates = map[string]func(world, *testing.T, func(*jig.Call)) jig.Call{
 	},
 }
 
-func waitingCall(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // the receiver of its tests comes first
+func waitingCall(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // the world comes first, as the receiver of its methods does
 	t.Helper()
 	return w.running(t, func(c *jig.Call) {
 		kind(c)

@@ -57,7 +57,7 @@ func (db *DB) ExportTenant(ctx context.Context, tenant string, w io.Writer) erro
 	if err != nil {
 		return db.translate(err)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() //nolint:errcheck // nothing was written
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() //nolint:errcheck // the transaction only reads
 	out := bufio.NewWriter(w)
 	for _, setup := range []string{"set local statement_timeout = 0", "set local row_security = on"} {
 		if _, err := tx.Exec(ctx, setup); err != nil {
@@ -95,8 +95,8 @@ func (db *DB) exportRows(ctx context.Context, tx pgx.Tx, query, name, tenant str
 	return db.translate(rows.Err())
 }
 
-// EraseTenant deletes everything that a tenant has. It cannot be undone. Two kinds of hashes stay: of the ids of its sessions, which
-// are never used again, and of used tokens until these expire.
+// EraseTenant deletes everything that a tenant has. It cannot be undone. Two kinds of hashes stay: those of its session ids, which can
+// never be used again, and those of used tokens, until the tokens expire.
 func (db *DB) EraseTenant(ctx context.Context, tenant string) error {
 	if err := jig.CheckTenant(tenant); err != nil {
 		return err

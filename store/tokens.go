@@ -32,7 +32,7 @@ func tokenID(e *jig.Evidence) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// usedToken queues the lookup of a token's earlier use. into stays nil when there is none, or no token.
+// usedToken queues the lookup of a token's earlier use. into stays nil when the token was not used before or there is no token.
 func (t *tx) usedToken(e *jig.Evidence, into **tokenUse) {
 	if e != nil && e.Token != "" {
 		first(t.queue("TokenUsed", t.tenant, tokenID(e)), into)

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// tries is how many times a transaction that loses a race is run in all.
+// tries is how many times in total a transaction runs if it keeps losing races.
 const tries = 4
 
 // tx is a transaction of one tenant. Statements are queued and sent together: the first flush also carries BEGIN and the tenant

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Only an answer proves that a transaction's last statements were rolled back; a broken connection proves nothing.
+// Only an answer from PostgreSQL proves that a transaction's last statements were rolled back; a broken connection proves nothing.
 func TestRefused_IsWhatSomebodySaidNoTo(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{

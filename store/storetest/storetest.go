@@ -1,5 +1,5 @@
-// Package storetest gives tests a store on a real PostgreSQL. Tests share one migrated database and use a tenant each, so that they
-// can run in parallel. A test of migrations gets a database of its own. The package knows nothing about what the tests test.
+// Package storetest gives tests a store on a real PostgreSQL. Tests share one migrated database and use a tenant each, so that they can
+// run in parallel. A test of migrations gets a database of its own.
 package storetest
 
 import (
