@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// auditLedger is a store of one tenant's audit rows. It has nothing else.
+// auditLedger is a store of one tenant's audit rows. It implements nothing else.
 type auditLedger struct {
 	activities.Store
 

@@ -13,7 +13,7 @@ const (
 	confirmed   = `{"order":"a","confirmed":true}`
 )
 
-// says adds a message of a person to a pass.
+// says adds a person's message to a pass.
 func (o *office) says(t *testing.T, pass int, text string) {
 	t.Helper()
 	_, err := o.db.AddMessage(t.Context(), o.tenant, o.session, jig.NewSessionID(), jig.Message{Role: jig.RoleUser, Text: text, By: "ana", Pass: pass})
@@ -92,7 +92,7 @@ func TestAConfirmationThatIsNone(t *testing.T) {
 	}
 }
 
-// spoken makes the call without its flag, and then adds a message of a person.
+// spoken makes the call without its flag, and then adds a person's message.
 func spoken(tool string) func(*testing.T, *office) {
 	return func(t *testing.T, o *office) {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestADeniedCallIsNotConfirmed(t *testing.T) {
 	require.Equal(t, jig.CallDenied, o.asks(t, 2, closeTool, confirmed).Status)
 }
 
-// A confirmation in a message is checked again when the call runs. It no longer counts if the tenant has come to want proof.
+// A confirmation in a message is checked again when the call runs. It no longer counts if the tenant requires proof by then.
 func TestAConfirmationIsWorkedOutAnew(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -120,7 +120,7 @@ func TestAConfirmationIsWorkedOutAnew(t *testing.T) {
 	o.says(t, 2, "yes")
 	c := o.asks(t, 3, closeTool, confirmed)
 	require.Equal(t, jig.CallReserved, c.Status)
-	o.settings.Signals = jig.SignalsSigned // what a message claims proves nothing any more
+	o.settings.Signals = jig.SignalsSigned // a claim in a message no longer counts
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 	require.Empty(t, o.ran)
 }

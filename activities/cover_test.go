@@ -50,7 +50,7 @@ func TestAGrantLetsCallsThrough(t *testing.T) {
 	require.True(t, claimed)
 }
 
-// Of calls that are admitted together, a grant covers no more than it has uses.
+// A grant covers no more calls than it has uses, even if they are admitted together.
 func TestAGrantCountsWithinAPass(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -73,7 +73,7 @@ func TestAGrantCountsWithinAPass(t *testing.T) {
 	require.Equal(t, []jig.CallStatus{jig.CallReserved, jig.CallReserved, jig.CallWaiting}, states)
 }
 
-// A grant counts as the approval of the people who gave it: wherever theirs would count, and for as long.
+// A grant counts as the approval of the people who gave it, where and as long as their own approval would count.
 func TestAGrantIsTheWordOfThoseWhoGaveIt(t *testing.T) {
 	t.Parallel()
 	const next = `{"order":"b","amount":1}`

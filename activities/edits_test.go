@@ -120,7 +120,7 @@ func TestAnEditIsCheckedAndRecorded(t *testing.T) {
 	require.Equal(t, []string{"1.1 a 50"}, o.ran)
 }
 
-// racing applies another edit after an edit has been worked out and before it is stored.
+// racing applies another edit after an edit has been computed and before it is stored.
 type racing struct {
 	activities.Store
 	between func()

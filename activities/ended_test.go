@@ -19,7 +19,7 @@ import (
 type inbox struct {
 	activities.Store
 	sessions map[string]*jig.Session
-	// over are the ids of which a run has ended, and open those of which a run is open.
+	// over lists the ids that have an ended run, and open the ids that have an open run.
 	over, open []string
 	// down is the error that Temporal returns when it is unavailable.
 	down error
@@ -178,5 +178,5 @@ func TestReads_WorkWhileTemporalDoesNotKnow(t *testing.T) {
 	require.Empty(t, box.ends)
 }
 
-// Settled implements activities.Runs. It signals nobody.
+// Settled implements activities.Runs. It does nothing.
 func (b *inbox) Settled(context.Context, string, activities.Settlement) error { return nil }

@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// What the tests of this package use directly.
+// These are exported for the tests of this package.
 var (
 	Next         = next
 	Fit          = fit
@@ -25,7 +25,7 @@ var (
 	Progress = (*Activities).progress
 )
 
-// Prompt returns what the model is asked in a pass.
+// Prompt returns the request to the model for a pass.
 func (a *Activities) Prompt(ctx context.Context, session jig.Session, pass int) (jig.ModelRequest, error) {
 	request, _, err := a.prompt(ctx, session, pass)
 	return request, err

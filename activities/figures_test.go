@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// reviewed is a store of recorded calls and of what waits. It has nothing else.
+// reviewed is a store of recorded calls and of calls that wait for people. It implements nothing else.
 type reviewed struct {
 	activities.Store
 	activities.Catalogue
@@ -102,7 +102,7 @@ func (who) Settings(context.Context, string) (jig.TenantSettings, error) {
 	return jig.TenantSettings{People: []jig.Principal{{ID: "ana", Groups: []string{"finance"}}}}, nil
 }
 
-// desk lists what waits, at most two per page.
+// desk lists calls that wait for people, at most two per page.
 type desk struct {
 	activities.Store
 	waiting []jig.Pending

@@ -144,7 +144,7 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 
 func (o *office) now() time.Time { return time.Now().Add(o.clock) }
 
-// signed sets up an office whose tenant wants proof.
+// signed sets up an office whose tenant requires proof.
 func signed(o *office) { o.settings.Signals = jig.SignalsSigned }
 
 // govern sets the policy. rules is a list of rules in YAML.
@@ -237,7 +237,7 @@ func (o *office) sign(t *testing.T, who string, claim jig.Claim, err error) stri
 	return text
 }
 
-// vouched returns a decision with the token of the person who makes it, for what waits now.
+// vouched returns a decision with the token of the person who makes it, for the approval that is open now.
 func (o *office) vouched(t *testing.T, who string, d jig.Decision) jig.Decision {
 	t.Helper()
 	claim, err := token.ForDecision(o.tenant, o.session, d, o.pending(t, d.Call).Digest)
@@ -245,7 +245,7 @@ func (o *office) vouched(t *testing.T, who string, d jig.Decision) jig.Decision 
 	return d
 }
 
-// ruling rules by the office's policies.
+// ruling applies the office's policies.
 type ruling struct{ *office }
 
 func (r ruling) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {

@@ -52,7 +52,7 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 		return Opened{}, err
 	}
 	session.Catalogue = map[string]string{tool.Name: tool.Version}
-	if runsSteps(tool) { // its steps call other tools, as far as the principal may
+	if runsSteps(tool) { // its steps may call every other tool that the principal may use
 		session.Agent.Tools = []string{"*"}
 		if session.Catalogue, err = a.pin(ctx, session); err != nil {
 			return Opened{}, err

@@ -68,7 +68,7 @@ func TestAPreviewIsShortenedOnce(t *testing.T) {
 	require.True(t, less.Truncated)
 }
 
-// What waits fits into an answer to a client and into a workflow's history, however large the options of a question are.
+// Waiting questions fit into an answer to a client and into a workflow's history, however large their options are.
 func TestQuestionsStayUnderTheLimit(t *testing.T) {
 	t.Parallel()
 	question := jig.Question{Text: strings.Repeat("q", 4000), Options: []json.RawMessage{json.RawMessage(`"` + strings.Repeat("o", 60_000) + `"`)}}

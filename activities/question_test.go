@@ -74,7 +74,7 @@ func TestAQuestionExpiresAsItSays(t *testing.T) {
 	require.Equal(t, jig.CallExpired, o.call(t, c.ID).Status)
 }
 
-// A policy says who may answer a question, and a tenant that wants proof gets it.
+// A policy says who may answer a question, and answers need proof if the tenant requires it.
 func TestWhoAnswersAQuestion(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)

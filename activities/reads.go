@@ -73,7 +73,7 @@ func sizeOf(v any) int {
 	return len(b)
 }
 
-// ListApprovals returns a page of what waits for a person in a tenant, oldest first.
+// ListApprovals returns a page of the calls in a tenant that wait for a person, oldest first.
 func (a *Activities) ListApprovals(ctx context.Context, in ApprovalsRequest) (ApprovalsPage, error) {
 	if in.Limit <= 0 || in.Limit > maxListed {
 		in.Limit = maxListed

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// shelf is a store of documents by kind, together with a catalog and a composer. It has nothing else.
+// shelf is a store of documents by kind, together with a catalog and a composer. It implements nothing else.
 type shelf struct {
 	activities.Store
 	activities.Catalogue

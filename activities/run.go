@@ -103,8 +103,8 @@ type unclaimed struct {
 	again bool
 }
 
-// claim reserves a call for an attempt. It digests what would run, compares that with what was admitted and approved, and asks
-// policy again in case it denies the call now.
+// claim reserves a call for an attempt. It computes the digest of what would run and compares it with what was admitted and approved. It
+// also asks policy again, because policy may deny the call now.
 func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (jig.Reservation, *unclaimed, error) {
 	if call.Paused != "" && call.Status == jig.CallReserved {
 		return jig.Reservation{}, &unclaimed{ran: Ran{State: call.Status, Paused: true}}, nil

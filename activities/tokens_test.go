@@ -14,8 +14,8 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// A token counts only once. Somebody who has seen it cannot use it again: neither while the call still waits nor when its outcome
-// is in doubt again.
+// A token counts only once. Somebody who has seen it cannot use it again: neither while the call still waits nor when its outcome becomes
+// unknown again.
 func TestATokenCountsOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
@@ -87,7 +87,7 @@ func TestATokenOfAPauseCountsOnce(t *testing.T) {
 	require.Empty(t, list)
 }
 
-// What was claimed while the tenant trusted claims no longer counts once it wants proof.
+// Claims that counted while the tenant trusted them no longer count once it requires proof.
 func TestWhatWasClaimedCountsNoMoreWhereProofIsWanted(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -110,7 +110,7 @@ func TestWhatWasClaimedCountsNoMoreWhereProofIsWanted(t *testing.T) {
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 }
 
-// Where claims count, they count together with proofs.
+// If the tenant trusts claims, they count together with proofs.
 func TestAClaimAndAProofCountWhereTheTenantTrusts(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -120,7 +120,7 @@ func TestAClaimAndAProofCountWhereTheTenantTrusts(t *testing.T) {
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
 }
 
-// If a call was approved by a claim and has not begun when the tenant starts to want proof, it needs approval again.
+// If a call was approved by a claim and has not begun when the tenant starts to require proof, it needs approval again.
 func TestWhatAClaimApprovedIsAskedAnewWhereProofIsWanted(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
