@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/worker/wire"
 )
 
-// Payments stands for the service that a tool calls. The code below is the code in the README, unchanged.
+// Payments represents the service that a tool calls. The code below is the code in the README, unchanged.
 type Payments struct{}
 
 // Refund refunds a payment.

@@ -82,7 +82,7 @@ func (r runs) Open(ctx context.Context, tenant, session string) (bool, error) {
 	return slices.Contains(open, info.GetStatus()), nil
 }
 
-// Ended returns those of the workflow ids that have an ended run, as far as the visibility store knows.
+// Ended returns the workflow ids that have an ended run, according to Temporal's visibility store.
 func (r runs) Ended(ctx context.Context, workflowIDs []string) ([]string, error) {
 	quoted := make([]string, len(workflowIDs))
 	for i, id := range workflowIDs {
