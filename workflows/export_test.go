@@ -8,17 +8,17 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// AnswerCommands returns the commands that the Web UI shows for what waits.
+// AnswerCommands returns the commands that the Web UI shows for a waiting call.
 func AnswerCommands(sessionID string, p jig.Pending) []string { return answerCommands(sessionID, p) }
 
-// Described returns the text that the Web UI shows for what waits.
+// Described returns the text that the Web UI shows for a waiting call.
 func Described(sessionID string, p jig.Pending) string {
 	var b strings.Builder
 	describe(&b, sessionID, []activities.CallRef{{ID: p.Call, Tool: p.Tool, Ask: &p}})
 	return b.String()
 }
 
-// Forged reports whether a report about what waits, from elsewhere, is ignored.
+// Forged reports whether the session ignores a report of this waiting call from elsewhere.
 func Forged(p jig.Pending) bool { return forged(activities.CallRef{ID: p.Call, Tool: p.Tool, Ask: &p}) }
 
 // TimeoutRows returns the beginnings of rows that the table in docs/timeouts.md must have.

@@ -13,7 +13,7 @@ const TaskQueue = "jig"
 
 // These names are used by other programs and never change.
 const (
-	// PassWorkflow is the workflow type of an agent session, and CallWorkflow that of a single call.
+	// PassWorkflow is the workflow type of an agent session, and CallWorkflow the one of a single call.
 	PassWorkflow = "Pass"
 	CallWorkflow = "Call"
 	// CompositionWorkflow is the type of the workflow that answers a call of an execution spec.

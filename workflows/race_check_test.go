@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// record is what the store holds of a finished session. Most of it is read with plain SQL, not with the store's own code.
+// record holds the stored data of a finished session. Most of it is read with plain SQL, not with the store's own code.
 type record struct {
 	calls     map[string]storedCall
 	approvals map[string][]storedApproval

@@ -60,7 +60,7 @@ var racePeople = []jig.Principal{
 	{ID: "nobody"},
 }
 
-// arena is what the consecutive schedules of one goroutine share: a tenant, and tools that record what they did.
+// arena holds what the consecutive schedules of one goroutine share: a tenant, and tools that record what they did.
 type arena struct {
 	db          *store.DB
 	conn        *pgx.Conn

@@ -115,7 +115,7 @@ func (a *arena) play(t *testing.T, rules policy.Set) *play {
 
 func (p *play) now() time.Time { return p.env.Load().Now().UTC() }
 
-// Rule rules by the current policies.
+// Rule applies the current policies.
 func (p *play) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
 	return p.policies.Load().Rule(ctx, tool, call, session, now)
 }
@@ -204,7 +204,7 @@ func (p *play) decoded(name string, next *workflow.ContinueAsNewError) any {
 	return in
 }
 
-// nextMessage returns the next message that was not delivered. Signals and updates before it are dropped, because the session has ended.
+// nextMessage returns the next message that was not delivered. It drops the signals and updates before it, because the session has ended.
 func (p *play) nextMessage() *letter {
 	for _, l := range p.letters {
 		if l.heard {

@@ -97,7 +97,7 @@ func (v *vault) Run(ctx context.Context, name string, input []byte, inv jig.Invo
 	return v.now().Run(ctx, name, input, inv)
 }
 
-// Rule rules by the policies that the test set.
+// Rule applies the policies that the test set.
 func (v *vault) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
 	v.mu.Lock()
 	rules, lost := v.rules, v.lost
