@@ -143,7 +143,7 @@ func (c filterColumn) ops() []jig.FilterOp {
 	return []jig.FilterOp{jig.FilterContains}
 }
 
-// what describes what a column holds, for messages.
+// what describes the values of a column, for messages.
 func (c filterColumn) what() string {
 	if c.field != nil && c.kind == kindText {
 		return "of type " + string(c.field.Type)

@@ -135,8 +135,8 @@ func (t *tx) reach(ctx context.Context, id string, depth int, workspace string) 
 	return found, nil
 }
 
-// AddToWorkspace adds entities to a workspace. A workspace exists from its first entity on. NOT_FOUND names an entity that does not
-// exist; then none was added.
+// AddToWorkspace adds entities to a workspace. A workspace exists from its first entity on. If an entity does not exist, NOT_FOUND names
+// it and nothing is added.
 func (db *DB) AddToWorkspace(ctx context.Context, tenant, workspace string, ids ...string) error {
 	if workspace == "" {
 		return jig.Errorf(jig.CodeInvalidInput, "a workspace needs a name").WithField("workspace")
@@ -162,7 +162,7 @@ func (db *DB) RemoveFromWorkspace(ctx context.Context, tenant, workspace string,
 	return db.once(ctx, tenant, func(t *tx) { t.queue("WorkspaceRemove", tenant, text(workspace), texts(ids)) })
 }
 
-// InWorkspace returns those of the given entities that are in a workspace, in the order of ids.
+// InWorkspace returns the given entities that are in a workspace, in the order of ids.
 func (db *DB) InWorkspace(ctx context.Context, tenant, workspace string, ids []string) ([]string, error) {
 	var held []string
 	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("WorkspaceHolds", tenant, text(workspace), texts(ids)), &held) })

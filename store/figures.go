@@ -31,7 +31,7 @@ type reviewerRow struct {
 	Median                  float64
 }
 
-// Figures returns statistics on a tenant's approvals: what waits now, and what was decided since a time. It lists at most 500 people
+// Figures returns statistics on a tenant's approvals: those that wait now, and those decided since a time. It lists at most 500 people
 // and 500 tools, the busiest of each.
 func (db *DB) Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error) {
 	now, err := db.Now(ctx)

@@ -96,7 +96,7 @@ func TestWhatWaitsInAChildShowsInItsParents(t *testing.T) {
 	require.Empty(t, w.view(t).Pending)
 }
 
-// When a call has ended, what waits in its child session no longer shows in the parent.
+// When a call has ended, calls that wait in its child session no longer show in the parent.
 func TestPendingOfAnEndedCallDoesNotShow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

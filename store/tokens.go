@@ -14,7 +14,7 @@ import (
 // tokenUsed is the reason for refusing a token that was already used.
 const tokenUsed = "the token was used already: each counts once, so sign again"
 
-// tokenUse is what a token was used for.
+// tokenUse describes the request that a token was used for.
 type tokenUse struct {
 	Request string
 	// Changed is the stored answer for a use that concerns no call.

@@ -76,7 +76,7 @@ func TestAnEntityIsOfTheCurrentVersion(t *testing.T) {
 	require.True(t, created)
 }
 
-// What a new version adds to existing entities is stored with the version or not at all.
+// The defaults that a new version adds to existing entities are stored together with the version or not at all.
 func TestEntitiesGetWhatAVersionAdds(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
