@@ -64,7 +64,7 @@ func checkFolding(t reflect.Type, input []byte, at string) error {
 }
 
 // checkClosed refuses the input schema of a typed tool if it lets an object have members other than the fields of its struct. It follows
-// properties and items; what is behind a reference is checked only when a call is decoded.
+// properties and items; schemas behind a reference are not checked, but decoding a call still refuses such members.
 func checkClosed(t reflect.Type, schema json.RawMessage, at string) error {
 	t = pointee(t)
 	var s struct {

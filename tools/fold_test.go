@@ -48,7 +48,7 @@ func TestATypedToolWithAnOpenSchemaIsNotRegistered(t *testing.T) {
 	}
 }
 
-// A schema may hide behind a reference that it is open. Decoding still refuses members that only look like a field.
+// A reference may hide that a schema allows additional members. Decoding still refuses members that match a field only by case folding.
 func TestNoMemberReplacesAFieldByCaseFolding(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry(bookingTool(`{"type":"object","$ref":"#/$defs/in","$defs":{"in":{"type":"object"}}}`))

@@ -21,7 +21,7 @@ func omitted(field reflect.StructField) bool {
 
 // nullable returns the name of the first pointer field in t that would be written as null; "" if there is none.
 func nullable(t reflect.Type, seen []reflect.Type) string {
-	switch t.Kind() { //nolint:exhaustive // the others hold no other values
+	switch t.Kind() { //nolint:exhaustive // values of other kinds contain no fields or items
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return nullable(t.Elem(), seen)
 	case reflect.Struct:
@@ -48,7 +48,7 @@ func nullable(t reflect.Type, seen []reflect.Type) string {
 
 // hasNil reports whether values of t can hold a nil slice or map that would be written as null.
 func hasNil(t reflect.Type, seen []reflect.Type) bool {
-	switch t.Kind() { //nolint:exhaustive // the others hold no other values
+	switch t.Kind() { //nolint:exhaustive // values of other kinds contain no fields or items
 	case reflect.Slice, reflect.Map:
 		return !opaque(t)
 	case reflect.Pointer, reflect.Array:
@@ -80,7 +80,7 @@ func contains(list []reflect.Type, t reflect.Type) bool {
 // fillNil replaces nil slices and maps in v, at any depth, with empty ones.
 func fillNil(v reflect.Value) {
 	t := v.Type()
-	switch t.Kind() { //nolint:exhaustive // the others hold no other values
+	switch t.Kind() { //nolint:exhaustive // values of other kinds contain no fields or items
 	case reflect.Pointer:
 		if !v.IsNil() {
 			fillNil(v.Elem())
@@ -117,7 +117,7 @@ func fillNil(v reflect.Value) {
 	}
 }
 
-// fillMap does this for a map. Map values cannot be changed in place, so it sets them again.
+// fillMap does the same for a map. Map values cannot be changed in place, so it sets them again.
 func fillMap(v reflect.Value) {
 	t := v.Type()
 	if opaque(t) || !v.CanSet() {

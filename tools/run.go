@@ -108,7 +108,7 @@ func (t *registered) call(ctx context.Context, input json.RawMessage, inv jig.In
 	return t.handler(ctx, inv, input)
 }
 
-// explain replaces an INTERNAL failure that only says that the context ended with TIMEOUT or CANCELED.
+// explain turns an INTERNAL failure into TIMEOUT or CANCELED if it says only that the context ended.
 func (t *registered) explain(ctx context.Context, result jig.ToolResult) jig.ToolResult {
 	e := result.Error
 	if e == nil || e.Code != jig.CodeInternal || e.Reason != "" {

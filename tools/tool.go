@@ -22,7 +22,8 @@ type Tool struct {
 	handler  Handler
 	// fill completes an input before anybody decides on the call; nil when there is nothing to complete.
 	fill func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error)
-	// err is what New could not derive; sealing is why the contract has no version. Both are reported when the tool is registered.
+	// err is the error of deriving the contract; sealing is the reason why the contract has no version. Both are reported when the tool is
+	// registered.
 	err, sealing error
 }
 
@@ -50,9 +51,10 @@ type derivation struct {
 	fill                      func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error)
 }
 
-// Fill completes an input when the call is admitted, before policy and people see it. It adds what the arguments only refer to but whoever
-// decides must know; values that the caller gave there are replaced. The approval is bound to the completed input, so the handler must
-// check that the facts have not changed since. fill may only read, and should take well under a second.
+// Fill completes an input when the call is admitted, before policy and people see it. It adds facts that the arguments only refer to but
+// that policy and people need for their decision, and replaces any values that the caller gave for them. The approval is bound to the
+// completed input, so the handler must check that the facts have not changed since. fill may only read, and should take well under a
+// second.
 func Fill[In any](fill func(ctx context.Context, inv jig.Invocation, in *In) error) Option {
 	return func(d *derivation) {
 		d.fill = func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error) {
@@ -91,7 +93,7 @@ func AdjustOutput(adjust func(*jsonschema.Schema)) Option {
 //	minimum, maximum              of a number
 //	minLength, maxLength, pattern, format   of a string
 //	minItems, maxItems            of a slice; the tags above then go to its items
-//	default:"…"                   decoded into the field when the input lacks it (fields of In itself alone)
+//	default:"…"                   decoded into the field when the input lacks it (only for fields of In itself)
 //
 // Slices and pointers are not nullable: a nil slice or map in Out is written as [] or {}, and a pointer field of Out needs omitempty.
 //

@@ -1,5 +1,5 @@
-// Package artifact contains the tool artifact.read, with which a model looks into values that are too large for its prompt. It reads them
-// in chunks through an interface and must not know where they are stored.
+// Package artifact contains the tool artifact.read, which lets a model read values that are too large for its prompt. It reads them in
+// chunks through an interface and must not know where they are stored.
 package artifact
 
 import (

@@ -175,7 +175,7 @@ func TestLargeArtifacts(t *testing.T) {
 }
 
 // This pattern of 901 bytes compiled to 180,000 instructions, and took seven seconds and 343 MB for a single line of 1,000 bytes.
-func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:paralleltest // parallel tests would distort the measurement
 	k := kit(t, strings.Repeat("a", 1_000))
 	costtest.AtMost(t, 4<<20, func() {
 		e := k.Fail("artifact.read", object{"id": "a", "grep": strings.Repeat("(a?){1000}", 90) + "z"})
@@ -212,8 +212,8 @@ func TestSearch_StopsWithinWhatItHasRead(t *testing.T) {
 	}
 }
 
-// Collecting what each step of such a path finds would take more memory than any machine has, for 120 bytes of JSON.
-func TestJSONPath_TakesNoMemoryForWhatItVisits(t *testing.T) { //nolint:paralleltest // it measures memory
+// Collecting the results of each step of such a path would take more memory than any machine has, even for 120 bytes of JSON.
+func TestJSONPath_TakesNoMemoryForWhatItVisits(t *testing.T) { //nolint:paralleltest // parallel tests would distort the measurement
 	k := kit(t, strings.Repeat("[", 60)+strings.Repeat("]", 60))
 	costtest.AtMost(t, 96<<20, func() {
 		var got content

@@ -13,7 +13,7 @@ import (
 
 // reader reads an artifact from its beginning, chunk by chunk.
 type reader struct {
-	ctx    context.Context //nolint:containedctx // io.Reader has no room for it, and the reader lives for one call
+	ctx    context.Context //nolint:containedctx // Read has no context parameter, and the reader lives for one call
 	store  Store
 	inv    jig.Invocation
 	id     string

@@ -1,5 +1,5 @@
-// Package audittool contains the tool audit.verify, with which an operator checks a tenant's audit chain where it is stored. It must not
-// know how rows are stored.
+// Package audittool contains the tool audit.verify, which lets an operator check a tenant's audit chain in the store. It must not know how
+// rows are stored.
 package audittool
 
 import (
@@ -143,7 +143,7 @@ func (c *checker) beyond(ctx context.Context, head audit.Head) (*audit.Broken, e
 		return nil, err
 	}
 	if now.N >= rows[0].N {
-		return nil, nil //nolint:nilnil // appended meanwhile
+		return nil, nil //nolint:nilnil // nil: the row was appended during the check
 	}
 	return &audit.Broken{N: rows[0].N, Problem: fmt.Sprintf("comes after the chain's end, row %d", now.N)}, nil
 }

@@ -1,5 +1,5 @@
-// Package bundles contains the tools with which an operator installs, lists and removes the bundles of a tenant. It must not know how
-// bundles are stored.
+// Package bundles contains the tools that let an operator install, list and remove the bundles of a tenant. It must not know how bundles
+// are stored.
 package bundles
 
 import (
@@ -35,7 +35,7 @@ type Store interface {
 // Options are the settings of the family; all are required.
 type Options struct {
 	Store Store
-	// Known returns what the tenant has, including the Go tools that belong to the bundle, to check documents against.
+	// Known returns the tenant's catalog, against which documents are checked. It includes the Go tools that belong to the bundle.
 	Known func(ctx context.Context, tenant, bundle string) (spec.Catalogue, error)
 	// KindOf returns the kind under which documents of a kind are stored.
 	KindOf func(kind spec.Kind) string

@@ -16,9 +16,9 @@ import (
 // further reasons.
 const ReasonDowngrade = "bundle_downgrade"
 
-// Install installs a bundle for the tenant of a call, after checking it against what the tenant will have afterwards. found are the
-// problems found while reading the bundle; together with those of the check they become one INVALID_INPUT. replace also overwrites
-// documents that the tenant has changed, and allows a lower version.
+// Install installs a bundle for the tenant of a call, after checking it against the catalog that the tenant will have afterwards. found are
+// the problems found while reading the bundle; they are reported in one INVALID_INPUT together with the problems that the check finds.
+// replace also overwrites documents that the tenant has changed, and allows a lower version.
 func (o Options) Install(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {
 	return retype.Again(func() (Installed, error) { return o.installOnce(ctx, inv, b, found, replace) }, jig.ReasonBundleChanged, jig.ReasonTypeChanged)
 }
@@ -130,7 +130,7 @@ func (o Options) without(c spec.Catalogue, gone []jig.DocumentVersion) spec.Cata
 	return c
 }
 
-// checkUpgrade refuses a downgrade, and types that existing entities may not fit. It returns what the result is based on.
+// checkUpgrade refuses a downgrade, and types that existing entities may not fit. It returns the facts on which the result is based.
 func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle, before jig.Bundle, replace bool) ([]jig.TypeBasis, error) {
 	if before.Version != "" && !replace && semver.Compare("v"+b.Manifest.Version, "v"+before.Version) < 0 {
 		return nil, jig.Errorf(jig.CodeConflict, "%s %s is installed, which is higher than %s", before.Name, before.Version, b.Manifest.Version).

@@ -1,5 +1,5 @@
-// Package catalog contains the tool catalog.put, with which an operator registers documents: agents, execution specs, skills, policies and
-// a tenant's settings. It must not know how documents are stored.
+// Package catalog contains the tool catalog.put, which lets an operator register documents: agents, execution specs, skills, policies and a
+// tenant's settings. It must not know how documents are stored.
 package catalog
 
 import (
@@ -18,7 +18,7 @@ import (
 // Store stores documents.
 type Store interface {
 	// RegisterDocument stores a version of a document for the call's tenant and makes it current; the switch is recorded with the call. It
-	// returns a CONFLICT with the reason type_changed if what an entity type was checked against no longer holds.
+	// returns a CONFLICT with the reason type_changed if a fact in types no longer holds.
 	RegisterDocument(ctx context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error
 	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
@@ -28,7 +28,7 @@ type Store interface {
 type Options struct {
 	// Store stores the documents; required.
 	Store Store
-	// Known returns what the tenant already has, to check documents against; required.
+	// Known returns the tenant's current catalog, against which documents are checked; required.
 	Known func(ctx context.Context, tenant string) (spec.Catalogue, error)
 	// KindOf returns the kind under which documents of a kind are stored; required.
 	KindOf func(kind spec.Kind) string

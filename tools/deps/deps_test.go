@@ -95,7 +95,7 @@ func TestListRunsLocally(t *testing.T) {
 	require.Equal(t, jig.ExecutionLocal, tool.Execution)
 }
 
-// expected are the licenses that a person reads in the license files of this repository's direct dependencies.
+// expected lists the licenses of this repository's direct dependencies, as a person read them in the license files.
 const expected = `{
 	"cel.dev/expr": "Apache-2.0",
 	"charm.land/huh/v2": "MIT", "charm.land/lipgloss/v2": "MIT", "code.dny.dev/ssrf": "MIT",

@@ -27,8 +27,8 @@ const (
 	maxInfo = 64 << 10
 )
 
-// download is what the module cache holds about a module besides its unpacked versions: the folder cache/download/<module>/@v, as the go
-// command writes it (https://go.dev/ref/mod#module-cache).
+// download is the download folder of a module in the module cache, cache/download/<module>/@v, as the go command writes it
+// (https://go.dev/ref/mod#module-cache). It holds data about versions, whether or not they are unpacked elsewhere in the cache.
 type download struct {
 	// root is nil if the folder does not exist.
 	root *os.Root

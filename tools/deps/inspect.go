@@ -156,7 +156,7 @@ func (f *family) direct(tenant string, in inspectInput) (*bool, error) {
 			return &direct, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // it is not known
+	return nil, nil //nolint:nilnil // nil: it is not known whether the module is required directly
 }
 
 // moment parses a time or a date; it returns the zero time for an empty text.
@@ -189,7 +189,7 @@ func strictest(list []license) string {
 	return risk
 }
 
-// inspect adds what the module's download folder says about a version.
+// inspect adds facts about a version from the module's download folder.
 func (d *download) inspect(version string, asOf time.Time, out *inspectOutput) error {
 	published, err := d.published(version)
 	if err != nil {

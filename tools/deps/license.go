@@ -24,7 +24,7 @@ const (
 	maxLicenseFile = 1 << 20
 	// minCoverage is the share of a file, in percent, that known licenses must cover for the file to count as recognized.
 	minCoverage = 75
-	// unrecognised stands for a license file that matches no known license.
+	// unrecognised takes the place of the SPDX id for a license file that matches no known license.
 	unrecognised = "UNKNOWN"
 )
 
@@ -159,10 +159,10 @@ func (f forms) scan(ctx context.Context, root *os.Root) ([]license, error) {
 func readStart(root *os.Root, name string) ([]byte, error) {
 	f, err := root.Open(name)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller words it
+		return nil, err //nolint:wrapcheck // the caller adds the context
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxLicenseFile)) //nolint:wrapcheck // the caller words it
+	return io.ReadAll(io.LimitReader(f, maxLicenseFile)) //nolint:wrapcheck // the caller adds the context
 }
 
 // recognise returns the licenses in one file, each once, in the order of their appearance.

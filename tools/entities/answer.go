@@ -131,8 +131,8 @@ func (u *Usage) sum(v Usage) {
 	u.CacheRead, u.CacheCreate = u.CacheRead+v.CacheRead, u.CacheCreate+v.CacheCreate
 }
 
-// sourcesOf returns the texts that claims about an entity may be based on: all passages under the entity's id, and those of each document
-// under its id.
+// sourcesOf returns the texts that claims about an entity may be based on, by id: the entity's id has all passages, and each document's id
+// has the passages of that document.
 func sourcesOf(f *Finding) map[string]string {
 	sources := map[string]string{}
 	for _, p := range f.Passages {

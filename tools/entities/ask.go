@@ -57,9 +57,9 @@ func (o Options) modelFor(name string) (string, error) {
 	return name, nil
 }
 
-// ask asks the model and passes the answer to take, which returns what is wrong with it. If something is wrong, the model is told so and
-// asked once more; what take then says about the second answer is left to the caller. If neither answer contains a JSON object, the error
-// is INVALID_OUTPUT.
+// ask asks the model and passes the answer to take, which returns a list of problems. If there are any, ask sends them to the model and
+// asks once more. It does not act on problems of the second answer; that is up to the caller. If neither answer contains a JSON object, the
+// error is INVALID_OUTPUT.
 func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take func(answer json.RawMessage) (wrong []string, err error)) (asked, error) {
 	request := jig.ModelRequest{
 		Model: q.model, MaxTokens: maxAnswerTokens, SessionID: inv.SessionID, Pass: 1,
@@ -104,7 +104,7 @@ func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take f
 	return done, nil
 }
 
-// misfit words, for the model, that its answer cannot be read.
+// misfit tells the model why its answer does not fit the schema.
 func misfit(problem error) string { return "it does not fit the schema: " + problem.Error() }
 
 // spoken returns an error for an answer that was refused or cut off.

@@ -75,8 +75,8 @@ func (o Options) complete(
 	return raw, content, err
 }
 
-// checked encodes fields as a content and checks it. at is the position of the content in the input; it is put in front of the checker's
-// pointers.
+// checked encodes fields as an entity's content and checks the content. at is the content's position in the input, which checked puts in
+// front of the checker's pointers.
 func (o Options) checked(t jig.EntityType, fields map[string]json.RawMessage, partial bool, at string) (json.RawMessage, error) {
 	b, err := json.Marshal(fields)
 	if err != nil {
@@ -192,7 +192,7 @@ type links struct {
 
 // collect adds the ids in a value of a field. Every relation field gets an entry, even if empty, so that old relations are removed.
 func (l links) collect(f *jig.Field, name string, v json.RawMessage) {
-	switch f.Type { //nolint:exhaustive // the others hold no ids
+	switch f.Type { //nolint:exhaustive // fields of other types hold no ids
 	case jig.FieldRelation:
 		var one string
 		var many []string

@@ -1,7 +1,7 @@
 // Package entities contains the tools for a tenant's entities: listing types, search, filter, reading in two steps, create, update, relate,
-// delete, extraction, and research. Each tool first checks whether the principal is permitted: entities that it may not read do not exist
-// for it. The tenant is always that of the call, never an argument. The package must not know how entities are stored, nor how contents are
-// checked.
+// delete, extraction, and research. Each tool first checks the principal's permissions; entities that the principal may not read appear not
+// to exist. The tenant is always the call's tenant, never an argument. The package must not know how entities are stored, nor how contents
+// are checked.
 package entities
 
 import (
@@ -43,7 +43,7 @@ type Options struct {
 	Store Store
 	// Types returns a tenant's entity types. Entities of other types do not exist for the tools.
 	Types func(ctx context.Context, tenant string) ([]jig.EntityType, error)
-	// Check returns INVALID_INPUT, with pointers into the content, if a content does not fit a type. If partial is true, required fields
+	// Check returns INVALID_INPUT, with pointers into the content, if the content does not fit the type. If partial is true, required fields
 	// may be missing.
 	Check func(t jig.EntityType, content json.RawMessage, partial bool) error
 	// Model answers questions in natural language; DefaultModel (provider/model) is used if a call names no model. Without a Model,

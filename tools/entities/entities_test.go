@@ -93,7 +93,7 @@ func (b *bench) refused(code jig.Code, tool string, input object) {
 	require.NotNil(b.t, b.refusal(code, tool, input))
 }
 
-// refusal returns the error with which a tool refuses an input.
+// refusal requires that a tool refuses an input with the given code, and returns the error.
 func (b *bench) refusal(code jig.Code, tool string, input object) *jig.Error {
 	b.t.Helper()
 	b.n++

@@ -66,7 +66,8 @@ type Extraction struct {
 	Tasks map[string]json.RawMessage
 }
 
-// Extraction reads what a call of ExtractTool is to work on. The principal must be permitted to read and write entities of the type.
+// Extraction returns the input for the extraction that a call of ExtractTool starts. The principal must be permitted to read and write
+// entities of the type.
 func (o Options) Extraction(ctx context.Context, inv jig.Invocation, input json.RawMessage) (Extraction, error) {
 	var in extractIn
 	if err := json.Unmarshal(input, &in); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/tools/entities"
 )
 
-// An extraction requires permission to read and write the entity, and what the principal may not read is not a source.
+// An extraction requires permission to read and write the entity, and entities that the principal may not read are not sources.
 func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")

@@ -289,11 +289,12 @@ func (r filterReader) condition(c saidCondition) (condition jig.FilterCondition,
 	return condition, ""
 }
 
-// value converts a single value. Values of text-like fields must appear in the text, because they cannot be derived from it.
+// value converts a single value. Values of text-like fields must appear in the text word for word, because a model can only make up any
+// other value.
 func (r filterReader) value(f spec.FilterField, raw json.RawMessage) (value json.RawMessage, why string) {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
-		switch f.Type { //nolint:exhaustive // the others are texts
+		switch f.Type { //nolint:exhaustive // values of all other types must be texts
 		case jig.FieldNumber, jig.FieldBoolean:
 			return raw, "" // the filter check verifies the type
 		}

@@ -58,7 +58,7 @@ type Passage struct {
 	Snippet string `json:"snippet"`
 }
 
-// Finding is what research found about one entity.
+// Finding is the result of the research about one entity.
 type Finding struct {
 	ID    string `json:"entity_id"`
 	Type  string `json:"type"`
@@ -208,7 +208,7 @@ func (o Options) researched(ctx context.Context, inv jig.Invocation, in research
 	return types, nil
 }
 
-// found merges what the filter selects and what the words match, the best first. Passages are not filled in.
+// found merges the entities that the filter selects with those that the words match, the best first. It does not fill in passages.
 func (o Options) found(ctx context.Context, tenant string, types []jig.EntityType, query string, in researchIn) ([]Finding, Searched, error) {
 	known, left, more, err := o.narrowed(ctx, tenant, types, in)
 	if err != nil {
@@ -269,7 +269,7 @@ func (o Options) found(ctx context.Context, tenant string, types []jig.EntityTyp
 	return findings, searched, nil
 }
 
-// narrowed returns the entities that pass the filter, and their ids in its order; none without a filter.
+// narrowed returns the entities that pass the filter, and their ids in the filter's order. Without a filter, it returns no entities.
 func (o Options) narrowed(ctx context.Context, tenant string, types []jig.EntityType, in researchIn) (known map[string]Finding, ids []string, more bool, err error) {
 	known = map[string]Finding{}
 	if len(in.Where) == 0 {

@@ -268,7 +268,7 @@ func TestResearchOfMany(t *testing.T) {
 	b.refused(jig.CodeUnavailable, entities.ResearchTool, object{"question": "billing service", "answer": true})
 }
 
-// Texts that the principal may not read contribute nothing, and entities of another tenant are not found by id.
+// Texts that the principal may not read are not used, and entities of another tenant are not found by id.
 func TestResearchFailsClosed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")

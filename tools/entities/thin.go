@@ -29,14 +29,15 @@ func (o Options) ReadableTypes(ctx context.Context, inv jig.Invocation) ([]strin
 type Draft struct {
 	Type, Title string
 	Content     map[string]json.RawMessage
-	// Relations are ids by name. If the name is a field of type relation, they become its value, unless the content has one.
+	// Relations are ids by name. If the name is a field of type relation, they become the field's value, unless the content already has one.
 	Relations map[string][]string
-	// At is the position of the content in the document, and RelationsAt that of the relations; both are used in messages.
+	// At and RelationsAt are the positions of the content and of the relations in the document, for error messages.
 	At, RelationsAt string
 }
 
-// New turns a draft into an entity to be created, with defaults filled in and checked against its type, if the principal is permitted.
-// missing are ids of relation targets that do not exist for the principal; if there are any, no entity is returned.
+// New turns a draft into an entity to be created: it checks that the principal may write entities of the type, fills in defaults, and
+// checks the content. missing lists ids of relation targets that do not exist or that the principal may not read; if there are any, no
+// entity is returned.
 func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n jig.NewEntity, missing []string, err error) {
 	t, err := o.typeFor(ctx, inv, "creates.type", d.Type, actionWrite)
 	if err != nil {
@@ -70,8 +71,8 @@ func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n jig.Ne
 	return n, nil, nil
 }
 
-// withLink sets ids as the value of a relation field, which may be nested (dotted name), unless it has one. It returns false if no field
-// has that name.
+// withLink sets ids as the value of a relation field, which may be nested (dotted name), unless the field already has a value. It returns
+// false if no field has that name.
 func withLink(fields []jig.Field, name string, ids []string, at string, content map[string]json.RawMessage) (bool, error) {
 	top, rest, dotted := strings.Cut(name, ".")
 	i := slices.IndexFunc(fields, func(f jig.Field) bool { return f.Name == top })

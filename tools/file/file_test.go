@@ -251,7 +251,7 @@ func TestGrepIsCutAndCancelled(t *testing.T) {
 }
 
 // This pattern of 901 bytes compiled to 180,000 instructions, and took seven seconds and 343 MB for a single line of 1,000 bytes.
-func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:paralleltest // parallel tests would distort the measurement
 	_, kit := folder(t, map[string]string{"a": strings.Repeat("a", 1_000)})
 	costtest.AtMost(t, 4<<20, func() {
 		e := kit.Fail("file.grep", object{"pattern": strings.Repeat("(a?){1000}", 90) + "z"})
@@ -260,7 +260,7 @@ func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:parallelte
 	})
 }
 
-// Each line takes seconds, and there are fewer lines than are searched between two checks of the context.
+// Each line takes seconds, and the file has fewer lines than the search reads between two checks of the context.
 func TestGrep_StopsWithinALineWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	_, kit := folder(t, map[string]string{"a": strings.Repeat(strings.Repeat("a", 60_000)+"\n", 20)})

@@ -113,7 +113,7 @@ func search(ctx context.Context, dir *workdir.Dir, name string, expression *patt
 		return nil
 	}
 	reader := bufio.NewReaderSize(file, maxLine)
-	head, err := reader.Peek(8 << 10) // for a short file, Peek returns what there is with io.EOF
+	head, err := reader.Peek(8 << 10) // for a short file, Peek returns the whole file and io.EOF
 	if err != nil && !errors.Is(err, io.EOF) || binary(head) {
 		return nil
 	}
@@ -150,7 +150,7 @@ func search(ctx context.Context, dir *workdir.Dir, name string, expression *patt
 func nextLine(reader *bufio.Reader) ([]byte, error) {
 	line, err := reader.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
-		return line, err //nolint:wrapcheck // io.EOF for the caller
+		return line, err //nolint:wrapcheck // the caller only checks whether it is nil
 	}
 	line = bytes.Clone(line)
 	for errors.Is(err, bufio.ErrBufferFull) {

@@ -87,14 +87,14 @@ func write(ctx context.Context, dir *workdir.Dir, name string, content []byte) (
 	case err == nil:
 		mode, created = info.Mode().Perm(), false
 	case !errors.Is(err, fs.ErrNotExist):
-		return false, err //nolint:wrapcheck // explained by the caller
+		return false, err //nolint:wrapcheck // the caller passes it to Explain
 	}
 	folder := path.Dir(target)
 	if err := dir.MkdirAll(folder, 0o755); err != nil {
-		return false, err //nolint:wrapcheck // explained by the caller
+		return false, err //nolint:wrapcheck // the caller passes it to Explain
 	}
 	if err := ctx.Err(); err != nil {
-		return false, err //nolint:wrapcheck // explained by the caller
+		return false, err //nolint:wrapcheck // the caller passes it to Explain
 	}
 	return created, replace(dir, folder, target, mode, content)
 }
@@ -107,11 +107,11 @@ func resolve(dir *workdir.Dir, name string) (string, error) {
 			return name, nil
 		}
 		if err != nil {
-			return "", err //nolint:wrapcheck // explained by the caller
+			return "", err //nolint:wrapcheck // the caller passes it to Explain
 		}
 		link, err := dir.Readlink(name)
 		if err != nil {
-			return "", err //nolint:wrapcheck // explained by the caller
+			return "", err //nolint:wrapcheck // the caller passes it to Explain
 		}
 		if !path.IsAbs(link) {
 			link = path.Join(path.Dir(name), link)
@@ -128,7 +128,7 @@ func replace(dir *workdir.Dir, folder, target string, mode fs.FileMode, content 
 	temporary := path.Join(folder, ".jig-"+rand.Text()+".tmp")
 	file, err := dir.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
-		return err //nolint:wrapcheck // explained by the caller
+		return err //nolint:wrapcheck // the caller passes it to Explain
 	}
 	defer func() {
 		if err != nil {
@@ -146,7 +146,7 @@ func replace(dir *workdir.Dir, folder, target string, mode fs.FileMode, content 
 		return err
 	}
 	if err := dir.Rename(temporary, target); err != nil {
-		return err //nolint:wrapcheck // explained by the caller
+		return err //nolint:wrapcheck // the caller passes it to Explain
 	}
 	syncFolder(dir, folder)
 	return nil
@@ -158,6 +158,6 @@ func syncFolder(dir *workdir.Dir, folder string) {
 	if err != nil {
 		return
 	}
-	_ = f.Sync() //nolint:errcheck // see above
+	_ = f.Sync() //nolint:errcheck // not every file system can sync a folder
 	_ = f.Close()
 }

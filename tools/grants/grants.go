@@ -1,5 +1,5 @@
-// Package grants contains the tool grants.create, with which somebody asks for a standing approval independently of a waiting call. Whoever
-// approves the call of the tool gives the grant. The package must not know how grants are stored.
+// Package grants contains the tool grants.create, which asks for a standing approval independently of a waiting call. The people who
+// approve the call of grants.create give the grant. The package must not know how grants are stored.
 package grants
 
 import (

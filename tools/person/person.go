@@ -1,4 +1,4 @@
-// Package person contains the tool person.ask, with which an agent asks a person a question. The engine keeps such calls waiting until
+// Package person contains the tool person.ask, which lets an agent ask a person a question. The engine keeps such calls waiting until
 // somebody answers; the tool itself never runs.
 package person
 

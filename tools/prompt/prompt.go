@@ -1,5 +1,5 @@
 // Package prompt contains the tools that ask a model: prompt.direct asks one question, prompt.skill asks one under the instructions of a
-// skill, and agent.run hands a task to an agent. It must not know providers, nor how skills and sessions are stored.
+// skill, and agent.run hands a task to an agent. It must not depend on providers, nor on how skills and sessions are stored.
 package prompt
 
 import (

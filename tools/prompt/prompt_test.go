@@ -65,7 +65,7 @@ func bothProviders(t *testing.T, test func(t *testing.T, name string)) {
 
 const titled = `{"type":"object","properties":{"title":{"type":"string"},"count":{"type":"integer"}},"required":["title"],"additionalProperties":false}`
 
-// ask returns an input with the schema titled.
+// ask returns an input for the model with this name, with titled as the schema.
 func ask(name string) map[string]any {
 	return map[string]any{"model": name, "system": "You sum up.", "prompt": "Sum up the text.", "schema": json.RawMessage(titled)}
 }

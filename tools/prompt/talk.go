@@ -41,7 +41,7 @@ type talk struct {
 	model    Model
 	progress func(string)
 	request  jig.ModelRequest
-	// schema is what the answer must fit; nil accepts any text.
+	// schema is the schema that the answer must fit; nil accepts any text.
 	schema *schema.Schema
 
 	// turn is the latest answer; nil before the first one.
@@ -66,7 +66,7 @@ func (t *talk) run(ctx context.Context) jig.ToolResult {
 	return jig.ToolResult{Success: true, Data: raw, Summary: summary}
 }
 
-// failure returns a failed result with what the model said and the tokens used, if it was asked.
+// failure returns a failed result. If the model was asked, the result has the model's answer and the tokens used.
 func (t *talk) failure(err error) jig.ToolResult {
 	result := jig.Failure(err)
 	if t.turn == nil {

@@ -15,7 +15,8 @@ import (
 // ReasonFieldsChanged is the reason for a refusal: there are entities whose content may not fit the new version.
 const ReasonFieldsChanged = "fields_changed"
 
-// maxTries is how often an operation is tried: once more if what was checked changed before it was stored.
+// maxTries is the number of attempts at an operation. The second attempt is needed if the data that the first one checked changed before it
+// stored its result.
 const maxTries = 2
 
 // Checker checks types against existing entities.
@@ -27,8 +28,8 @@ type Checker struct {
 }
 
 // Check refuses new versions that existing content may not fit, and the removal of types that still have entities. The error is a CONFLICT
-// with the reason fields_changed that lists all of these changes; field is the input field at fault. On success, Check returns what the
-// result is based on, so that it can be verified again when the types are stored.
+// with the reason fields_changed that lists all of these changes; field is the input field at fault. On success, Check returns the facts on
+// which the result is based, so that they can be verified again when the types are stored.
 func (c Checker) Check(ctx context.Context, tenant, field string, latest []jig.EntityType, gone []string) ([]jig.TypeBasis, error) {
 	if len(latest)+len(gone) == 0 {
 		return nil, nil
@@ -113,7 +114,8 @@ func refusal(field string, found []jig.Violation) error {
 	return e
 }
 
-// Again calls do, and once more if it fails with a CONFLICT with one of the given reasons: what it had checked changed before it stored.
+// Again calls do, and calls it once more if it fails with a CONFLICT that has one of the given reasons: the data that do had checked
+// changed before it stored its result.
 func Again[T any](do func() (T, error), reasons ...string) (T, error) {
 	for try := 1; ; try++ {
 		out, err := do()

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/tools/schema"
 )
 
-// chained returns a schema of n definitions in which each refers to the next; # in form stands for that reference.
+// chained returns a schema of n definitions in which each refers to the next; each # in form is replaced with that reference.
 func chained(n int, form, last string) string {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
@@ -56,7 +56,7 @@ func heavyChecks() map[string][2]string {
 	}
 }
 
-func TestValidate_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestValidate_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // parallel tests would distort the measurement
 	for name, c := range heavyChecks() {
 		compiled, err := schema.NewCompiler(schema.Options{}).Compile([]byte(c[0]))
 		require.NoError(t, err, name)
@@ -69,7 +69,7 @@ func TestValidate_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // 
 }
 
 // A value with errors in very many places does not use memory for each of them.
-func TestValidate_ReportsOfLargeValuesAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestValidate_ReportsOfLargeValuesAreBounded(t *testing.T) { //nolint:paralleltest // parallel tests would distort the measurement
 	compiled, err := schema.NewCompiler(schema.Options{}).Compile([]byte(`{"items":{"type":"string"}}`))
 	require.NoError(t, err)
 	many := []byte(list(900_000, "1"))
@@ -97,7 +97,7 @@ func members(n int, name string) string {
 	return strings.Join(list, ",")
 }
 
-func TestRead_BoundsTheNumberOfValues(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestRead_BoundsTheNumberOfValues(t *testing.T) { //nolint:paralleltest // parallel tests would distort the measurement
 	compiled, err := schema.NewCompiler(schema.Options{}).Compile([]byte(`{}`))
 	require.NoError(t, err)
 	for _, item := range []string{"1", "{}", `{"":0}`, "[]"} {
@@ -120,7 +120,7 @@ func hugeSchemas() map[string]string {
 	}
 }
 
-func TestCompile_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestCompile_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // parallel tests would distort the measurement
 	for name, text := range hugeSchemas() {
 		costtest.AtMost(t, 64<<20, func() {
 			_, err := schema.NewCompiler(schema.Options{}).Compile([]byte(text))

@@ -103,13 +103,13 @@ func (c *Compiler) entry(raw []byte) *entry {
 	defer c.mu.Unlock()
 	if found, ok := c.byHash[hash]; ok {
 		c.recent.MoveToFront(found)
-		return found.Value.(*entry) //nolint:errcheck // the list holds nothing else
+		return found.Value.(*entry) //nolint:errcheck // the list holds only *entry
 	}
 	e := &entry{hash: hash, values: min(1+bytes.Count(raw, []byte(":"))+bytes.Count(raw, []byte(",")), MaxSchemaValues)}
 	c.byHash[hash] = c.recent.PushFront(e)
 	c.values += e.values
 	for c.recent.Len() > c.options.CacheSize || c.values > MaxCachedValues {
-		last := c.recent.Remove(c.recent.Back()).(*entry) //nolint:errcheck // the list holds nothing else
+		last := c.recent.Remove(c.recent.Back()).(*entry) //nolint:errcheck // the list holds only *entry
 		delete(c.byHash, last.hash)
 		c.values -= last.values
 	}

@@ -17,8 +17,8 @@ const (
 	MaxSteps = 5_000_000
 	// maxInPlace bounds a chain of subschemas that are applied to the same value.
 	maxInPlace = 500
-	// maxReported bounds, in bytes, what the errors of a validation could take if every subschema failed. If a value could exceed it, the
-	// positions of its errors are not reported.
+	// maxReported bounds the memory, in bytes, that the errors of a validation could take if every subschema failed. If a value could exceed
+	// it, the positions of its errors are not reported.
 	maxReported = 64 << 20
 	errorSize   = 250
 	tokenSize   = 16
@@ -94,7 +94,7 @@ func (m *meter) inPlace(s *jsonschema.Schema, v any, inPlace int) error {
 			return err
 		}
 	}
-	if s.RecursiveRef != nil || s.DynamicRef != nil { // any schema with such an anchor may be meant
+	if s.RecursiveRef != nil || s.DynamicRef != nil { // the reference may resolve to any schema with such an anchor
 		for _, sub := range m.dynamic {
 			if s.RecursiveRef != nil && sub != s.RecursiveRef || s.DynamicRef != nil && sub != s.DynamicRef.Ref && sub.DynamicAnchor == s.DynamicRef.Anchor {
 				if err := visit(sub); err != nil {
@@ -131,7 +131,7 @@ func (m *meter) inPlace(s *jsonschema.Schema, v any, inPlace int) error {
 
 // members counts the schemas that apply to the members of an object.
 func (m *meter) members(s *jsonschema.Schema, object map[string]any) error {
-	additional, _ := s.AdditionalProperties.(*jsonschema.Schema) //nolint:errcheck // nil for true and false
+	additional, _ := s.AdditionalProperties.(*jsonschema.Schema) //nolint:errcheck // nil if it is true or false, or missing
 	for key, v := range object {
 		known := false
 		for re, sub := range s.PatternProperties {
@@ -172,8 +172,8 @@ func (m *meter) members(s *jsonschema.Schema, object map[string]any) error {
 
 // items counts the schemas that apply to the items of an array.
 func (m *meter) items(s *jsonschema.Schema, list []any) error {
-	earlier, _ := s.Items.([]*jsonschema.Schema)                            //nolint:errcheck // used by drafts before 2020-12
-	prefix := append(earlier[:len(earlier):len(earlier)], s.PrefixItems...) //nolint:gocritic // the capacity is clipped
+	earlier, _ := s.Items.([]*jsonschema.Schema)                            //nolint:errcheck // a list only in drafts before 2020-12, else nil
+	prefix := append(earlier[:len(earlier):len(earlier)], s.PrefixItems...) //nolint:gocritic // the clipped capacity forces a copy
 	every := []*jsonschema.Schema{s.Items2020, s.Contains, s.UnevaluatedItems}
 	for _, sub := range []any{s.Items, s.AdditionalItems} {
 		if sub, ok := sub.(*jsonschema.Schema); ok {

@@ -20,7 +20,7 @@ const (
 	maxHints      = 10
 )
 
-// finding is a violation with what determines its code and its hint.
+// finding is a violation with the data that determines its code and its hint.
 type finding struct {
 	jig.Violation
 	missing bool

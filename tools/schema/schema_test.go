@@ -197,7 +197,7 @@ func TestExactNumbers(t *testing.T) {
 	}
 }
 
-// The output of a tool is not refused for numbers that only inputs must not have.
+// The output of a tool may contain numbers that are refused in inputs.
 func TestCheckerOfOutputs(t *testing.T) {
 	t.Parallel()
 	c := schema.NewChecker(schema.Options{ExactNumbers: true})

@@ -30,7 +30,7 @@ type Options struct {
 	Readable func(ctx context.Context, inv jig.Invocation, id string) (e jig.Entity, found bool, err error)
 	// Status returns the state of an entity's latest extraction.
 	Status func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
-	// Session and Call read what is to be retried; NOT_FOUND if it does not exist.
+	// Session and Call read the session or call to retry; NOT_FOUND if it does not exist.
 	Session func(ctx context.Context, tenant, id string) (jig.Session, error)
 	Call    func(ctx context.Context, tenant, session, call string) (jig.Call, error)
 	// Doubtful lists the calls of a session that ended without anybody knowing whether they took effect, as "<call> <tool>".
@@ -53,7 +53,7 @@ type Message struct{ ID, Text, By string }
 
 // Start describes a single call to start.
 type Start struct {
-	// Tool and Version name what is called; Version pins a document that was sent with the first call.
+	// Tool and Version name the tool to call; Version pins a document that was sent with the first call.
 	Tool, Version string
 	Input         json.RawMessage
 	// Parent and ParentCall identify the call that requests this one. The new session acts for the principal of the requesting session.
@@ -114,7 +114,7 @@ type retryIn struct {
 	SessionID string `json:"session_id" jsonschema:"the session that failed" minLength:"1" maxLength:"128"`
 	// MayHaveHappened must be true if a call of the session may have taken effect.
 	MayHaveHappened bool `json:"may_have_happened,omitempty" jsonschema:"true to try again although a call of the session may have taken effect: nobody knows, and it may be made a second time"`
-	// Retries is what the reviewer sees and what the approval is bound to.
+	// Retries describes the retry to the reviewer, and the approval is bound to it.
 	Retries *Retry `json:"retries,omitempty" jsonschema:"what is tried again; leave it out: jig fills it in for whoever decides"`
 }
 
@@ -137,8 +137,8 @@ type Retry struct {
 // shownInput bounds the input shown to the reviewer of a retry, in bytes.
 const shownInput = 16 << 10
 
-// show completes the input of sessions.retry with a description of what is retried. A session whose calls may have taken effect is retried
-// only if the caller says so explicitly, and the reviewer sees that.
+// show completes the input of sessions.retry with a description of the retry. If calls of the session may have taken effect, the caller
+// must say so with may_have_happened, and the reviewer sees it.
 func (o Options) show(ctx context.Context, inv jig.Invocation, in *retryIn) error {
 	s, err := o.Session(ctx, inv.Tenant, in.SessionID)
 	if err != nil {
@@ -188,7 +188,7 @@ func (o Options) describe(ctx context.Context, inv jig.Invocation, s jig.Session
 	return r, nil
 }
 
-// unchanged returns a CONFLICT if what would be retried differs from what was approved.
+// unchanged returns a CONFLICT if the retry would differ from the approved one.
 func (o Options) unchanged(ctx context.Context, inv jig.Invocation, s jig.Session, approved *Retry) error {
 	now, err := o.describe(ctx, inv, s)
 	if err != nil {

@@ -181,7 +181,7 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 	require.Empty(t, p.started)
 }
 
-// The reviewer of a retry sees what is really retried, whatever the caller wrote into the input.
+// The reviewer of a retry sees the session and call that are really retried, regardless of what the caller wrote into the input.
 func TestReviewerOfARetrySeesWhatIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	p := newPlace()
@@ -195,7 +195,7 @@ func TestReviewerOfARetrySeesWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Only what was approved is run: a session that has changed since the approval is not retried.
+// A session that has changed since the approval is not retried, because the retry would not be the approved one.
 func TestRetryIsOfWhatWasApproved(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ses_call_failed", "ses_writer_failed"} {
@@ -214,7 +214,7 @@ func TestRetryIsOfWhatWasApproved(t *testing.T) {
 	require.Equal(t, jig.CodeConflict, p.run(t, tasks.RetryTool, `{"session_id":"ses_call_failed"}`, 2).Error.Code)
 }
 
-// A call that may have taken effect is repeated only if the caller says so explicitly, and the reviewer sees that.
+// A call that may have taken effect is repeated only if the caller sets may_have_happened, and the reviewer sees it.
 func TestRetryOfADoubtfulCallMustBeSaid(t *testing.T) {
 	t.Parallel()
 	p := newPlace()

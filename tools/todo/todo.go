@@ -1,4 +1,4 @@
-// Package todo contains the tool todo.write, with which an agent keeps its to-do list. It must not know how sessions are stored.
+// Package todo contains the tool todo.write, which lets an agent keep a to-do list. It must not know how sessions are stored.
 package todo
 
 import (

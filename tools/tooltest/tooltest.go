@@ -1,5 +1,5 @@
 // Package tooltest helps authors test their tools. It runs a tool as the engine would, through the registry, with an invocation that
-// records progress reports. As in a session, a call that lacks a required confirmation flag does nothing. The kit also tells what an error
+// records progress reports. As in a session, a call that lacks a required confirmation flag does nothing. The kit also shows what an error
 // means for the ledger: see [Kit.Fail] and [Kit.Unknown]. It must not need a server, a database or a clock.
 package tooltest
 
@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// Kit is a registry with the invocation that its runs get.
+// Kit is a registry together with the invocation that it passes to each run.
 type Kit struct {
 	// Registry holds the tools under test.
 	Registry *tools.Registry

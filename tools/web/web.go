@@ -1,5 +1,5 @@
 // Package web contains the tools http.get and http.post. Addresses of internal networks cannot be reached unless the operator allows them,
-// and every redirect is checked like the first address. The package must not know who calls or why.
+// and every redirect is checked like the first address. The package must not depend on the caller or on the purpose of a call.
 package web
 
 import (
@@ -35,8 +35,7 @@ const (
 type Options struct {
 	// AllowLoopback allows 127.0.0.0/8 and ::1.
 	AllowLoopback bool
-	// AllowHosts are names or addresses, as host or host:port, that may be reached wherever they lead, e.g. internal services. Default:
-	// none.
+	// AllowHosts are names or addresses, as host or host:port, that may be reached even if they lead to internal addresses. Default: none.
 	AllowHosts []string
 	// UserAgent is sent unless a call sets its own; default "jig".
 	UserAgent string

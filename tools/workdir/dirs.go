@@ -31,7 +31,7 @@ func (d Dirs) Check() error {
 		if err != nil {
 			return jig.Errorf(jig.CodeInvalidInput, "JIG_WORKDIR cannot be used: %w", err).WithField("JIG_WORKDIR")
 		}
-		if real, err := filepath.EvalSymlinks(at); err == nil { //nolint:revive // the resolved path
+		if real, err := filepath.EvalSymlinks(at); err == nil { //nolint:revive // the builtin is not used here
 			at = real
 		}
 		if filepath.Dir(at) == at {

@@ -1,5 +1,5 @@
-// Package workdir confines tools to the folder of the calling tenant and words the errors: a path outside the folder is NOT_PERMITTED, and
-// a missing file is NOT_FOUND with the most similar names. It does not know what tools do with files.
+// Package workdir confines tools to the folder of the calling tenant and explains errors of the file system: a path outside the folder is
+// NOT_PERMITTED, and a missing file is NOT_FOUND with the most similar names. It does not know what tools do with files.
 package workdir
 
 import (
@@ -78,7 +78,7 @@ func (d *Dir) private(local string) bool {
 		return false
 	}
 	for name := local; name != "."; name = path.Dir(name) { // a missing file is where its folder is
-		real, err := filepath.EvalSymlinks(filepath.Join(base, filepath.FromSlash(name))) //nolint:revive // the resolved path
+		real, err := filepath.EvalSymlinks(filepath.Join(base, filepath.FromSlash(name))) //nolint:revive // the builtin is not used here
 		if err != nil {
 			continue
 		}

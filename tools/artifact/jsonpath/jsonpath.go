@@ -65,8 +65,8 @@ func tooMuch(format string, args ...any) error {
 	return &LimitError{OfDocument: true, message: fmt.Sprintf(format, args...)}
 }
 
-// Streams reports whether the path can be followed while the JSON is read, without holding all of it in memory. This is so for paths of
-// names, nonnegative indices and wildcards.
+// Streams reports whether the path can be followed while the JSON is read, without holding all of it in memory. This is possible for paths
+// of names, nonnegative indices and wildcards.
 func (p *Path) Streams() bool {
 	for _, s := range p.segments {
 		if s.descend || len(s.selectors) != 1 {

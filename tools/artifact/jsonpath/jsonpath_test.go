@@ -149,7 +149,7 @@ func attacks() map[string][2]string {
 }
 
 // Walking an attack costs steps, but no memory that grows with the number of results.
-func TestSelect_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestSelect_IsBoundedUnderAttack(t *testing.T) { //nolint:paralleltest // parallel tests would distort the measurement
 	for name, c := range attacks() {
 		costtest.AtMost(t, 64<<20, func() {
 			p, err := jsonpath.Parse(c[0])
@@ -201,7 +201,7 @@ func TestSelect_BoundsTheDocument(t *testing.T) {
 
 // ending is a context that ends after it has been checked a number of times.
 type ending struct {
-	context.Context //nolint:containedctx // the type is a context
+	context.Context //nolint:containedctx // this type is itself a context
 	looks, most     int
 }
 
@@ -227,7 +227,7 @@ func TestSelect_StopsWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-func TestSelect_CutsLongValues(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestSelect_CutsLongValues(t *testing.T) { //nolint:paralleltest // parallel tests would distort the measurement
 	long := `[["` + strings.Repeat("é", 100_000) + `", 1]]`
 	for _, path := range []string{"$[0][0]", "$[0]", "$..*", "$[0:1]"} {
 		for _, text := range strings.Split(selected(t, path, long), " ") {
@@ -244,7 +244,7 @@ func TestSelect_RefusesWhatIsNotJSON(t *testing.T) {
 		for _, path := range []string{"$.a", "$..a", "$[9]"} {
 			_, err := tried(t.Context(), path, document)
 			require.Error(t, err, "%s of %s", path, document)
-			require.False(t, errors.As(err, new(*jsonpath.LimitError))) //nolint:testifylint // the code is what counts
+			require.False(t, errors.As(err, new(*jsonpath.LimitError))) //nolint:testifylint // any other error is right
 		}
 	}
 }
@@ -263,7 +263,7 @@ func FuzzSelect(f *testing.F) {
 				return
 			}
 			n := 0
-			_ = p.Select(t.Context(), strings.NewReader(document), 1<<20, func(text string) bool { //nolint:errcheck // any error will do
+			_ = p.Select(t.Context(), strings.NewReader(document), 1<<20, func(text string) bool { //nolint:errcheck // an error is allowed here
 				require.True(t, json.Valid([]byte(text)) || len(text) == 1<<20, text)
 				n++
 				return n < 10_000

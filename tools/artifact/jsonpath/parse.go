@@ -224,7 +224,7 @@ func (p *parser) indexOrSlice() (selector, error) {
 // optionalInteger reads an integer; nil if there is none.
 func (p *parser) optionalInteger() (*int, error) {
 	if p.next() != '-' && !digit(p.next()) {
-		return nil, nil //nolint:nilnil // the parts of a slice are optional
+		return nil, nil //nolint:nilnil // nil: the parts of a slice are optional
 	}
 	begin := p.at
 	p.take("-")
@@ -319,5 +319,5 @@ func (p *parser) hex() (rune, error) {
 		return 0, p.fail("want four hexadecimal digits")
 	}
 	p.at += 4
-	return rune(n), nil //nolint:gosec // bounded above
+	return rune(n), nil //nolint:gosec // four hexadecimal digits fit into a rune
 }

@@ -68,7 +68,7 @@ func (w *walk) ask(q *query, current any, most int) (any, int, error) {
 		}
 		return nil
 	})
-	if err == errEnough { //nolint:errorlint // follow returns it unwrapped
+	if err == errEnough { //nolint:errorlint // follow returns errEnough unwrapped
 		err = nil
 	}
 	return last, n, err
@@ -175,7 +175,7 @@ func order(a, b json.Number) int {
 		return compareTwo(m, n)
 	}
 	x, _ := a.Float64() //nolint:errcheck // an out-of-range number becomes infinite
-	y, _ := b.Float64() //nolint:errcheck // as above
+	y, _ := b.Float64() //nolint:errcheck // an out-of-range number becomes infinite
 	return compareTwo(x, y)
 }
 

@@ -36,7 +36,7 @@ func (t *text) raw(s string) {
 	}
 }
 
-// quoted writes a JSON string; of a long one it writes no more than can show.
+// quoted writes a JSON string. It cuts a string that is longer than the limit, because the rest would not show.
 func (t *text) quoted(s string) {
 	if t.full() {
 		return

@@ -62,7 +62,7 @@ func (o *object) set(key string, v any) {
 
 // tokens reads JSON token by token. It refuses excessive nesting and checks the context regularly.
 type tokens struct {
-	ctx         context.Context //nolint:containedctx // it lives for one query
+	ctx         context.Context //nolint:containedctx // tokens lives for one query
 	decoder     *json.Decoder
 	depth, read int
 	// held counts the values of a tree.
@@ -77,7 +77,7 @@ func newTokens(ctx context.Context, r io.Reader) *tokens {
 
 func (t *tokens) next() (json.Token, error) {
 	if t.read++; t.read%1024 == 0 && t.ctx.Err() != nil {
-		return nil, t.ctx.Err() //nolint:wrapcheck // the context's own error
+		return nil, t.ctx.Err() //nolint:wrapcheck // callers need the context's error unchanged
 	}
 	token, err := t.decoder.Token()
 	if err != nil {
@@ -106,7 +106,7 @@ func (t *tokens) end() error {
 	case err == nil:
 		return errors.New("something follows the JSON value")
 	}
-	return err //nolint:wrapcheck // the caller words it
+	return err //nolint:wrapcheck // the caller adds the context
 }
 
 // tree reads a whole document as *object, []any, string, json.Number, bool or nil.

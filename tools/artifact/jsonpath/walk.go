@@ -4,7 +4,7 @@ import "context"
 
 // walk follows a path through a tree. Every value that it visits costs a step.
 type walk struct {
-	ctx  context.Context //nolint:containedctx // it lives for one query
+	ctx  context.Context //nolint:containedctx // walk lives for one query
 	root any
 	left int
 }
@@ -16,7 +16,7 @@ func (w *walk) spend(n int) error {
 		return exceeded("the path visits more than %d values; name members instead of .. and *, or filter less", MaxSteps)
 	}
 	if before>>10 != w.left>>10 && w.ctx.Err() != nil {
-		return w.ctx.Err() //nolint:wrapcheck // the caller's own context
+		return w.ctx.Err() //nolint:wrapcheck // callers need the context's error unchanged
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package extraction connects the interpreter of extractions with the entity tools: how an extraction begins, what its values may be based
-// on, and what its moves write. It must not know how entities are stored, nor what runs the moves.
+// Package extraction connects the interpreter of extractions with the entity tools: how an extraction begins, which sources its values may
+// be based on, and what its moves write. It must not know how entities are stored, nor what executes the moves.
 package extraction
 
 import (
@@ -25,7 +25,7 @@ func New(o entities.Options, check func(schema json.RawMessage, value []byte) er
 	})}
 }
 
-// Begin returns what a call of a tool that fills entities runs.
+// Begin checks a call of a tool that fills entities and returns the extraction to run.
 func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error) {
 	if tool == entities.ExtractAllTool {
 		return jig.Extraction{}, x.entities.CheckExtractAll(ctx, inv, input)
@@ -40,7 +40,7 @@ func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, i
 	return jig.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
 }
 
-// Sources returns what the values of an entity may be based on.
+// Sources returns the sources that the values of an entity may be based on.
 func (x Extractor) Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (jig.Sources, error) {
 	t, err := x.engine.Type(body)
 	if err != nil {
