@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Verdict is what policy decided about a call.
+// Verdict is the policy's decision about a call.
 type Verdict string
 
 // The verdicts, from the mildest to the strictest. VerdictRefuse is for calls that never reach policy: unknown tools, invalid input,
@@ -113,7 +113,7 @@ type Pending struct {
 	// NextAt is the next time at which somebody is reminded or more people may decide. It is zero when nothing of the kind happens before
 	// the approval expires.
 	NextAt time.Time `json:"next_at,omitzero"`
-	// Question is what the person is asked; it is set when Kind is [PendingQuestion].
+	// Question is the question to the person; it is set when Kind is [PendingQuestion].
 	Question *Question `json:"question,omitempty"`
 	// Grant is the id of the standing approval that gave this one; empty when there was none.
 	Grant string `json:"grant,omitempty"`

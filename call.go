@@ -66,7 +66,7 @@ type Call struct {
 	Write bool `json:"write,omitempty"`
 	// Idempotent is copied from the tool, so that recovery does not depend on the catalog.
 	Idempotent bool `json:"idempotent,omitempty"`
-	// Input is canonical JSON (RFC 8785), kept as bytes. If the arguments were not JSON, it holds them as they came.
+	// Input is canonical JSON (RFC 8785), kept as bytes. If the arguments were not JSON, it holds them unchanged.
 	Input     []byte `json:"input,omitempty"`
 	Signature string `json:"signature,omitempty"`
 	// IdempotencyKey is the key under which the call's effect runs. The ledger sets it at admission (see [IdempotencyKey] and RetryOf) and

@@ -10,7 +10,7 @@ import (
 // Code names a class of failure. The same word appears in tool results, events, the command line and Go errors.
 type Code string
 
-// The codes with which a call, a session or a request can fail.
+// The error codes of calls, sessions and requests.
 const (
 	CodeToolNotFound    Code = "TOOL_NOT_FOUND"
 	CodeNotPermitted    Code = "NOT_PERMITTED"

@@ -50,7 +50,7 @@ type EntityChange struct {
 
 // Extraction is the run of a call that fills one entity or many.
 type Extraction struct {
-	// Entity is the id of the entity; Type and Version are those of its type. All are empty for a call that fills many entities.
+	// Entity is the id of the entity; Type and Version identify its type. All are empty for a call that fills many entities.
 	Entity        string
 	Type, Version string
 	// Input is available to every move.

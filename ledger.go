@@ -37,7 +37,8 @@ type Reserve struct {
 	Version string
 	// Meaning is the [Tool.Meaning] of that version. A grant used in place of an approval must have been given for the same meaning.
 	Meaning string
-	// Digest is computed by the worker from what it is about to run. It must equal the digest in the ledger and the approved one.
+	// Digest is the digest of the call that the worker is about to run, computed by the worker. It must equal the digest in the ledger and the
+	// approved one.
 	Digest string
 	// MaxAttempts bounds the attempts of the call.
 	MaxAttempts int

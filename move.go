@@ -123,7 +123,7 @@ type Progress struct {
 // Ask is a request to admit the call of a composition's step.
 type Ask struct {
 	Path string
-	// Tool and Input are those of the call. A nested composition is called by its name.
+	// Tool and Input are the call's tool and input. A nested composition is called by its name.
 	Tool  string
 	Input json.RawMessage
 	// RetryOf is the path of the attempt that failed before; empty for a first attempt. The new call gets the idempotency key and exactly
@@ -132,6 +132,6 @@ type Ask struct {
 	// Undoes is the path of the call whose effect this one reverts; empty for other calls. If Tool is empty, the tool is the Undo tool in
 	// the contract of that call's tool.
 	Undoes string
-	// Named reports that the document itself names the agent that the call starts, rather than an expression.
+	// Named reports that the document contains the literal name of the agent that the call starts, not an expression for it.
 	Named bool
 }

@@ -148,7 +148,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Session is a session's row in the store: what it was started with, and its current state.
+// Session is a session's row in the store: its initial settings and its current state.
 type Session struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"session_id"`

@@ -51,7 +51,7 @@ type Escalation struct {
 	Approvers Approvers     `json:"approvers"`
 }
 
-// Requirement is what one rule demands of an approval: Quorum distinct people from its Approvers.
+// Requirement is one rule's condition for an approval: Quorum distinct people from its Approvers must approve.
 type Requirement struct {
 	// Rule is <policy>/<rule>; empty for the default requirement, one approval by anybody.
 	Rule      string    `json:"rule,omitempty"`

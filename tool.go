@@ -95,7 +95,7 @@ type Tool struct {
 	// Confirm reports that the tool has a boolean input `confirmed` and acts only when it is true. An agent's call without it is answered
 	// with requiresConfirmation, so that the agent asks first; in a composition, an extraction or a single call it fails.
 	Confirm bool `json:"confirm,omitempty"`
-	// Undo names the tool that reverts this tool's effect. A composition step whose `undo` names no tool calls it.
+	// Undo names the tool that reverts this tool's effect. A composition step calls it if the step's `undo` names no tool.
 	Undo string `json:"undo,omitempty"`
 	// Revision is raised by the author when the behavior changes but the contract does not.
 	Revision int `json:"revision,omitempty"`

@@ -52,7 +52,8 @@ func (c *Client) look(ctx context.Context, tenant, id string) (sighting, error) 
 	return sighting{kind: kind, agent: agent, request: request, status: info.GetStatus(), live: live(info.GetStatus())}, nil
 }
 
-// keyword decodes a search attribute or a memo field. ok is false if it is missing, as it may be if another program started the workflow.
+// keyword decodes a search attribute or a memo field. ok is false if it is missing, which can happen if another program started the
+// workflow.
 func keyword(attributes map[string]*commonpb.Payload, name string) (value string, ok bool) {
 	payload, ok := attributes[name]
 	if !ok || converter.GetDefaultDataConverter().FromPayload(payload, &value) != nil {

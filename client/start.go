@@ -130,7 +130,7 @@ func (c *Client) sessionStart(o StartOptions, start workflows.StartSession) (sdk
 	return c.workflowOptions(o.ID, o.Tenant, agent, summary(agent, o.Task)), workflows.PassInput{Tenant: o.Tenant, Start: &start}
 }
 
-// stage builds the start message. It uploads as artifacts what is too large for the message, the largest value first.
+// stage builds the start message. It uploads values that are too large for the message as artifacts, the largest first.
 func (c *Client) stage(ctx context.Context, o StartOptions) (workflows.StartSession, error) {
 	s := workflows.StartSession{
 		Document: o.Document, DocumentName: o.DocumentName, Task: o.Task, Input: o.Input, Pairs: o.Pairs, Model: o.Model,

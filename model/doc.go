@@ -6,5 +6,5 @@
 // retries, after the wait that a provider requested (jig.Error.RetryAfter), are up to the caller. Keys and addresses come from Settings;
 // nothing is read from the environment, and no error contains a key.
 //
-// The package must not know workflows, the store, policy, or how a prompt was assembled.
+// The package must not depend on workflows, the store, policy, or the way in which a prompt was assembled.
 package model

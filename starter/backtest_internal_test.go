@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// twoPages returns what a worker answers about a document that denies writes at night and asks about reads.
+// twoPages returns a worker's answer for a document that denies writes at night and asks about reads.
 func twoPages() []client.BacktestPage {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local) //nolint:gosmopolitan // the output is in the user's time zone
 	denied := func(n int) jig.BacktestResult {

@@ -52,7 +52,7 @@ type follower struct {
 	dealt []string
 	// view is the session's status as it was last read.
 	view jig.SessionView
-	// stale says that calls may be waiting that have not been read yet.
+	// stale reports that view may lack calls that wait now.
 	stale bool
 	// worried is the last message about a missing worker, so that it is shown only once.
 	worried string
@@ -87,7 +87,7 @@ func (f *follower) follow(ctx context.Context, after int64) error {
 	})
 }
 
-// trouble says once that nothing answers. Following continues, because the session is durable.
+// trouble says once that the engine does not answer. Following continues, because the session is durable.
 func (f *follower) trouble(err error) error {
 	e := jig.AsError(err)
 	if f.noWait && e.Reason == client.ReasonNoWorker {

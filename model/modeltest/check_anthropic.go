@@ -42,7 +42,7 @@ type anthropicBlock struct {
 	CacheControl object          `json:"cache_control"`
 }
 
-// readAnthropic parses a request and returns an error for what the real service would refuse.
+// readAnthropic parses a request and returns an error if the real service would refuse it.
 func readAnthropic(r *Request) error {
 	var in anthropicRequest
 	if err := json.Unmarshal(r.Body, &in); err != nil {

@@ -37,7 +37,7 @@ type openaiMessage struct {
 	} `json:"tool_calls"`
 }
 
-// readOpenAI parses a request and returns an error for what the real service would refuse.
+// readOpenAI parses a request and returns an error if the real service would refuse it.
 func readOpenAI(r *Request) error {
 	var in openaiRequest
 	if err := json.Unmarshal(r.Body, &in); err != nil {

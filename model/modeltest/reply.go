@@ -92,7 +92,7 @@ func (r Reply) write(w http.ResponseWriter, in *http.Request, request Request) {
 	}
 }
 
-// hold does what the reply requires in the middle of a stream. It reports whether to continue.
+// hold applies Break, Stall and Until in the middle of a stream. It reports whether to continue.
 func (r Reply) hold(ctx context.Context, w http.ResponseWriter) bool {
 	if r.Break || r.Stall || r.Until != nil {
 		_ = http.NewResponseController(w).Flush()
