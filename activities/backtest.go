@@ -32,7 +32,7 @@ type BacktestPage struct {
 	Results []jig.BacktestResult `json:"results"`
 	// Tally counts all calls that were ruled on.
 	Tally []BacktestCount `json:"tally"`
-	// Refused counts the calls that never reached policy: unknown tools, bad input, duplicates. Unknown counts those whose tool is no
+	// Refused counts the calls that never reached policy: unknown tools, bad input, duplicates. Unknown counts the calls whose tool is no
 	// longer known. Tally includes neither.
 	Refused int `json:"refused,omitempty"`
 	Unknown int `json:"unknown,omitempty"`

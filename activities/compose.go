@@ -72,7 +72,7 @@ func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, er
 	return out, temporalError(err)
 }
 
-// composition is the state of one run of Compose: a frame and what its moves need.
+// composition is the state of one run of Compose: a frame and the data for its moves.
 type composition struct {
 	*Activities
 	session jig.Session

@@ -171,7 +171,7 @@ func explain(err error) string {
 	return e.Message + " (" + e.Hint + ")"
 }
 
-// edit validates changed input, puts it through policy again and computes its own digest.
+// edit validates changed input, applies policy to it again and computes its new digest.
 func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session jig.Session, tool jig.Tool, call jig.Call) error {
 	edited := call
 	if failed := a.normalize(ctx, session, tool, r.Decision.Input, &edited); failed != nil {

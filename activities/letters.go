@@ -19,7 +19,7 @@ type Letter struct {
 	Payload json.RawMessage `json:"payload"`
 	// Pass is the current pass.
 	Pass int `json:"pass,omitempty"`
-	// Composing reports that a composition of the session is running, so that an event may be awaited.
+	// Composing reports that a composition of the session is running, which may be waiting for an event.
 	Composing bool `json:"composing,omitempty"`
 }
 

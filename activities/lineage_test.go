@@ -294,7 +294,7 @@ func TestLostPermissionsHoldInRunningSessions(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	people := o.settings.People
-	o.settings.People = append(people, jig.Principal{ID: "rex", Groups: []string{"support"}, Permissions: []string{"shop.guarded"}}) //nolint:gocritic // the capacity is clipped
+	o.settings.People = append(people, jig.Principal{ID: "rex", Groups: []string{"support"}, Permissions: []string{"shop.guarded"}}) //nolint:gocritic // people keeps the list without rex
 	o.register(t, document())
 	_, err := o.launches(t, activities.StartSession{Agent: "nightly", Principal: jig.Principal{ID: "rex"}})
 	require.NoError(t, err)

@@ -106,7 +106,7 @@ type Grants interface {
 	// Grants lists the grants of a tenant, the latest first, after a cursor ("" for the first page). next is "" at the end. If all
 	// is set, the list includes those that are used up, expired or revoked.
 	Grants(ctx context.Context, tenant, cursor string, limit int, all bool, now time.Time) (list []jig.Grant, next string, err error)
-	// RevokeGrant ends a grant. It no longer covers calls that have not begun. The error is NOT_FOUND if there is no such grant.
+	// RevokeGrant ends a grant, so that it covers no call that has not begun. The error is NOT_FOUND if there is no such grant.
 	RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *jig.Evidence, now time.Time) (jig.Grant, error)
 }
 
