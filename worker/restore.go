@@ -50,7 +50,7 @@ worker is running at that moment would be asked about, too.`,
 	return c
 }
 
-// These lines describe what happens to a marked call.
+// These texts say what happens to a marked call.
 const (
 	asks     = "asks a person"
 	underKey = "may run again under its key"
