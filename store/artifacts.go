@@ -45,7 +45,7 @@ func (db *DB) PutArtifact(ctx context.Context, tenant, sessionID, mediaType stri
 	return id, err
 }
 
-// ArtifactSession returns the session that an artifact belongs to, "" for one that a client uploaded. Returns NOT_FOUND when the
+// ArtifactSession returns the session that an artifact belongs to, "" for one that a client uploaded. It returns NOT_FOUND when the
 // tenant has no such artifact.
 func (db *DB) ArtifactSession(ctx context.Context, tenant, id string) (string, error) {
 	var session *string
@@ -111,7 +111,7 @@ type artifactPiece struct {
 	Data []byte
 }
 
-// ReadArtifact returns up to limit bytes from offset, and the total size. Returns NOT_FOUND when the tenant has no such artifact.
+// ReadArtifact returns up to limit bytes from offset, and the total size. It returns NOT_FOUND when the tenant has no such artifact.
 func (db *DB) ReadArtifact(ctx context.Context, tenant, id string, offset int64, limit int) ([]byte, int64, error) {
 	if offset < 0 || limit < 0 {
 		return nil, 0, jig.Errorf(jig.CodeInvalidInput, "offset and limit must not be negative")

@@ -139,10 +139,10 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b jig.Bundle
 	return done, nil
 }
 
-// RemoveBundle removes a bundle from the tenant of a call and returns what it was. Its documents go out of use, except those that
-// the tenant replaced and those that another bundle also brought, which then belong to that bundle. Running sessions keep the
-// versions they started with, and entities stay. Returns NOT_FOUND when the bundle is not installed, and CONFLICT, reason
-// bundle_required, when another installed bundle requires it.
+// RemoveBundle removes a bundle from the tenant of a call and returns the removed bundle. Its documents go out of use, except those that
+// the tenant replaced and those that another bundle also brought, which then belong to that bundle. Running sessions keep the versions
+// they started with, and entities stay. The error is NOT_FOUND when the bundle is not installed, and CONFLICT, reason bundle_required,
+// when another installed bundle requires it.
 func (db *DB) RemoveBundle(ctx context.Context, by jig.Invocation, name string) (jig.Bundle, error) {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
 		return jig.Bundle{}, err

@@ -10,9 +10,9 @@ import (
 	"github.com/jig-run/jig/nearest"
 )
 
-// PutDocument stores a version of a document and makes it current. The document is then the tenant's own, even if a bundle brought
-// it. Only the owner of the tables can write documents of the tenant _global. Returns CONFLICT, reason document_differs, when the
-// version is stored with another body.
+// PutDocument stores a version of a document and makes it current. The document is then the tenant's own, even if a bundle brought it.
+// Only the owner of the tables can write documents of the tenant _global. It returns CONFLICT, reason document_differs, when the version
+// is stored with another body.
 func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
 	if err := mayWriteDocuments(tenant); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version strin
 }
 
 // RegisterDocument is [DB.PutDocument] on behalf of a call, for the call's tenant. A change of the current version is recorded in the
-// audit. Returns CONFLICT, reason type_changed, when the state that an entity type was checked against has changed, and reason
+// audit. It returns CONFLICT, reason type_changed, when the state that an entity type was checked against has changed, and reason
 // document_differs when the version is stored with another body.
 func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
@@ -106,7 +106,7 @@ func audited(by jig.Invocation, kind jig.AuditKind, subject, reason string) jig.
 	}
 }
 
-// KeepDocument stores a version of a document without making it current. An existing version is left alone, current or not. Returns
+// KeepDocument stores a version of a document without making it current. An existing version is left alone, current or not. It returns
 // CONFLICT, reason document_differs, when it is stored with another body.
 func (db *DB) KeepDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
 	if err := mayWriteDocuments(tenant); err != nil {
@@ -156,7 +156,7 @@ func mayWriteDocuments(tenant string) error {
 	return jig.CheckTenant(tenant)
 }
 
-// DocumentAt returns the body of a version, current or not: the tenant's own, else the one of tenant _global. Returns NOT_FOUND when
+// DocumentAt returns the body of a version, current or not: the tenant's own, else the one of tenant _global. It returns NOT_FOUND when
 // neither has it.
 func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error) {
 	var bodies [][]byte

@@ -34,7 +34,7 @@ func (r *textRow) text() jig.Text {
 }
 
 // PutText stores a text and makes it searchable. A text with the same id is replaced; without an id the store makes one. The default
-// media type is text/plain. Returns NOT_FOUND when the text names an entity that does not exist.
+// media type is text/plain. It returns NOT_FOUND when the text names an entity that does not exist.
 func (db *DB) PutText(ctx context.Context, d jig.Text) (jig.Text, error) {
 	if err := jig.CheckTenant(d.Tenant); err != nil {
 		return jig.Text{}, err

@@ -170,7 +170,7 @@ func (db *DB) EntityTypeOf(ctx context.Context, tenant, id string) (string, erro
 }
 
 // UpdateEntity changes some fields of an entity and returns the changed entity. revision must be its current revision; 0 means any.
-// Sending the latest patch again with its Key and the old revision changes nothing. Returns CONFLICT at another revision, and
+// Sending the latest patch again with its Key and the old revision changes nothing. It returns CONFLICT at another revision, and
 // NOT_FOUND when the entity or the target of a relation does not exist.
 func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch jig.EntityPatch) (jig.Entity, error) {
 	args, err := patchColumns(patch)
@@ -230,8 +230,8 @@ type entityState struct {
 	Revision int64
 }
 
-// DeleteEntity hides an entity with its texts, its relations and its workspace memberships; the row stays. Deleting a deleted entity
-// is not an error. Returns NOT_FOUND when the entity never existed, and CONFLICT when it is at another revision than the given one;
+// DeleteEntity hides an entity with its texts, its relations and its workspace memberships; the row stays. Deleting a deleted entity is
+// not an error. It returns NOT_FOUND when the entity never existed, and CONFLICT when it is at another revision than the given one;
 // revision 0 means any.
 func (db *DB) DeleteEntity(ctx context.Context, tenant, id string, revision int64) error {
 	id = text(id)

@@ -33,8 +33,8 @@ func relationNames(relations map[string][]string) []string {
 	return names
 }
 
-// Relate adds a named relation from an entity to another. Adding it twice changes nothing. Returns NOT_FOUND when either entity does not
-// exist.
+// Relate adds a named relation from an entity to another. Adding it twice changes nothing. It returns NOT_FOUND when either entity does
+// not exist.
 func (db *DB) Relate(ctx context.Context, tenant string, r jig.Relation) error {
 	if r.Name == "" {
 		return jig.Errorf(jig.CodeInvalidInput, "a relation needs a name").WithField("name")
@@ -62,10 +62,10 @@ func (db *DB) Unrelate(ctx context.Context, tenant string, r jig.Relation) (bool
 	return gone > 0, err
 }
 
-// Connected lists the entities that can be reached from an entity along relations, in either direction, in at most depth steps (1
-// when depth is not positive, at most [jig.MaxConnectedDepth]). The nearest come first, the entity itself is not included, and the
-// list has at most [jig.MaxConnected] ids. With a workspace, only its entities are found and passed through. Returns NOT_FOUND when
-// the entity does not exist.
+// Connected lists the entities that can be reached from an entity along relations, in either direction, in at most depth steps (1 when
+// depth is not positive, at most [jig.MaxConnectedDepth]). The nearest come first, the entity itself is not included, and the list has at
+// most [jig.MaxConnected] ids. With a workspace, only its entities are found and passed through. It returns NOT_FOUND when the entity
+// does not exist.
 func (db *DB) Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error) {
 	var found []string
 	err := db.transact(ctx, tenant, func(t *tx) (err error) {

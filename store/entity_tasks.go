@@ -16,8 +16,8 @@ type progressRow struct {
 	Ended [][]byte
 }
 
-// EntityProgress returns an entity and the latest outcome of each of its tasks by id, as the moves of its extractions stored them.
-// Both are read at the same moment. Returns NOT_FOUND when the entity does not exist.
+// EntityProgress returns an entity and the latest outcome of each of its tasks by id, as the moves of its extractions stored them. Both
+// are read at the same moment. It returns NOT_FOUND when the entity does not exist.
 func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (jig.Entity, map[string]json.RawMessage, error) {
 	var row *progressRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityProgress", tenant, text(id)), &row) }); err != nil {

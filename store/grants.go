@@ -123,8 +123,8 @@ func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all b
 	return grants(rows), next, err
 }
 
-// RevokeGrant ends a grant, so that it covers no call that has not begun. Returns the revoked grant, even when somebody else had
-// already revoked it. Returns NOT_FOUND when there is none, and NOT_PERMITTED when the token was used for another request.
+// RevokeGrant ends a grant, so that it covers no call that has not begun. It returns the revoked grant, even when somebody else had
+// already revoked it. The error is NOT_FOUND when there is no such grant, and NOT_PERMITTED when the token was used for another request.
 func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *jig.Evidence, now time.Time) (jig.Grant, error) {
 	var row *grantRow
 	err := db.transact(ctx, tenant, func(t *tx) error {

@@ -97,7 +97,7 @@ func approvalsOf(list []jig.Call, open []approvalRow) (map[string]jig.Pending, e
 func waits(s jig.CallStatus) bool { return s == jig.CallWaiting || s == jig.CallUnknown }
 
 // Admit stores a pass's calls, approvals and events in one transaction. If any of the calls is already stored, the pass was admitted
-// before and nothing changes. Returns NOT_FOUND for an unknown session and CONFLICT for a session that has ended.
+// before and nothing changes. It returns NOT_FOUND for an unknown session and CONFLICT for a session that has ended.
 func (db *DB) Admit(ctx context.Context, a jig.Admission) error {
 	if len(a.Calls) == 0 {
 		return nil

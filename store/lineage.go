@@ -57,8 +57,8 @@ func delegatedPending(rows []delegatedApprovalRow) ([]jig.Pending, error) {
 	return list, nil
 }
 
-// NameChild records which session a running call starts, so that the child can prove which call started it. Returns CONFLICT when
-// the call is not running or has started another session.
+// NameChild records which session a running call starts, so that the child can prove which call started it. It returns CONFLICT when the
+// call is not running or has started another session.
 func (db *DB) NameChild(ctx context.Context, tenant, id, callID, child string) error {
 	var named *string
 	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallChild", tenant, id, callID, text(child)), &named) })

@@ -19,8 +19,8 @@ type move struct {
 
 // MoveFrame stores a move in one transaction: the state, the calls with their approvals and events (as [DB.Admit] does), and the
 // cancellations, values, events, changes of the entity and consumed events. Calls get the pass and ordinal of the call that the
-// composition answers. Returns NOT_FOUND when there is no such composition, and CONFLICT when another move was stored since, when
-// the composition has ended, or when calls are to be admitted and the session has ended; then nothing has changed.
+// composition answers. It returns NOT_FOUND when there is no such composition, and CONFLICT when another move was stored since, when the
+// composition has ended, or when calls are to be admitted and the session has ended; then nothing has changed.
 func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
 	ready, err := db.moving(m)
 	if err != nil {

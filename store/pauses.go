@@ -38,15 +38,15 @@ func pausing(rows []pauseRow, tool string) jig.PauseScope {
 	return ""
 }
 
-// Pause holds back calls that have not begun. A pause that is already in force is left alone. changed reports that the pause is new.
-// Returns NOT_PERMITTED when the token was used for another request.
+// Pause holds back calls that have not begun. A pause that is already in force is left alone. changed reports that the pause is new. The
+// error is NOT_PERMITTED when the token was used for another request.
 func (db *DB) Pause(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error) {
 	return db.pausing(ctx, tenant, p, jig.AuditPaused, evidence, func(t *tx, n *int64) {
 		affected(t.queue("PausePut", tenant, string(p.Scope), text(p.Target), text(p.By), p.Claimed, text(p.Reason), p.At), n)
 	})
 }
 
-// Resume lifts a pause. changed reports that there was one. Returns NOT_PERMITTED when the token was used for another request.
+// Resume lifts a pause. changed reports that there was one. The error is NOT_PERMITTED when the token was used for another request.
 func (db *DB) Resume(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error) {
 	return db.pausing(ctx, tenant, p, jig.AuditResumed, evidence, func(t *tx, n *int64) {
 		affected(t.queue("PauseLift", tenant, string(p.Scope), text(p.Target), p.At, text(p.By)), n)

@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// CallsOf returns a session with the given calls, each with the pause that holds it back. Returns NOT_FOUND when there is no such
+// CallsOf returns a session with the given calls, each with the pause that holds it back. It returns NOT_FOUND when there is no such
 // session.
 func (db *DB) CallsOf(ctx context.Context, tenant, id string, ids []string) (jig.Session, []jig.Call, error) {
 	var session *sessionRow

@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// CreateSession stores a new session with its first message (the task, if any) and the events session.started and message.added. If
-// the session already exists it is returned unchanged. Returns CONFLICT when the id was used for another request, or when a session
+// CreateSession stores a new session with its first message (the task, if any) and the events session.started and message.added. If the
+// session already exists, it is returned unchanged. The error is CONFLICT when the id was used for another request, or when a session
 // with this id was deleted.
 func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, error) {
 	if err := jig.CheckTenant(s.Tenant); err != nil {
@@ -42,8 +42,8 @@ func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, er
 	return row.session()
 }
 
-// CreateCall stores the session of a single call: the session, its only pass and the turn that asks for the call. If the session
-// already exists, only what is missing is added. Returns the session, and CONFLICT in the same cases as [DB.CreateSession].
+// CreateCall stores the session of a single call: the session, its only pass and the turn that asks for the call. If the session already
+// exists, only what is missing is added. It returns the session, or CONFLICT in the same cases as [DB.CreateSession].
 func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn jig.Turn) (jig.Session, error) {
 	if err := jig.CheckTenant(s.Tenant); err != nil {
 		return jig.Session{}, err
