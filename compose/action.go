@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// act takes the action of a step, or of one item, as far as it goes.
+// act advances the action of a step, or of one item, as far as possible.
 func (r *run) act(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
 	switch n.action {
 	case actCall:
@@ -40,7 +40,7 @@ func (r *run) act(ctx context.Context, n *node, st *stepState, sc *scope, path s
 	return outcome{}, jig.Errorf(jig.CodeInternal, "step %s does nothing", n.name)
 }
 
-// broken returns the outcome of a step that failed by itself, so that no call has its result. It passes err through if that is set.
+// broken returns the outcome of a step that failed without a call, so its result must be kept separately. If err is set, broken returns it.
 func (r *run) broken(n *node, path string, problem *jig.Error, err error) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
@@ -128,7 +128,7 @@ func (r *run) again(ctx context.Context, n *node, st *stepState, sc *scope, path
 	if n.retry == nil || !st.Asked || st.Retries+1 >= n.retry.attempts || !r.calls[attemptPath(path, st.Retries+1)].MayRetry() {
 		return false, nil, nil
 	}
-	switch failure.Code { //nolint:exhaustive // never retried: somebody decided, or the effect may have happened
+	switch failure.Code { //nolint:exhaustive // only these codes are never retried: a person decided, or the effect may have happened
 	case jig.CodeDenied, jig.CodeExpired, jig.CodeCanceled, jig.CodeOutcomeUnknown:
 		return false, nil, nil
 	default:
@@ -156,8 +156,8 @@ func (r *run) again(ctx context.Context, n *node, st *stepState, sc *scope, path
 	return true, nil, nil
 }
 
-// enclosed takes the steps of a block or of a chosen case as far as they go. The result is the block's output, or the results of the shown
-// steps by id.
+// enclosed advances the steps of a block or of a chosen case as far as possible. The result is the block's output, or the results of the
+// shown steps by id.
 func (r *run) enclosed(ctx context.Context, n *node, steps, shown []*node, st *stepState, sc *scope, path string) (outcome, error) {
 	over, fail, err := r.block(ctx, steps, st.Block, sc)
 	if err != nil || !over {
@@ -166,7 +166,7 @@ func (r *run) enclosed(ctx context.Context, n *node, steps, shown []*node, st *s
 	return r.concluded(ctx, n, shown, fail, sc, path)
 }
 
-// concluded makes the result of a step whose inner steps are over.
+// concluded makes the result of a step whose inner steps have ended.
 func (r *run) concluded(ctx context.Context, n *node, shown []*node, fail *failure, sc *scope, path string) (outcome, error) {
 	if fail != nil {
 		m, err := r.keepResult(n, path, jig.Failure(fail.Error))
@@ -267,7 +267,7 @@ func (r *run) choose(ctx context.Context, n *node, st *stepState, sc *scope, pat
 	return r.enclosed(ctx, n, steps, steps, st, sc, path)
 }
 
-// sideBySide takes all branches as far as they go. When one fails, the others still run to their ends.
+// sideBySide advances all branches as far as possible. If one fails, the others still run to their ends.
 func (r *run) sideBySide(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
 	if st.Branches == nil {
 		st.Branches = make([]branchState, len(n.branches))

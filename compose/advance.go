@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Limits of one move, so that what it stores stays small. When one is reached, the next move, which is due at once, does the rest.
+// Limits of one move. They bound the data that it stores. A move that reaches a limit asks to be continued by another move at once.
 const (
 	maxBegun  = 1_000
 	maxStored = 4 << 20
@@ -27,17 +27,17 @@ type run struct {
 	st   *state
 	move Move
 
-	// calls and values hold what has been read from the facts. ready holds values decoded for expressions, and held is their total size.
+	// calls and values cache reads from the facts. ready holds values decoded for expressions, and held is their total size.
 	calls  map[string]Call
 	values map[string]json.RawMessage
 	ready  map[string]ready
 	held   int
 	// event is set while the condition of a wait_for is evaluated for an event.
 	event *expr.Value
-	// begun counts the steps that this move began, and stored the bytes that it keeps. paused says that a limit was reached.
+	// begun counts the steps begun in this move, and stored the bytes that it keeps. paused says that a limit was reached.
 	begun, stored int
 	paused        bool
-	// news are the paths of the calls that this move requests.
+	// news holds the paths of the calls that this move requests.
 	news map[string]bool
 }
 
@@ -48,12 +48,12 @@ type outcome struct {
 	fail *failure
 }
 
-// Advance takes a run as far as it can go without waiting. state is empty at the start, and then [Move.State] of the last move that was
-// stored. The same state, facts and situation always give the same move. An error means that there is no move: reading the facts failed
-// (the error is theirs), the context is done, or the state does not belong to this plan (INTERNAL).
+// Advance takes a run as far as it can go without waiting. state is empty for the first move, and [Move.State] of the last stored move after
+// that. The same state, facts and situation always give the same move. Advance returns an error, and no move, if reading the facts fails (it
+// returns that error), if the context is done, or if the state does not belong to this plan (INTERNAL).
 func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, at Situation) (Move, error) {
 	if err := ctx.Err(); err != nil {
-		return Move{}, err //nolint:wrapcheck // the caller's own
+		return Move{}, err //nolint:wrapcheck // the error of the caller's context
 	}
 	st, err := p.read(state)
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *run) lookAtCalls(ctx context.Context, sc *scope) error {
 	return nil
 }
 
-// block runs the steps of a block one after another, as far as they go.
+// block advances the steps of a block, one after another, as far as possible.
 func (r *run) block(ctx context.Context, steps []*node, st *blockState, sc *scope) (over bool, fail *failure, err error) {
 	for st.At < len(steps) {
 		n := steps[st.At]
@@ -152,14 +152,14 @@ func (r *run) block(ctx context.Context, steps []*node, st *blockState, sc *scop
 	return true, nil, nil
 }
 
-// proceed begins a step that has not begun, takes it as far as it goes, and records how it ended. The returned state is nil if the step has
-// not begun or is over.
+// proceed begins a step if necessary, advances it as far as possible, and records how it ended. The returned state is nil if the step has not
+// begun or has ended.
 func (r *run) proceed(ctx context.Context, n *node, st *stepState, sc *scope) (*stepState, outcome, error) {
 	var out outcome
 	var err error
 	if st == nil {
 		if !r.mayBegin(sc) {
-			return nil, out, ctx.Err() //nolint:wrapcheck // the caller's own
+			return nil, out, ctx.Err() //nolint:wrapcheck // the error of the caller's context
 		}
 		st = &stepState{}
 		out, err = r.begin(ctx, n, st, sc)
@@ -175,8 +175,8 @@ func (r *run) proceed(ctx context.Context, n *node, st *stepState, sc *scope) (*
 	return nil, out, nil
 }
 
-// mayBegin reports whether another step may begin. None may once the move is large enough or the deadline of an enclosing step has passed.
-// Steps that end immediately count as well; otherwise a loop of them would never pause.
+// mayBegin reports whether another step may begin. It returns false if the move has reached a limit or the deadline of an enclosing step has
+// passed. Steps that end immediately count toward the limit; otherwise a loop of such steps would never pause.
 func (r *run) mayBegin(sc *scope) bool {
 	if sc.ends != 0 && r.now >= sc.ends {
 		return false
@@ -189,10 +189,10 @@ func (r *run) mayBegin(sc *scope) bool {
 	return true
 }
 
-// begin evaluates the step's condition and its list, once, and takes the step as far as it goes.
+// begin evaluates the step's condition and its list, once, and advances the step as far as possible.
 func (r *run) begin(ctx context.Context, n *node, st *stepState, sc *scope) (outcome, error) {
 	if err := ctx.Err(); err != nil {
-		return outcome{}, err //nolint:wrapcheck // the caller's own
+		return outcome{}, err //nolint:wrapcheck // the error of the caller's context
 	}
 	path := sc.prefix + n.name
 	if n.cond != nil {
@@ -232,7 +232,7 @@ func (r *run) after(d time.Duration) int64 {
 	return r.at.Now.Add(d + time.Millisecond - time.Nanosecond).UnixMilli()
 }
 
-// step takes a step that has begun as far as it goes.
+// step advances a step that has begun as far as possible.
 func (r *run) step(ctx context.Context, n *node, st *stepState, sc *scope) (outcome, error) {
 	path := sc.prefix + n.name
 	if n.each == nil {
@@ -257,7 +257,7 @@ func (r *run) outside(n *node, st *stepState, sc *scope) *scope {
 	return &inner
 }
 
-// item takes a step, or one item of a loop, as far as it goes: first its action, then the handling of a failure.
+// item advances a step, or one item of a loop, as far as possible: first its action, then the handling of a failure.
 func (r *run) item(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
 	if st.Caught != nil {
 		return r.catch(ctx, n, st, sc, path)
@@ -311,7 +311,7 @@ func (r *run) succeeded(ctx context.Context, n *node, st *stepState, sc *scope, 
 	return r.note(ctx, n, sc, path, m, st.Retries)
 }
 
-// failedHere fails a step for a reason of its own: there is no call that holds its result.
+// failedHere fails a step without a call that could hold its result.
 func (r *run) failedHere(ctx context.Context, n *node, st *stepState, sc *scope, path string, problem *jig.Error) (outcome, error) {
 	m, err := r.keepResult(n, path, jig.Failure(problem))
 	if err != nil {
@@ -372,7 +372,7 @@ func (r *run) failed(ctx context.Context, n *node, st *stepState, sc *scope, pat
 	return r.catch(ctx, n, st, sc, path)
 }
 
-// catch takes the steps that handle a failure as far as they go. The step's result remains the failed one.
+// catch advances the steps that handle a failure as far as possible. The failed result remains the result of the step.
 func (r *run) catch(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
 	inner := sc.handling(st.Caught.Error, n.onError.as)
 	over, fail, err := r.block(ctx, n.onError.catch, st.Block, inner.withOwn(n, path, st.Mark))
@@ -382,7 +382,7 @@ func (r *run) catch(ctx context.Context, n *node, st *stepState, sc *scope, path
 	return outcome{over: true, mark: st.Mark, fail: fail}, nil
 }
 
-// succeed ends a run whose steps are all over. It undoes the run if the output cannot be rendered.
+// succeed ends a run whose steps have all ended. If the output cannot be rendered, the run fails and is undone.
 func (r *run) succeed(ctx context.Context, sc *scope) error {
 	_, problem, err := r.outputOf(ctx, sc)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// BenchmarkAdvance runs a sequence of 100 steps from start to end; each step reads the one before it. An op is one Advance, of which there
-// are 101.
+// BenchmarkAdvance runs a sequence of 100 steps from start to end; each step reads the one before it. One operation is one call of Advance;
+// a run takes 101 of them.
 func BenchmarkAdvance(b *testing.B) {
 	var document strings.Builder
 	document.WriteString("kind: composition\nname: bench.sequence\nsteps:\n  - {id: s0, tool: x.a, input: {n: 0}}\n")

@@ -49,14 +49,14 @@ func Compile(x spec.Execution) (*Plan, error) {
 	return p, nil
 }
 
-// compiler makes nodes. It also collects what the expressions read, to find out which results matter.
+// compiler makes nodes. It also collects the reads of the expressions, to find out which results must be kept.
 type compiler struct {
 	plan  *Plan
 	count int
 	reads expr.Reads
 }
 
-// within is the surroundings of a step: the enclosing loop, the nesting depth, and the names that catches give to errors.
+// within describes the place of a step: the enclosing loop, the nesting depth, and the names that catches give to errors.
 type within struct {
 	loop  *node
 	depth int
@@ -122,7 +122,7 @@ func (c *compiler) step(s spec.Step, at string, in within) (*node, error) {
 	return n, c.handling(n, s, body)
 }
 
-// action compiles what the step does.
+// action compiles the action of the step.
 func (c *compiler) action(n *node, s spec.Step, in within) (err error) {
 	given, at := 0, n.at
 	has := func(is bool, a action) bool {
@@ -195,7 +195,7 @@ func (c *compiler) inner(at, part string) string {
 	return at + "." + part
 }
 
-// handling compiles what happens on failure, and how the effect is undone.
+// handling compiles the retry, on_error and undo of a step.
 func (c *compiler) handling(n *node, s spec.Step, in within) (err error) {
 	if (s.Retry != nil || s.Undo != nil) && n.action != actCall {
 		return c.fault(n.at, "only calls can have retry and undo")
@@ -268,7 +268,7 @@ func (c *compiler) settings(raw json.RawMessage, at string, in within) (*documen
 	return c.document(raw, at, in)
 }
 
-// optional compiles a document that may be missing; the result is nil then.
+// optional compiles a document. It returns nil if the document is missing.
 func (c *compiler) optional(raw json.RawMessage, at string, in within) (*document, error) {
 	if len(raw) == 0 {
 		return nil, nil //nolint:nilnil // nil means that there is no document
@@ -328,8 +328,8 @@ func (c *compiler) document(raw json.RawMessage, at string, in within) (*documen
 	return &document{Document: d, reads: d.Reads(), at: at}, nil
 }
 
-// observe marks the steps whose results are visible: read by an expression, returned by the composition, or part of the result of a visible
-// block. Results that nothing can see are not kept.
+// observe marks the steps whose results are needed: an expression reads the result, the composition returns it, or it is part of the result of
+// a marked block. Other results are not kept.
 func (c *compiler) observe() {
 	for _, id := range c.reads.Steps {
 		if n := c.plan.byID[id]; n != nil {
@@ -361,7 +361,7 @@ func (n *node) observe() {
 	}
 }
 
-// shown returns the steps whose results make up the result of a step that has no output of its own.
+// shown returns the steps whose results form the result of a block without an output.
 func (n *node) shown() []*node {
 	switch n.action {
 	case actBlock:

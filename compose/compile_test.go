@@ -50,7 +50,7 @@ func waits(n int) []spec.Step {
 	return steps
 }
 
-// FuzzCompile feeds arbitrary documents: what spec accepts either compiles or is refused, and what compiles can begin.
+// FuzzCompile compiles arbitrary documents. A document that spec accepts either compiles or is refused, and a plan that compiles can begin.
 func FuzzCompile(f *testing.F) {
 	f.Add(everything)
 	for _, one := range []string{

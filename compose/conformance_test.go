@@ -22,8 +22,8 @@ type aRun struct {
 	Name     string          `json:"name"`
 	Document string          `json:"document"`
 	Input    json.RawMessage `json:"input"`
-	// Results are what calls return, by path (of any attempt) or tool. From a list, the first call gets the first result and so on; the
-	// last is for all further calls. A tool that is not listed returns {path, input}.
+	// Results holds the results of calls, by path (of any attempt) or tool. With a list, the first call gets the first result and so on;
+	// all further calls get the last one. A tool that is not listed returns {path, input}.
 	Results map[string]results `json:"results"`
 	// Send are the events that the session receives.
 	Send []struct {
@@ -45,8 +45,8 @@ type aRun struct {
 	// Data is the data of a run that failed.
 	Data    json.RawMessage `json:"data"`
 	Summary string          `json:"summary"`
-	// Calls are listed in the order in which they are requested. Inputs has the inputs of some of them. Canceled are those that were given
-	// up.
+	// Calls lists the calls in the order in which they are requested. Inputs has the inputs of some of them. Canceled lists those that the
+	// run gave up.
 	Calls    []string                   `json:"calls"`
 	Tools    map[string]string          `json:"tools"`
 	Inputs   map[string]json.RawMessage `json:"inputs"`

@@ -4,7 +4,7 @@ import "github.com/jig-run/jig"
 
 // The contract with the callers that store moves is declared in package jig. These are short names for it.
 type (
-	// Facts is what Advance may read.
+	// Facts gives Advance access to the calls and values of the run.
 	Facts = jig.Facts
 	// Call is the state of a step's call.
 	Call = jig.StepCall

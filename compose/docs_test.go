@@ -98,8 +98,8 @@ func TestRunsForOtherTools(t *testing.T) {
 	}
 }
 
-// Each construct has a section with an example that succeeds, one that fails, its rules, its errors, and what is refused. Each key of a
-// step appears in an example.
+// Each construct has a section with an example that succeeds, one that fails, its rules, its errors, and documents that are refused. Each key
+// of a step appears in an example.
 func TestReferenceHasEveryConstruct(t *testing.T) {
 	t.Parallel()
 	runs := runsOf(t, reference)

@@ -14,7 +14,7 @@ import (
 // maxPlans is the number of plans that an Engine keeps.
 const maxPlans = 256
 
-// Engine computes moves for documents and caches the plans used last. It is safe for concurrent use.
+// Engine computes moves for documents and caches the most recently used plans. It is safe for concurrent use.
 type Engine struct {
 	mu     sync.Mutex
 	plans  map[planKey]*list.Element
@@ -33,7 +33,7 @@ type planEntry struct {
 // NewEngine returns an empty Engine.
 func NewEngine() *Engine { return &Engine{plans: map[planKey]*list.Element{}, recent: list.New()} }
 
-// Contract returns the tool that calling an execution spec amounts to. document is the file name for error messages. The error is a
+// Contract returns the tool contract under which an execution spec is called. document is the file name for error messages. The error is a
 // [spec.Problems] if the spec is not valid.
 func (e *Engine) Contract(document string, body []byte) (jig.Tool, error) {
 	entry, err := e.plan(document, body)
@@ -43,7 +43,7 @@ func (e *Engine) Contract(document string, body []byte) (jig.Tool, error) {
 	return entry.tool, nil
 }
 
-// Advance calls [Plan.Advance] for the document with this body. version is the one that the run began with; a body of another version is
+// Advance calls [Plan.Advance] for the document with this body. version is the version that the run began with; a body of another version is
 // refused as INTERNAL.
 func (e *Engine) Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts Facts, at Situation) (Move, error) {
 	entry, err := e.plan("", body)
@@ -85,7 +85,7 @@ func (e *Engine) find(key planKey) *planEntry {
 		return nil
 	}
 	e.recent.MoveToFront(element)
-	return element.Value.(*planEntry) //nolint:errcheck // the list holds nothing else
+	return element.Value.(*planEntry) //nolint:errcheck // the list holds only plan entries
 }
 
 func (e *Engine) add(entry *planEntry) {
@@ -97,7 +97,7 @@ func (e *Engine) add(entry *planEntry) {
 	e.plans[entry.key] = e.recent.PushFront(entry)
 	for e.recent.Len() > maxPlans {
 		last := e.recent.Back()
-		delete(e.plans, last.Value.(*planEntry).key) //nolint:errcheck // the list holds nothing else
+		delete(e.plans, last.Value.(*planEntry).key) //nolint:errcheck // the list holds only plan entries
 		e.recent.Remove(last)
 	}
 }

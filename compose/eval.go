@@ -10,16 +10,16 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Limits on what one evaluation reads, in bytes, and on how much is loaded at once.
+// Limits, in bytes, of the values that one evaluation reads, and the number of results that are loaded together.
 const (
 	maxRead  = 16 << 20
 	maxBatch = 1_000
-	// stepBatch is how many steps are read together. It is small because their results can be large.
+	// stepBatch is the number of steps that are read together. It is small because their results can be large.
 	stepBatch = 50
 	maxReady  = 2 * maxRead
 )
 
-// The results of steps whose result is not stored anywhere.
+// The results that expressions read for steps whose result is not stored.
 const (
 	resultSkipped = `{"skipped":true}`
 	resultNothing = `{"success":true,"summary":""}`
@@ -31,7 +31,7 @@ type found struct {
 	path string
 }
 
-// bind returns the variables that an expression reads. A problem is the expression's fault (it reads too much); an error is not.
+// bind returns the variables that an expression reads. It returns a problem if the expression reads too much, and an error if reading fails.
 func (r *run) bind(ctx context.Context, reads expr.Reads, at string, sc *scope) (map[string]any, *jig.Error, error) {
 	vars := make(map[string]any, len(reads.Names)+len(sc.errors))
 	for _, named := range sc.errors {
@@ -80,7 +80,7 @@ func (r *run) bind(ctx context.Context, reads expr.Reads, at string, sc *scope) 
 	return vars, nil, nil
 }
 
-// errorValue returns an error as expressions read it. Every member is present.
+// errorValue converts an error to the form that expressions read. Every member is present.
 func errorValue(e *jig.Error) map[string]any {
 	return map[string]any{
 		"code": string(e.Code), "message": e.Message, "field": e.Field, "hint": e.Hint, "reason": e.Reason,
@@ -228,7 +228,8 @@ func (r *run) bindSteps(ctx context.Context, reads expr.Reads, sc *scope, vars m
 	return size, nil
 }
 
-// foresee reads together the results of steps that would otherwise be read one by one. Results of loops are read in batches elsewhere.
+// foresee loads the results of several steps together that would otherwise be read one by one. It skips loops, whose results items reads in
+// batches.
 func (r *run) foresee(ctx context.Context, nodes []*node, sc *scope) error {
 	var calls, values []string
 	for _, n := range nodes {
@@ -251,7 +252,7 @@ func (r *run) foresee(ctx context.Context, nodes []*node, sc *scope) error {
 // readyKey is the key under which a result is cached for the rest of the move.
 func readyKey(path string, m mark) string { return path + " " + string(m) }
 
-// result returns the value of steps.<id>. It stops reading the results of a loop that takes more than limit bytes.
+// result returns the value of steps.<id>. It stops reading the results of a loop once they exceed limit bytes.
 func (r *run) result(ctx context.Context, n *node, f found, limit int) (ready, error) {
 	key := readyKey(f.path, f.mark)
 	if v, ok := r.ready[key]; ok {
@@ -306,7 +307,8 @@ func attemptPath(path string, attempt int) string {
 	return path + "~" + strconv.Itoa(attempt)
 }
 
-// itemResult is kept for an item whose result is not where those of the other items are: it names the attempt whose call has the result.
+// itemResult is kept for an item whose result is not in the place that the loop's other items use. It names the attempt whose call has the
+// result.
 type itemResult struct {
 	Attempt int `json:"attempt,omitempty"`
 }
@@ -351,7 +353,7 @@ func (r *run) itemBatch(ctx context.Context, n *node, path string, from, to int,
 			raw, ok := values[p]
 			var moved itemResult
 			switch {
-			case !ok && n.action != actCall: // nothing to show
+			case !ok && n.action != actCall: // the item has no result
 				out[i] = json.RawMessage(resultNothing)
 			case !ok:
 				attempts = append(attempts, p)

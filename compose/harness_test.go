@@ -18,8 +18,8 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// world is everything that a composition meets: a ledger, kept values, a clock, events, and tools that answer when it is their turn. It
-// treats moves as the engine does: it stores each one completely or not at all.
+// world simulates the environment of a composition: a ledger, kept values, a clock, events, and tools that answer when it is their turn. It
+// handles moves as the engine does: it stores each one completely or not at all.
 type world struct {
 	plan  *compose.Plan
 	tools func(row *row) (jig.ToolResult, bool)
@@ -32,15 +32,15 @@ type world struct {
 	coming []timed
 	// cancelAfter cancels the run once that many calls have ended; 0 means never.
 	cancelAfter int
-	// heedless tools end as they would have without being canceled. person says what became of a call in doubt; if nil, the length of the
-	// call's path decides.
+	// heedless says that tools ignore cancellation. person settles a call whose outcome is unknown; if nil, the length of the call's path
+	// decides.
 	heedless bool
 	person   func(*row)
 
 	state  json.RawMessage
 	rows   map[string]*row
 	values map[string]json.RawMessage
-	// asked are the paths of the calls, in the order in which they were requested. log holds the events.
+	// asked lists the paths of the calls, in the order in which they were requested. log holds the events.
 	asked    []string
 	log      []jig.Event
 	consumed []int64
@@ -197,7 +197,7 @@ func (w *world) store(t *testing.T, move jig.Move) {
 		require.NotNil(t, r, "%s was never asked for", path)
 		require.False(t, r.status.Final(), "%s is over", path)
 		r.canceled = true
-		switch r.status { //nolint:exhaustive // an executing call ends when its worker ends it
+		switch r.status { //nolint:exhaustive // a cancellation does not end an executing call; its worker does
 		case jig.CallWaiting:
 			w.finish(r, jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")))
 		case jig.CallUnknown:
@@ -296,8 +296,8 @@ func inDoubt() jig.ToolResult {
 
 func isDoubt(r jig.ToolResult) bool { return r.Error != nil && r.Error.Reason == "doubt" }
 
-// reconcile lets a person say what became of a call. Without w.person, the length of its path decides: it happened, it did not, or nobody
-// will ever know.
+// reconcile lets a person settle a call with an unknown outcome. Without w.person, the length of the call's path decides: it happened, it did
+// not happen, or it remains unknown.
 func (w *world) reconcile(r *row) {
 	if w.person != nil {
 		w.person(r)

@@ -64,7 +64,7 @@ output: {n: "${size(steps.both.data)}"}
 	require.Equal(t, "give the block an output", result.Error.Hint)
 }
 
-// A move that would begin too much stops and asks to be called again at once.
+// A move that reaches its limit stops and asks for another move at once.
 func TestAMoveIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `

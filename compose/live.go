@@ -1,6 +1,6 @@
 package compose
 
-// leaf is a running step and the scope that it runs in. inner says that it contains steps of its own that are running.
+// leaf is a running step and the scope that it runs in. inner says that it contains other running steps.
 type leaf struct {
 	n     *node
 	st    *stepState

@@ -45,7 +45,7 @@ func (r *run) loadCalls(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// fetchValues reads values without caching them, because those of a loop can be many. It includes values that this move keeps.
+// fetchValues reads values without caching them, because a loop can have many. It includes values that this move keeps.
 func (r *run) fetchValues(ctx context.Context, paths []string) (map[string]json.RawMessage, error) {
 	values, err := r.facts.Values(ctx, paths)
 	if err != nil || len(r.move.Values) == 0 {

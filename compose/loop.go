@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxItems is the most items that a loop may have.
+	// maxItems is the maximum number of items of a loop.
 	maxItems = 100_000
-	// chunkItems is how many items are kept in one value, so that starting an item reads one chunk rather than the whole list.
+	// chunkItems is the number of items kept in one value. With chunks, starting an item does not have to read the whole list.
 	chunkItems = 32
 )
 
@@ -25,7 +25,7 @@ func (r *run) beginLoop(ctx context.Context, n *node, st *stepState, sc *scope, 
 		return problem, err
 	}
 	list, ok := v.([]any)
-	if !ok { // unreachable: the expression was compiled to return a list
+	if !ok { // unreachable, because the expression was compiled to return a list
 		return r.plan.located(n.each.at, jig.Errorf(jig.CodeInvalidInput, "this gives no list")), nil
 	}
 	if len(list) > maxItems {
@@ -54,7 +54,7 @@ func (r *run) beginLoop(ctx context.Context, n *node, st *stepState, sc *scope, 
 	return nil, nil //nolint:nilnil // no problem
 }
 
-// loop takes the open items as far as they go and then begins others, in order.
+// loop advances the open items as far as possible and then begins others, in order.
 func (r *run) loop(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
 	l := st.Loop
 	open := l.Open[:0]
@@ -87,15 +87,15 @@ func (r *run) loop(ctx context.Context, n *node, st *stepState, sc *scope, path 
 	case l.Failure != nil:
 		return outcome{over: true, mark: loopMark(l.Next, l.Kept), fail: l.Failure}, nil
 	case l.Next < l.Count:
-		return outcome{}, ctx.Err() //nolint:wrapcheck // the caller's own
+		return outcome{}, ctx.Err() //nolint:wrapcheck // the error of the caller's context
 	}
 	return outcome{over: true, mark: loopMark(l.Count, l.Kept)}, nil
 }
 
-// loopItem takes one item as far as it goes and keeps its result when it is over.
+// loopItem advances one item as far as possible and keeps its result when it ends.
 func (r *run) loopItem(ctx context.Context, n *node, l *loopState, item *itemState, sc *scope, loopPath string) (over bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return false, err //nolint:wrapcheck // the caller's own
+		return false, err //nolint:wrapcheck // the error of the caller's context
 	}
 	path := itemPath(loopPath, item.Index)
 	out, err := r.item(ctx, n, item.Step, sc.item(n, loopPath, l, item), path)
@@ -108,7 +108,7 @@ func (r *run) loopItem(ctx context.Context, n *node, l *loopState, item *itemSta
 	return true, r.keepItem(n, l, path, out.mark)
 }
 
-// keepItem records where an item's result is, if it is not where those of the other items are.
+// keepItem records where an item's result is, if it is not in the place that the loop's other items use.
 func (r *run) keepItem(n *node, l *loopState, path string, m mark) error {
 	attempt, called := m.attempt()
 	switch {

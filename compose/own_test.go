@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// In the undo and the catch of an item, the loop's id refers to the item's own result.
+// In the undo and the catch of an item, the loop's id means the item's own result.
 func TestAnItemReadsItsOwnResult(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `

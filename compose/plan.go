@@ -20,7 +20,7 @@ type Plan struct {
 	ids []string
 }
 
-// action is what a step does.
+// action is the kind of action that a step performs.
 type action int
 
 const (
@@ -68,7 +68,7 @@ type node struct {
 	retry   *retryPlan
 	onError *errorPlan
 	undo    *callPlan
-	// observed says that some expression reads the step's result, or that the composition's output may be that result.
+	// observed says that the step's result must be kept because an expression reads it or the composition may return it.
 	observed bool
 }
 
@@ -128,7 +128,7 @@ type errorPlan struct {
 	catch   []*node
 }
 
-// program, template and document are compiled sources, with what they read and their path in the spec.
+// program, template and document are compiled sources, with their reads and their path in the spec.
 type program struct {
 	*expr.Program
 	reads expr.Reads

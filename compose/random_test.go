@@ -52,7 +52,7 @@ func resultError(r jig.ToolResult) error {
 	return r.Error
 }
 
-// checkUndone checks that a failed run undid everything that was done, in reverse order, and that a successful one undid nothing.
+// checkUndone checks that a failed run undid all its effects, in reverse order, and that a successful run undid nothing.
 func checkUndone(t *testing.T, w *world, result jig.ToolResult, seed uint64) {
 	t.Helper()
 	var done, doubted, undone []string
@@ -107,7 +107,7 @@ func randomWorld(plan *compose.Plan, seed uint64) *world {
 	return w
 }
 
-// byChance answers calls at random, but the same call gets the same answer in every world.
+// byChance gives random answers that depend only on the seed and the call.
 func byChance(seed uint64) func(*row) (jig.ToolResult, bool) {
 	return func(r *row) (jig.ToolResult, bool) {
 		h := fnv.New64a()
@@ -262,7 +262,7 @@ func (a *author) handling(s object, depth int, seen []string, loop bool) {
 	}
 }
 
-// reading returns a template over what can be read.
+// reading returns a template that reads one of the available values.
 func (a *author) reading(seen []string, loop bool) string {
 	choices := []string{"${input.n}", "text", "${size(vars)}"}
 	if loop {

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Limits, in bytes, on what expressions produce.
+// Limits, in bytes, of the values that expressions produce.
 const (
 	maxInput = 256 << 10
 	maxVars  = 256 << 10
@@ -22,10 +22,10 @@ const (
 // The functions below evaluate in a scope. Each returns the value; or a problem, which fails the step; or an error, which ends the move
 // because the context is done or the facts could not be read.
 
-// evaluated separates a problem of the expression from the end of the context.
+// evaluated turns the error of an expression into a problem of the step, unless the context has ended; then it returns an error.
 func (r *run) evaluated(ctx context.Context, at string, err error) (*jig.Error, error) {
 	if err == nil {
-		return nil, nil //nolint:nilnil // neither
+		return nil, nil //nolint:nilnil // no problem and no error
 	}
 	if ctx.Err() != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (r *run) assemble(ctx context.Context, c *callPlan, sc *scope) (json.RawMes
 	return raw, nil, err
 }
 
-// encode returns v as JSON without HTML escapes, as people expect to read it.
+// encode returns v as JSON without HTML escapes, because people read it.
 func encode(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

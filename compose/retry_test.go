@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// trying retries a tool after any failure. Its input changes over time.
+// trying retries a tool after any failure. The rendered input depends on the time.
 const trying = `kind: composition
 name: test.trying
 input_schema: {type: object, properties: {tool: {type: string}}}

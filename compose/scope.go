@@ -7,13 +7,13 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// scope is what the expressions of a step can see: the steps of the run, those of the enclosing items, and errors being handled.
+// scope holds the names that the expressions of a step can read: the steps of the run and of the enclosing items, and the errors being handled.
 type scope struct {
 	// up is the scope around the loop; nil in the run's own scope.
 	up *scope
 	// loop is the loop whose item this is; nil in the run's own scope.
 	loop *node
-	// done holds the marks of the steps in this scope that have ended. prefix is what the paths of its steps begin with.
+	// done holds the marks of the steps in this scope that have ended. prefix is the beginning of the paths of its steps.
 	done   marks
 	prefix string
 	// items, path and index identify the item. items is nil outside of an item.
@@ -22,7 +22,7 @@ type scope struct {
 	index int
 	// errors are the errors being handled, the innermost last.
 	errors []namedError
-	// own are results of items whose loops are not over, for the items' own undo and catch.
+	// own holds results of items whose loops have not ended, for the items' own undo and catch.
 	own []ownResult
 	// ends is the earliest enclosing deadline, in milliseconds since 1970; 0 if there is none.
 	ends int64
@@ -33,7 +33,7 @@ type namedError struct {
 	err  *jig.Error
 }
 
-// ownResult says where an item finds its own result, which it reads under the loop's id.
+// ownResult says where the result of an item is. The item's undo and catch read it under the loop's id.
 type ownResult struct {
 	id   string
 	path string

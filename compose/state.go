@@ -13,14 +13,14 @@ import (
 // format is the version of the state's JSON format.
 const format = 1
 
-// phase is how far a run has got.
+// phase is the phase that a run is in.
 type phase string
 
 const (
 	phaseRunning phase = ""
 	// phaseEnding: the run was canceled, and some of its open calls have not ended.
 	phaseEnding phase = "ending"
-	// phaseUndoing: what was done is being undone, in reverse order.
+	// phaseUndoing: effects are being undone, in reverse order.
 	phaseUndoing phase = "undoing"
 	phaseDone    phase = "done"
 )
@@ -40,15 +40,16 @@ type state struct {
 	Vars map[string]varState `json:"vars,omitempty"`
 	// Ran counts the steps and items that succeeded.
 	Ran int `json:"ran,omitempty"`
-	// Notes counts what can be undone, and Left what remains to be undone. Asked says that the current undo call has been requested.
+	// Notes counts the notes on undoing steps, and Left those that are still to be processed. Asked says that the current undo call has been
+	// requested.
 	Notes int  `json:"notes,omitempty"`
 	Left  int  `json:"left,omitempty"`
 	Asked bool `json:"asked,omitempty"`
-	// Failure is why the run fails.
+	// Failure is the reason why the run fails.
 	Failure *failure `json:"failure,omitempty"`
 	// Dropped are calls that timed out but have not ended. Every move cancels them again, in case an earlier cancellation was lost.
 	Dropped []string `json:"dropped,omitempty"`
-	// Taken are the ids of consumed events that the last situation still listed.
+	// Taken lists the ids of consumed events that the last situation still listed.
 	Taken []int64 `json:"taken,omitempty"`
 }
 
@@ -124,14 +125,14 @@ type blockState struct {
 
 // stepState is a running step, or one item of a loop. Which fields are set depends on the step's action.
 type stepState struct {
-	// Ends is when the step times out, and Until the time that it waits for, both in milliseconds since 1970.
+	// Ends is the time at which the step times out, and Until the time that it waits for, both in milliseconds since 1970.
 	Ends  int64 `json:"e,omitempty"`
 	Until int64 `json:"u,omitempty"`
 	// Retries counts the attempts after the first. Asked says that the call of the current attempt has been requested.
 	Retries int  `json:"r,omitempty"`
 	Asked   bool `json:"a,omitempty"`
-	// Late says that the step has timed out. It ends once the outcomes of those of its calls that can be undone are known. Over says that
-	// the outcome of a call that was open at the time-out, or when the run was canceled, is settled.
+	// Late says that the step has timed out. It ends when the outcomes of its calls that can be undone are known. Over says that the outcome
+	// of a call is known that was open at the time-out, or when the run was canceled.
 	Late bool `json:"t,omitempty"`
 	Over bool `json:"o,omitempty"`
 	// Block is the state of a block, of the chosen case, or of a catch (when Caught is set).
@@ -141,9 +142,9 @@ type stepState struct {
 	// Branches are the branches of a parallel step.
 	Branches []branchState `json:"p,omitempty"`
 	Loop     *loopState    `json:"l,omitempty"`
-	// Seen is the id of the last event that a wait_for has looked at.
+	// Seen is the id of the last event that a wait_for has checked.
 	Seen int64 `json:"n,omitempty"`
-	// Begun says that a wait has computed when it ends.
+	// Begun says that a wait has computed its end.
 	Begun bool `json:"w,omitempty"`
 	// Failure is the failure of the first branch, in document order, that failed; FailedAt is its index.
 	Failure  *failure `json:"f,omitempty"`
@@ -188,7 +189,7 @@ type failure struct {
 	Path  string     `json:"p"`
 }
 
-// Limits on what an error may add to the state: bytes for each text, and the number of violations.
+// Limits of an error in the state: the bytes of each text, and the number of violations.
 const (
 	maxMessage    = 2 << 10
 	maxViolations = 10

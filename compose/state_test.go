@@ -135,7 +135,7 @@ func TestACallThatIsGoneIsAFault(t *testing.T) {
 	require.ErrorContains(t, err, "the call a of the composition test.everything is gone")
 }
 
-// FuzzState feeds arbitrary states to Advance, which must refuse them or work with them, but never panic.
+// FuzzState passes arbitrary states to Advance, which must refuse or accept them but never panic.
 func FuzzState(f *testing.F) {
 	plan, states := statesOf(f)
 	for _, state := range states {

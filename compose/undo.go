@@ -9,17 +9,17 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// noteRecord says how to undo a step that succeeded, or why that is not possible. Notes are kept as values, in the order in which the steps
+// noteRecord says how to undo a step that succeeded, or why it cannot be undone. Notes are kept as values, in the order in which the steps
 // ended.
 type noteRecord struct {
 	// Path is the step's path, and Call the path of the attempt that succeeded.
 	Path string `json:"path"`
 	Call string `json:"call"`
-	// Tool undoes the step. If empty, the tool named by the contract of the call's own tool does.
+	// Tool undoes the step. If it is empty, the undo tool is the one that the contract of the call's tool names.
 	Tool  string          `json:"tool,omitempty"`
 	Named bool            `json:"named,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
-	// Error says why there is no input to undo with.
+	// Error says why the input of the undo could not be rendered.
 	Error *jig.Error `json:"error,omitempty"`
 }
 
@@ -27,8 +27,8 @@ func notePath(number int) string { return "#" + strconv.Itoa(number) }
 
 func (n noteRecord) undoPath() string { return n.Path + ".undo" }
 
-// note records how to undo a step that has just succeeded. An input that cannot be rendered does not fail the step, whose effect has
-// happened; the undo report says so instead.
+// note records how to undo a step that has just succeeded. If the input of the undo cannot be rendered, the step does not fail, because its
+// effect has happened; the undo report shows the error instead.
 func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark, retries int) error {
 	if n.id != "" && n.each == nil {
 		sc.done[n.id] = m
@@ -50,24 +50,24 @@ func (r *run) keepNote(n noteRecord) error {
 	return nil
 }
 
-// unwind starts the end of a run that fails: everything that was done is undone first.
+// unwind starts the end of a run that fails: its effects are undone first.
 func (r *run) unwind(fail *failure) {
 	r.st.Failure, r.st.Root, r.st.Left = fail, nil, r.st.Notes
 	r.st.Phase = phaseUndoing
 }
 
-// cancel starts the end of a canceled run: nothing new begins, and open calls are made to end.
+// cancel starts the end of a canceled run: no other step begins, and open calls are canceled.
 func (r *run) cancel() {
 	r.st.Phase = phaseEnding
 	r.st.Failure = &failure{Error: jig.Errorf(jig.CodeCanceled, "the composition was cancelled")}
 }
 
-// giveUp ends the open calls of a step, or of one item, that has timed out. over is false while a call that can be undone is still open,
-// because until its outcome is known nobody can say whether a later failure of the run has to undo it. Other calls are given up at once.
+// giveUp ends the open calls of a step, or of one item, that has timed out. over is false while a call that can be undone is still open: its
+// outcome must be known, because a later failure of the run may have to undo it. Other calls are given up at once.
 func (r *run) giveUp(ctx context.Context, n *node, st *stepState, sc *scope, path string) (over bool, err error) {
 	var open []leaf
 	r.liveItem(n, st, sc, path, func(l leaf) {
-		l.st.Ends, l.st.Until = 0, 0 // nothing in it goes on
+		l.st.Ends, l.st.Until = 0, 0 // the step no longer waits for a time
 		if _, ok := l.call(); ok {
 			open = append(open, l)
 		}
@@ -94,9 +94,9 @@ func (r *run) giveUp(ctx context.Context, n *node, st *stepState, sc *scope, pat
 	return over, nil
 }
 
-// settle finds out the outcome of a call that can be undone and that the run will not continue from. If the call took effect, settle
-// records how to undo it; if nobody knows, it records that. A call that has not begun is canceled. One that has begun is waited for, and so
-// is the person who is asked about an unknown outcome.
+// settle handles a call of a step that the run has given up and that can be undone. A call that has not begun is canceled. For a call that has
+// begun, settle waits until it has ended, and until a person has settled an unknown outcome. Then it records how to undo the call if the call
+// took effect, or that its effect is unknown.
 func (r *run) settle(ctx context.Context, l leaf) (over bool, err error) {
 	path, _ := l.call()
 	call := r.calls[path]
@@ -133,7 +133,7 @@ func (r *run) noteFailed(ctx context.Context, n *node, st *stepState, sc *scope,
 	return r.keepNote(noteRecord{Path: path, Call: attempt, Tool: n.undo.tool, Error: problem})
 }
 
-// lookAtDropped forgets the dropped calls that have ended since.
+// lookAtDropped removes the dropped calls that have ended.
 func (r *run) lookAtDropped(ctx context.Context) error {
 	if err := r.loadCalls(ctx, r.st.Dropped); err != nil {
 		return err
@@ -172,11 +172,11 @@ func (r *run) drain(ctx context.Context, sc *scope) (over bool, err error) {
 	return over, nil
 }
 
-// undo undoes what was done, in reverse order and one at a time. An undo that fails does not stop the rest.
+// undo undoes the effects of the run, in reverse order and one at a time. If one undo fails, the others still run.
 func (r *run) undo(ctx context.Context) (over bool, err error) {
 	for ; r.st.Left > 0; r.st.Left-- {
 		if err := ctx.Err(); err != nil {
-			return false, err //nolint:wrapcheck // the caller's own
+			return false, err //nolint:wrapcheck // the error of the caller's context
 		}
 		note, err := r.noteAt(ctx, r.st.Left-1)
 		if err != nil {
@@ -233,7 +233,7 @@ func (r *run) describeUndo() {
 	}
 }
 
-// undoReport is the data of a failed run that had something to undo. Runs without anything to undo have no data.
+// undoReport is the data of a failed run that had something to undo. Other failed runs have no data.
 type undoReport struct {
 	Undone    []string    `json:"undone"`
 	NotUndone []notUndone `json:"not_undone"`

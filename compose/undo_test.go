@@ -17,7 +17,7 @@ steps:
   - fail: {message: "no"}
 `
 
-// doubtful makes every call of x.pay uncertain once. Other calls succeed.
+// doubtful makes the outcome of every call of x.pay unknown once. Other calls succeed.
 func doubtful(r *row) (jig.ToolResult, bool) {
 	if r.tool == "x.pay" && r.doubt == 0 {
 		return inDoubt(), true
@@ -172,7 +172,7 @@ func TestUndo_ReportsAStepThatWasStoppedWhenItsTimeWasUp(t *testing.T) {
 	require.Contains(t, report.NotUndone[0].Error.Message, "canceled while it ran")
 }
 
-// A step in a block that has timed out comes into doubt. The block ends once a person has said what became of the step.
+// The outcome of a call in a block that has timed out becomes unknown. The block ends only when a person has settled the call.
 func TestUndo_ABlockWhoseTimeIsUpWaitsForThePersonWhoIsAsked(t *testing.T) {
 	t.Parallel()
 	const document = `kind: composition

@@ -58,7 +58,7 @@ func (r *run) waitEnd(ctx context.Context, n *node, sc *scope) (int64, *jig.Erro
 	return r.after(at.Sub(r.at.Now)), nil, nil
 }
 
-// waitFor takes the oldest event that fits and that no other wait has taken. It looks at each event once.
+// waitFor takes the oldest event that fits and that no other wait has taken. It checks each event once.
 func (r *run) waitFor(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
 	if !st.Begun {
 		if st.Begun = true; n.waitFor.timeout > 0 {
@@ -101,7 +101,7 @@ func (r *run) fits(ctx context.Context, n *node, e Event, sc *scope) (bool, *jig
 	}
 	v, err := expr.From(map[string]any{"name": e.Name, "data": data})
 	if err != nil { // the event's data is not JSON
-		return false, nil, nil //nolint:nilerr // it fits nothing
+		return false, nil, nil //nolint:nilerr // such an event fits no wait
 	}
 	r.event = &v
 	is, problem, err := r.boolean(ctx, n.waitFor.when, sc)

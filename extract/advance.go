@@ -11,8 +11,8 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Limits of one move, so that what it stores and how long it takes stay small. When one is reached, the next move, which is due at once,
-// does the rest.
+// Limits of one move. They bound the time that it takes and the data that it stores. A move that reaches a limit asks to be continued by
+// another move at once.
 const (
 	maxEvaluated = 200
 	maxStored    = 4 << 20
@@ -30,29 +30,29 @@ type run struct {
 	st    *state
 	move  Move
 
-	// calls and values hold what has been read from the facts. ready holds the values of tasks decoded for expressions, and sums their
-	// hashes.
+	// calls and values cache reads from the facts. ready holds the values of tasks decoded for expressions, and sums holds their hashes.
 	calls  map[string]jig.StepCall
 	values map[string]json.RawMessage
 	ready  map[int]expr.Value
 	sums   map[int]string
-	// connected caches the result of known, once sourcesRead is set. related says that this move changes which entities this one points to.
+	// connected caches the result of known and is valid if sourcesRead is set. related says that this move changes the relations of the
+	// entity.
 	connected            map[string]Source
 	sourcesRead, related bool
-	// evaluated counts what this move evaluated, and stored the bytes that it keeps. paused says that a limit was reached.
+	// evaluated counts the evaluations of this move, and stored the bytes that it keeps. paused says that a limit was reached.
 	evaluated, stored int
 	paused            bool
-	// news are the paths of the calls that this move requests.
+	// news holds the paths of the calls that this move requests.
 	news map[string]bool
 }
 
-// Advance takes an extraction as far as it can go without waiting. state is empty at the start, and then [Move.State] of the last move that
-// was stored. The same state, facts and situation always give the same move. An input that cannot be read ends the extraction with an error
-// as its result. An error of Advance itself means that there is no move: reading the facts failed (the error is theirs), the context is
-// done, or the state does not belong to this plan (INTERNAL).
+// Advance takes an extraction as far as it can go without waiting. state is empty for the first move, and [Move.State] of the last stored
+// move after that. The same state, facts and situation always give the same move. An input that cannot be read ends the extraction with an
+// error as its result. Advance itself returns an error, and no move, if reading the facts fails (it returns that error), if the context is
+// done, or if the state does not belong to this plan (INTERNAL).
 func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, at Situation) (Move, error) {
 	if err := ctx.Err(); err != nil {
-		return Move{}, err //nolint:wrapcheck // the caller's own
+		return Move{}, err //nolint:wrapcheck // the error of the caller's context
 	}
 	st, err := p.read(state)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *run) over() bool {
 	return true
 }
 
-// full reports whether the rest must wait for the next move.
+// full reports whether this move has reached a limit, so that the remaining work is left for the next move.
 func (r *run) full() bool {
 	if r.evaluated >= maxEvaluated || r.stored >= maxStored {
 		r.paused = true
@@ -116,7 +116,7 @@ func (r *run) full() bool {
 	return r.paused
 }
 
-// settle looks at the running tasks: calls that have ended, and attempts that are now due.
+// settle advances the running tasks: it handles calls that have ended and makes attempts that are now due.
 func (r *run) settle(ctx context.Context) error {
 	var paths []string
 	for _, o := range r.st.Open {
@@ -141,7 +141,7 @@ func (r *run) settle(ctx context.Context) error {
 	return nil
 }
 
-// look takes a running task as far as it goes.
+// look advances a running task as far as possible.
 func (r *run) look(ctx context.Context, o *openState) (over bool, err error) {
 	t := r.plan.tasks[o.Task]
 	if o.Until != 0 {
@@ -158,13 +158,13 @@ func (r *run) look(ctx context.Context, o *openState) (over bool, err error) {
 		return false, nil
 	}
 	if err := ctx.Err(); err != nil {
-		return false, err //nolint:wrapcheck // the caller's own
+		return false, err //nolint:wrapcheck // the error of the caller's context
 	}
 	r.evaluated++
 	return r.answered(ctx, t, o, call.Outcome())
 }
 
-// again asks a model for another answer. The task fails if its input cannot be made.
+// again asks a model for another answer. The task fails if the input of that call cannot be rendered.
 func (r *run) again(ctx context.Context, t *task, o *openState) (over bool, err error) {
 	r.evaluated++
 	problem, err := r.ask(ctx, t, o)
@@ -174,7 +174,7 @@ func (r *run) again(ctx context.Context, t *task, o *openState) (over bool, err 
 	return true, r.fail(ctx, t, o, problem)
 }
 
-// start begins everything that can begin, until nothing more can.
+// start begins tasks until no other task can begin.
 func (r *run) start(ctx context.Context) error {
 	for progress := true; progress && !r.paused; {
 		progress = false
@@ -195,7 +195,7 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-// consider takes a task that has not begun as far as it goes.
+// consider advances a task that has not begun as far as possible.
 func (r *run) consider(ctx context.Context, t *task) error {
 	if r.st.marks[t.number] == markPending {
 		lacks, waits := r.needs(t)
@@ -231,11 +231,11 @@ func (r *run) needs(t *task) (lacks string, waits bool) {
 	return "", waits
 }
 
-// decide decides what happens to a task that could begin: it stays as it was, it is skipped because its condition is false, it is evaluated
-// at once, or it waits for its turn.
+// decide decides what happens to a task that could begin: it keeps its earlier outcome, it is skipped because its condition is false, it is
+// evaluated at once, or it waits for its turn.
 func (r *run) decide(ctx context.Context, t *task) error {
 	if err := ctx.Err(); err != nil {
-		return err //nolint:wrapcheck // the caller's own
+		return err //nolint:wrapcheck // the error of the caller's context
 	}
 	settled, err := r.asBefore(ctx, t)
 	if err != nil || settled {
@@ -312,10 +312,10 @@ func (r *run) begin(ctx context.Context, t *task) error {
 	return nil
 }
 
-// problemOf separates a problem of an expression from the end of the context.
+// problemOf turns the error of an expression into a problem of the task, unless the context has ended; then it returns an error.
 func (r *run) problemOf(ctx context.Context, t *task, part string, err error) (*jig.Error, error) {
 	if err == nil {
-		return nil, nil //nolint:nilnil // neither
+		return nil, nil //nolint:nilnil // no problem and no error
 	}
 	if ctx.Err() != nil {
 		return nil, err
@@ -323,7 +323,7 @@ func (r *run) problemOf(ctx context.Context, t *task, part string, err error) (*
 	return r.plan.located(t.at(part), err), nil
 }
 
-// cancel ends what is running: nothing new begins, and a running task ends when its call does.
+// cancel cancels the running calls. No other task begins, and a running task ends when its call does.
 func (r *run) cancel() {
 	r.st.Open = slices.DeleteFunc(r.st.Open, func(o openState) bool {
 		t := r.plan.tasks[o.Task]

@@ -21,7 +21,7 @@ func tool(id, input string, deps ...string) jig.Task {
 	return jig.Task{ID: id, Kind: jig.TaskTool, Use: "look.up", Input: json.RawMessage(input), DependsOn: deps}
 }
 
-// What expressions see of the entity, other tasks and the situation.
+// Expressions can read the documented parts of the entity, other tasks and the situation.
 func TestWhatExpressionsSee(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ source, want string }{
@@ -64,7 +64,7 @@ func TestWhatExpressionsSee(t *testing.T) {
 	}
 }
 
-// The calls that tasks of each kind make.
+// Each kind of task makes the expected call.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object"}`)
@@ -336,7 +336,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// What affects the input hash, and what does not.
+// A refresh runs a task again only if something changed that its input hash covers.
 func TestRefreshOfOneTask(t *testing.T) {
 	t.Parallel()
 	task := tool("x", `{"of":"${entity.content.path} ${input.level} ${entity.content.base} ${tenant} ${now}"}`, "base")
@@ -420,7 +420,7 @@ func TestRefreshOfFailures(t *testing.T) {
 	require.Equal(t, 2, worldOf(plan, in, echo).knowing(changed).run(t).Counts.Completed)
 }
 
-// A move is bounded: the rest is left for the next move, which is due at once.
+// A move is bounded. It leaves the remaining work to another move that is due at once.
 func TestMovesAreBounded(t *testing.T) {
 	t.Parallel()
 	var tasks []jig.Task

@@ -20,13 +20,13 @@ const (
 )
 
 const (
-	// DefaultBatchParallel is how many entities of a batch are filled at once by default.
+	// DefaultBatchParallel is the default number of entities that a batch fills at the same time.
 	DefaultBatchParallel = 20
 	// MaxBatchParallel is the largest number that may be requested.
 	MaxBatchParallel = 100
 	// pageEntities is the number of entities in a page.
 	pageEntities = 100
-	// maxFailures is how many failures a result lists one by one.
+	// maxFailures is the number of failures that a result lists individually.
 	maxFailures = 100
 )
 
@@ -39,7 +39,8 @@ type BatchInput struct {
 	Mode      Mode               `json:"mode,omitempty"`
 	Fields    []string           `json:"fields,omitempty"`
 	Input     json.RawMessage    `json:"input,omitempty"`
-	// MaxParallel is how many entities are filled at once. It is [DefaultBatchParallel] if not positive and at most [MaxBatchParallel].
+	// MaxParallel is the number of entities filled at the same time. The default is [DefaultBatchParallel]; the maximum is
+	// [MaxBatchParallel].
 	MaxParallel int `json:"max_parallel,omitempty"`
 	// Limit ends the batch after this many entities. There is no limit if it is not positive.
 	Limit int `json:"limit,omitempty"`
@@ -57,7 +58,8 @@ type BatchResult struct {
 
 // BatchCounts counts entities by how their extraction ended.
 type BatchCounts struct {
-	// Completed: no task failed. Partial: some tasks did. The others have no result at all, or were not begun (Canceled).
+	// Completed counts entities without failed tasks, and Partial those with some. The entities of the other counts have no result, or
+	// were not begun (Canceled).
 	Completed int `json:"completed"`
 	Partial   int `json:"partial"`
 	Failed    int `json:"failed"`
@@ -84,17 +86,17 @@ type extractInput struct {
 // entities.
 type batchState struct {
 	Format int `json:"v"`
-	// Pages counts the pages requested. Paging says that the last of them is still open, and Last that no further page follows.
+	// Pages counts the pages requested. Paging says that the call for the latest page is still open, and Last that there are no more pages.
 	Pages  int    `json:"pages,omitempty"`
 	Paging bool   `json:"paging,omitempty"`
 	Last   bool   `json:"last,omitempty"`
 	Cursor string `json:"cursor,omitempty"`
-	// Found counts the entities of all pages. Todo are those that have not begun, and Open those that are running.
+	// Found counts the entities of all pages. Todo lists those that have not begun, and Open those that are running.
 	Found    int      `json:"found,omitempty"`
 	Todo     []string `json:"todo,omitempty"`
 	Open     []string `json:"open,omitempty"`
 	Failures int      `json:"failures,omitempty"`
-	// Problem is why no further page came.
+	// Problem is the error of the page that failed, which ends the batch early.
 	Problem *jig.Error `json:"problem,omitempty"`
 	Done    bool       `json:"done,omitempty"`
 	BatchCounts
@@ -112,11 +114,11 @@ type batch struct {
 
 // AdvanceBatch takes an extraction of many entities as far as it can go without waiting, as [Plan.Advance] does for one entity. It calls
 // [ToolFilter] once for each page (path page[N]) and [ToolExtract] once for each entity (the path is the entity's id). Pages are ordered by
-// creation time, so that no entity comes twice whatever changes in the meantime. Failures are kept as failure[N].
+// creation time, so that changes in the meantime do not make an entity appear twice. Failures are kept as failure[N].
 func AdvanceBatch(ctx context.Context, state json.RawMessage, facts jig.Facts, at Situation) (Move, error) {
 	b := &batch{at: at}
 	if err := ctx.Err(); err != nil {
-		return Move{}, err //nolint:wrapcheck // the caller's own
+		return Move{}, err //nolint:wrapcheck // the error of the caller's context
 	}
 	if err := b.read(state); err != nil {
 		return Move{}, err
@@ -218,7 +220,7 @@ func (b *batch) ended(id string, call jig.StepCall) error {
 	return nil
 }
 
-// turn takes the entities of a page that has arrived.
+// turn adds the entities of a page that has arrived to the work.
 func (b *batch) turn() {
 	if !b.st.Paging {
 		return
@@ -255,7 +257,7 @@ func (b *batch) turn() {
 	b.st.Last = page.Next == "" || b.wanted() == 0
 }
 
-// wanted returns how many entities the next page may bring at most.
+// wanted returns the maximum number of entities in the next page.
 func (b *batch) wanted() int {
 	if b.in.Limit <= 0 {
 		return pageEntities
@@ -263,7 +265,7 @@ func (b *batch) wanted() int {
 	return min(pageEntities, b.in.Limit-b.st.Found)
 }
 
-// begin requests the next entities. It requests the next page while there is still work left, so that nothing has to wait for it.
+// begin requests the next entities. It requests the next page before the current entities run out, so that no slot stays idle.
 func (b *batch) begin() error {
 	for len(b.st.Open) < b.in.MaxParallel && len(b.st.Todo) > 0 {
 		id := b.st.Todo[0]
@@ -290,7 +292,7 @@ func (b *batch) ask(path, tool string, input any) error {
 	return err
 }
 
-// cancel cancels what is running and begins nothing more.
+// cancel cancels the running calls, and counts the entities that have not begun as canceled.
 func (b *batch) cancel() {
 	b.st.Canceled += len(b.st.Todo)
 	b.st.Todo, b.st.Last = nil, true
@@ -300,7 +302,7 @@ func (b *batch) cancel() {
 	}
 }
 
-// describe tells the caller what is running.
+// describe sets the open calls, the steps and the progress that the move reports.
 func (b *batch) describe() {
 	under := slices.Clone(b.st.Open)
 	if b.st.Paging {

@@ -57,13 +57,13 @@ func (r BatchResult) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// outcomeOf returns how the extraction of an entity ended, and why if it did not complete. For a large result the ledger has only the
-// counts and the summary. Without counts nothing is considered complete.
+// outcomeOf returns how the extraction of an entity ended, and the reason if it did not complete. It uses the counts in the result, because
+// for a large result the ledger has only these and the summary. A result without counts does not count as complete.
 func outcomeOf(call jig.StepCall) (string, *jig.Error) {
 	result := call.Outcome()
 	if !result.Success {
 		problem := short(result.Cause())
-		switch call.Status { //nolint:exhaustive // the others have failed
+		switch call.Status { //nolint:exhaustive // other statuses are failures
 		case jig.CallDenied, jig.CallExpired:
 			return outcomeDenied, problem
 		case jig.CallCanceled:
@@ -88,7 +88,7 @@ func outcomeOf(call jig.StepCall) (string, *jig.Error) {
 	return outcomePartial, jig.Errorf(jig.CodeInternal, "%s", jig.Cut(result.Summary, maxReason)).WithHint("tasks.getStatus says why")
 }
 
-// short returns an error as a list of many errors shows it.
+// short shortens an error for the list of failures in a result.
 func short(err *jig.Error) *jig.Error {
 	e := *brief(err)
 	e.Message, e.Hint, e.Violations = jig.Cut(e.Message, maxReason), jig.Cut(e.Hint, maxReason), nil

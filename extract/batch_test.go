@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/extract"
 )
 
-// crowd is everything that an extraction of many entities meets: its pages, a ledger and kept values. It treats moves as the engine does.
+// crowd simulates the environment of an extraction of many entities: its pages, a ledger and kept values. It handles moves as the engine does.
 type crowd struct {
 	ids   []string
 	fates map[string]jig.StepCall
@@ -143,7 +143,7 @@ func (c *crowd) page(t *testing.T, r *row) jig.StepCall {
 	return jig.StepCall{Status: jig.CallSucceeded, Result: &done}
 }
 
-// happen ends some of the open calls.
+// happen lets some of the open calls end.
 func (c *crowd) happen(t *testing.T, move jig.Move) {
 	t.Helper()
 	open := slices.Clone(move.Open)
@@ -185,7 +185,7 @@ func (c *crowd) run(t *testing.T) extract.BatchResult {
 			require.JSONEq(t, string(move.State), string(again.State), "a second look changes the state")
 			require.Equal(t, move.Result, again.Result)
 			if !move.Done {
-				move.Calls, move.Open = nil, again.Open // as a new run sees it
+				move.Calls, move.Open = nil, again.Open // the move as a new run computes it
 			}
 		}
 		if move.Done {
@@ -201,7 +201,7 @@ func (c *crowd) run(t *testing.T) extract.BatchResult {
 	return extract.BatchResult{}
 }
 
-// fateOf returns how the extraction of an entity ends: the outcome that it is counted as, and the call.
+// fateOf returns a random end of an entity's extraction: the outcome under which it is counted, and the call.
 func fateOf(t *testing.T, r *rand.Rand) (string, jig.StepCall) {
 	t.Helper()
 	counts := extract.Counts{Total: 3, Completed: 2, Skipped: 1}
@@ -239,7 +239,7 @@ func countOf(out extract.BatchResult) map[string]int {
 	}
 }
 
-// Whatever happens to the entities and the moves, each entity is filled once and counted, and never more than allowed are filled at once.
+// Each entity is filled once and counted, and the limit of parallel entities holds, even if extractions fail and moves are lost.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {

@@ -20,7 +20,7 @@ func large() steady {
 	return s
 }
 
-// through takes an extraction to its end, ending one call at a time, so that there are as many moves as calls.
+// through runs an extraction to its end, with one call ending at a time, so that there are as many moves as calls.
 func through(t testing.TB, w *world) extract.Result {
 	t.Helper()
 	for {

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Limits on what expressions read and produce: bytes, and values loaded at once.
+// Limits, in bytes, of the values that expressions read and produce, and the number of values that are loaded together.
 const (
 	maxInput = 256 << 10
 	maxValue = 1 << 20
@@ -63,7 +63,8 @@ func (r *run) entityType() string {
 	return r.plan.name
 }
 
-// content returns what a task sees of the entity's content: the fields that no task fills, and those filled by tasks that it depends on.
+// content returns the part of the entity's content that a task can read: fields that no task fills, and fields filled by tasks that it
+// depends on.
 func (r *run) content(t *task, of names) (map[string]any, error) {
 	out := map[string]any{}
 	for _, name := range r.fieldsNamed(of) {
@@ -92,7 +93,7 @@ func (r *run) fieldsNamed(of names) []string {
 	return append(append([]string(nil), r.given.order...), sortedKeys(r.plan.filler)...)
 }
 
-// tasksNamed returns the indexes of the tasks that an expression reads. If it may read any, that is every task that t depends on.
+// tasksNamed returns the indexes of the tasks that an expression reads. If it may read any of them, it returns all tasks that t depends on.
 func (r *run) tasksNamed(t *task, of names) []int {
 	var out []int
 	for n, other := range r.plan.tasks {

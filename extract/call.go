@@ -16,7 +16,7 @@ func (r *run) ask(ctx context.Context, t *task, o *openState) (*jig.Error, error
 	}
 	o.Calls++
 	r.make(jig.Ask{Path: o.path(t), Tool: t.tool, Input: input, Named: t.Kind == jig.TaskAgent})
-	return nil, nil //nolint:nilnil // neither
+	return nil, nil //nolint:nilnil // no problem and no error
 }
 
 // retry makes the latest call of a task again, with the same input.
@@ -74,7 +74,7 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 // asksModel reports whether the task puts its prompt to a model directly, rather than calling a document that contains the prompt.
 func (t *task) asksModel() bool { return t.tool == ToolPrompt || t.tool == ToolSkill }
 
-// mends reports whether an answer that does not fit is asked for a second time.
+// mends reports whether the task asks once more if an answer does not fit.
 func (t *task) mends() bool { return t.Kind == jig.TaskPrompt || t.asksModel() || t.wantsJSON() }
 
 // wantsJSON reports whether an agent's answer must be JSON.
@@ -82,8 +82,8 @@ func (t *task) wantsJSON() bool {
 	return t.Kind == jig.TaskAgent && t.Value == "" && len(t.OutputSchema) > 0
 }
 
-// toAgent makes the input of [ToolAgent]. If the task's input has no members other than task, input and model, it already is that input;
-// otherwise it becomes the agent's own input. The agent is told which schema its answer must fit.
+// toAgent makes the input of [ToolAgent]. If the task's input has only the members task, input and model, it is already that input; otherwise
+// it becomes the agent's own input. The prompt tells the agent which schema its answer must fit.
 func toAgent(t *task, members map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	own := false
 	for name := range members {
@@ -106,8 +106,8 @@ func toAgent(t *task, members map[string]json.RawMessage) (map[string]json.RawMe
 // maxQuoted is how many bytes of a rejected answer are shown to the model again.
 const maxQuoted = 16 << 10
 
-// repair tells a model what was wrong with its answer. A document with a prompt of its own receives this as `repair`. An agent starts over
-// in a new session that knows nothing of the first, so it is told not to repeat the changes that the first one made.
+// repair tells a model what was wrong with its answer. A document with its own prompt receives this as `repair`. An agent starts over in a
+// new session without the history of the first one, so it is told not to repeat the changes that the first one made.
 func (r *run) repair(ctx context.Context, t *task, o *openState, members map[string]json.RawMessage) error {
 	if o.Repairs == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (r *run) repair(ctx context.Context, t *task, o *openState, members map[str
 	return err
 }
 
-// told renders an error as text, with every place that it names.
+// told renders an error as text, including all of its violations.
 func told(e *jig.Error) string {
 	var b strings.Builder
 	b.WriteString(e.Message)
@@ -142,7 +142,7 @@ func told(e *jig.Error) string {
 	return b.String()
 }
 
-// extend appends a paragraph to a text member of the input. A member that is not a text is left for the tool to refuse.
+// extend appends a paragraph to a text member of the input. It does not change a member that is not a text; the tool refuses it.
 func extend(members map[string]json.RawMessage, name, paragraph string) error {
 	if raw, ok := members[name]; ok {
 		text, is := textOf(raw)
@@ -179,7 +179,7 @@ func (r *run) answered(ctx context.Context, t *task, o *openState, result jig.To
 	return r.again(ctx, t, o)
 }
 
-// broke handles a call that failed: the task waits for its next attempt, fails, or is canceled.
+// broke handles a failed call: the task waits for its next attempt, fails, or is canceled.
 func (r *run) broke(ctx context.Context, t *task, o *openState, failure *jig.Error) (over bool, err error) {
 	if r.at.Canceled && failure.Code == jig.CodeCanceled {
 		r.st.marks[t.number] = markCanceled

@@ -26,8 +26,8 @@ func (r *run) write(t *task, value json.RawMessage, p jig.Provenance) {
 	}
 }
 
-// ended stores how a task ended, for the next extraction. If the task fills fields, its value and provenance are not stored here: the
-// entity has them, because once somebody changes a field there, the value is no longer the task's.
+// ended stores how a task ended, for the next extraction. If the task fills fields, its value and provenance are not stored here but only in
+// the entity: if somebody changes a field there, the value is no longer the task's.
 func (r *run) ended(t *task, e Earlier) error {
 	if len(t.fields) > 0 {
 		e.Value, e.Provenance = nil, nil
@@ -39,19 +39,19 @@ func (r *run) ended(t *task, e Earlier) error {
 	return err
 }
 
-// Begin is what is known about an entity when an extraction begins.
+// Begin holds the known facts about an entity when an extraction begins.
 type Begin struct {
 	Entity jig.Entity
 	Fields []string
 	Mode   Mode
 	// Input is what expressions read as `input`.
 	Input json.RawMessage
-	// Tasks says how tasks ended before, as stored from EntityChange.Tasks of earlier extractions.
+	// Tasks says how tasks ended in earlier extractions, as stored from EntityChange.Tasks.
 	Tasks map[string]json.RawMessage
 }
 
-// InputOf returns the input of an extraction that begins like this. A task that filled fields no longer counts as having its value if
-// somebody else has changed one of them, or if a field's provenance names another task.
+// InputOf returns the input of an extraction with this beginning. A task that filled fields loses its earlier value if somebody else has
+// changed one of these fields, or if a field's provenance names another task.
 func InputOf(kind jig.EntityType, b Begin) (json.RawMessage, error) {
 	in := Input{
 		EntityID: b.Entity.ID, Entity: Target{Type: b.Entity.Type, Title: b.Entity.Title, Content: b.Entity.Content}, Fields: b.Fields, Mode: b.Mode, Input: b.Input,
@@ -79,8 +79,8 @@ func InputOf(kind jig.EntityType, b Begin) (json.RawMessage, error) {
 	return encode(in)
 }
 
-// filled takes the value and provenance of a task from the entity if the task fills a field. It returns false if they are no longer the
-// task's.
+// filled sets the value and provenance of a task from the entity if the task fills a field. It returns false if a field no longer has the
+// task's value.
 func (e *Earlier) filled(kind jig.EntityType, id string, content map[string]json.RawMessage, provenance map[string]jig.Provenance) bool {
 	if e.Status != TaskCompleted && e.Status != TaskKept {
 		return true

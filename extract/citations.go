@@ -23,7 +23,7 @@ func (r *run) claims(ctx context.Context, t *task) (json.RawMessage, error) {
 	return r.rawValue(t.claims)
 }
 
-// cited returns the value of a citations task: the list of claims, if they all hold.
+// cited returns the value of a citations task, the list of claims, provided that all claims hold.
 func (r *run) cited(ctx context.Context, t *task, raw json.RawMessage) (json.RawMessage, *jig.Error, error) {
 	list, claims, problem := readClaims(raw)
 	if problem != nil {
@@ -115,10 +115,10 @@ func citedIDs(raw json.RawMessage) []string {
 	return out
 }
 
-// CheckClaims rejects claims without a basis: those that say nothing, have no source, name a source outside connected, or have a quote that
-// none of their sources contains. own are ids that no claim may name, with the reason. The error is INVALID_OUTPUT with the reason
-// [ReasonCitations] and lists everything that is wrong; its pointers are relative to the list of claims. Quotes are compared word for word,
-// ignoring white space.
+// CheckClaims rejects claims without a basis: claims that have no text, have no source, name a source outside connected, or quote a text that
+// their sources do not contain. own maps ids that no claim may name to the reason. The error is INVALID_OUTPUT with the reason
+// [ReasonCitations]. It lists all violations, with pointers relative to the list of claims. Quotes are compared word for word, ignoring white
+// space.
 func CheckClaims(claims []jig.TextClaim, connected map[string]Source, own map[string]string) *jig.Error {
 	c := claimChecker{connected: connected, own: own, texts: map[string]string{}}
 	wrong := 0

@@ -24,7 +24,7 @@ func TestCitations(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		claims string
-		// wrong are the pointers of the violations. says is part of the message of the first one.
+		// wrong lists the pointers of the violations. says is part of the message of the first one.
 		wrong []string
 		says  string
 	}{
@@ -165,7 +165,8 @@ func TestClaimsOnWhatATaskFound(t *testing.T) {
 	require.Equal(t, 3, again.Counts.Kept, "a source that came during the extraction is no change of it")
 }
 
-// With `among`, a claim may cite only those connected entities that the expression returns. A different result of it counts as a change.
+// With `among`, a claim may cite only those connected entities that the expression returns. A refresh treats a different result of the
+// expression as a change.
 func TestClaimsAmongTheseAlone(t *testing.T) {
 	t.Parallel()
 	plan := compile(t, kindOf(
@@ -198,7 +199,7 @@ func TestClaimsAmongTheseAlone(t *testing.T) {
 	} {
 		earlier := first.Earlier()
 		known := earlier["may"]
-		known.Provenance = nil // so that it is looked up again
+		known.Provenance = nil // force another lookup
 		earlier["may"] = known
 		again := worldOf(plan, extract.Input{Mode: extract.ModeRefresh, Earlier: earlier}, answers(map[string]string{"may": may})).knowing(connected()).run(t)
 		require.Equal(t, want, again.Tasks["check"].Status, may)

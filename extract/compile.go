@@ -50,12 +50,12 @@ type task struct {
 	fields    []jig.Field
 	// tool is the tool that the task calls. It is empty if the task is evaluated within the move.
 	tool string
-	// claims is the index of the task whose claims this one checks.
+	// claims is the index of the task whose claims this task checks.
 	claims int
 
 	when, compute, value, sources, among *expr.Program
 	input                                *expr.Document
-	// reads says what each part reads; all is everything that the value depends on.
+	// reads holds the reads of each part; all combines the reads of the parts that the value depends on.
 	reads struct{ when, compute, input, value, sources, among, all reads }
 	// resultSources says that the sources are not known before the call.
 	resultSources bool
@@ -219,7 +219,7 @@ func (c *compiler) connect() error {
 	return nil
 }
 
-// visit computes a task's ancestors and its depth. A depth of -1 marks a task that is being visited.
+// visit computes a task's ancestors and its depth. A depth of -1 marks a task whose visit has not ended.
 func (c *compiler) visit(t *task, depth []int, path []string) error {
 	if depth[t.number] > 0 {
 		return nil
@@ -353,7 +353,7 @@ func (c *compiler) define(t *task) (err error) {
 	return nil
 }
 
-// definition is the part of a task that its value depends on. When and how often the task is attempted is not part of it.
+// definition is the part of a task's definition that affects its value. Settings for retries and scheduling are not part of it.
 type definition struct {
 	Kind         jig.TaskKind    `json:"kind"`
 	When         string          `json:"when,omitempty"`

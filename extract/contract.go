@@ -8,7 +8,7 @@ import (
 
 // The contract with the callers that store moves is declared in package jig. These are short names for it.
 type (
-	// Facts is what Advance may read: the calls and values of this extraction, and the sources that the values may rest on.
+	// Facts gives Advance access to the calls and values of this extraction, and to the sources that the values may be based on.
 	Facts = jig.ExtractionFacts
 	// Situation is the context of an extraction, besides its state. Its Input is an [Input]. Session, Principal and Events are not read.
 	Situation = jig.Situation
@@ -32,22 +32,22 @@ type TaskEvent struct {
 	EntityID string       `json:"entity_id"`
 	Task     string       `json:"task"`
 	Kind     jig.TaskKind `json:"kind"`
-	// Attempts is how many calls were made, including one that repairs an answer. It is 0 for a task that makes no calls.
+	// Attempts is the number of calls made, including a call that repairs an answer. It is 0 for a task that makes no calls.
 	Attempts int `json:"attempts,omitempty"`
-	// Because is why the task was skipped: "condition", or the id of a task that it depends on and that has no value.
+	// Because says why the task was skipped: "condition", or the id of a task that it depends on and that has no value.
 	Because string     `json:"because,omitempty"`
 	Error   *jig.Error `json:"error,omitempty"`
 }
 
-// EntityEvent is the data of entity.updated. It names the fields that have a new value, which is the value of the task, kept under its id.
+// EntityEvent is the data of entity.updated. It names the fields that have a new value. The value itself is kept under the task's id.
 type EntityEvent struct {
 	EntityID string   `json:"entity_id"`
 	Fields   []string `json:"fields"`
 	Task     string   `json:"task"`
 }
 
-// Checks are the rules that a value must meet. Both functions are required and must be pure. Their error says what is wrong; it should be a
-// [jig.Error] that names the place.
+// Checks holds the functions that check values. Both are required and must be pure. A function returns an error if the value is not valid; it
+// should be a [jig.Error] that names the place.
 type Checks struct {
 	// Field checks a value against a field of the entity type.
 	Field func(field jig.Field, value json.RawMessage) error
@@ -55,7 +55,7 @@ type Checks struct {
 	Schema func(schema, value json.RawMessage) error
 }
 
-// Mode is what an extraction does with the tasks of an earlier extraction.
+// Mode says how an extraction treats the outcomes of an earlier extraction's tasks.
 type Mode string
 
 // The modes.
@@ -72,12 +72,12 @@ const (
 type Input struct {
 	EntityID string `json:"entity_id"`
 	Entity   Target `json:"entity"`
-	// Input is what expressions read as `input`.
+	// Input is the value that expressions read as `input`.
 	Input json.RawMessage `json:"input,omitempty"`
 	// Fields limits the extraction to these fields and what they depend on. Empty means all fields.
 	Fields []string `json:"fields,omitempty"`
 	Mode   Mode     `json:"mode,omitempty"`
-	// Earlier is how the tasks ended before, by id; see [Result.Earlier].
+	// Earlier says how the tasks ended in earlier extractions, by id; see [Result.Earlier].
 	Earlier map[string]Earlier `json:"earlier,omitempty"`
 }
 
@@ -88,7 +88,7 @@ type Target struct {
 	Content json.RawMessage `json:"content,omitempty"`
 }
 
-// Source is an entity or document that a value rests on.
+// Source is an entity or document that a value is based on.
 type Source struct {
 	// Hash changes whenever the content does.
 	Hash string `json:"hash,omitempty"`
@@ -96,7 +96,7 @@ type Source struct {
 	Text *string `json:"text,omitempty"`
 }
 
-// Earlier is how a task ended in an earlier extraction.
+// Earlier describes how a task ended in an earlier extraction.
 type Earlier struct {
 	Status TaskStatus      `json:"status"`
 	Value  json.RawMessage `json:"value,omitempty"`
@@ -105,7 +105,7 @@ type Earlier struct {
 
 // Record describes how a task ended. The task's value is kept separately.
 type Record struct {
-	// Attempts is how many calls were made.
+	// Attempts is the number of calls made.
 	Attempts int `json:"attempts,omitempty"`
 	// InputHash is the input hash of a task that failed. For a task with a value it is in Provenance.
 	InputHash string `json:"input_hash,omitempty"`
@@ -115,7 +115,7 @@ type Record struct {
 	Error *jig.Error `json:"error,omitempty"`
 }
 
-// TaskStatus is how a task ended.
+// TaskStatus is the status of a task.
 type TaskStatus string
 
 // The statuses of tasks that have ended.
@@ -133,10 +133,10 @@ const (
 // Result is the data of an extraction that is over.
 type Result struct {
 	EntityID string `json:"entity_id"`
-	// Values and Provenance are keyed by field. They have the fields whose task has a value.
+	// Values and Provenance are keyed by field. They hold only fields whose task has a value.
 	Values     map[string]json.RawMessage `json:"values"`
 	Provenance map[string]jig.Provenance  `json:"provenance"`
-	// Tasks are the requested tasks, by id.
+	// Tasks holds the requested tasks, by id.
 	Tasks  map[string]TaskResult `json:"tasks"`
 	Counts Counts                `json:"counts"`
 }
@@ -162,8 +162,8 @@ type Counts struct {
 	Canceled  int `json:"canceled"`
 }
 
-// Earlier returns the Input.Earlier for the next extraction of the entity. If this extraction filled only some fields, merge the result
-// over that of the extraction before.
+// Earlier returns the Input.Earlier for the next extraction of the entity. If this extraction filled only some fields, merge the returned map
+// into the one from the extraction before.
 func (r Result) Earlier() map[string]Earlier {
 	all := make(map[string]Earlier, len(r.Tasks))
 	for id, t := range r.Tasks {

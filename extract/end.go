@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// asBefore leaves a task as an earlier extraction left it, if the mode says so. It reports whether it did.
+// asBefore keeps the earlier outcome of a task if the mode says so. It reports whether it did.
 func (r *run) asBefore(ctx context.Context, t *task) (bool, error) {
 	before, ok := r.given.Earlier[t.ID]
 	if !ok || r.given.Mode == ModeRun {
@@ -53,7 +53,7 @@ func (r *run) asBefore(ctx context.Context, t *task) (bool, error) {
 	return true, r.keepRecord(t, before.Record)
 }
 
-// sourcesBefore returns the sources of a task that are known without a result.
+// sourcesBefore returns the sources of a task that are known before its call has a result.
 func (r *run) sourcesBefore(ctx context.Context, t *task) ([]string, *jig.Error, error) {
 	if t.resultSources {
 		return nil, nil, nil
@@ -92,7 +92,7 @@ func (r *run) fail(ctx context.Context, t *task, o *openState, problem *jig.Erro
 	return r.keepRecord(t, record)
 }
 
-// whole returns an error as the result shows it, longer than brief does.
+// whole shortens an error for the task's record and the result. Its limits are higher than those of brief.
 func whole(err *jig.Error) *jig.Error {
 	e := *err
 	e.Message, e.Hint, e.Cause = jig.Cut(e.Message, maxMessage*4), jig.Cut(e.Hint, maxMessage*4), nil

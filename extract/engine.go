@@ -70,7 +70,7 @@ func (e *Engine) plan(body []byte) (*Plan, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.plans) >= maxPlans { // rare, and plans still in use are soon compiled again
+	if len(e.plans) >= maxPlans { // rare; plans that are still in use will be compiled again
 		clear(e.plans)
 	}
 	e.plans[key] = plan

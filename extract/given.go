@@ -12,7 +12,7 @@ import (
 type given struct {
 	Input
 	raw struct {
-		// all is the input as it was given. content is the entity's content, member by member.
+		// all is the original input. content holds the members of the entity's content.
 		all     json.RawMessage
 		content map[string]json.RawMessage
 	}
@@ -20,7 +20,7 @@ type given struct {
 	content map[string]expr.Value
 	order   []string
 	input   expr.Value
-	// asked says which tasks must end, by index.
+	// asked says, by index, which tasks the extraction must complete.
 	asked []bool
 }
 
@@ -34,7 +34,7 @@ func (p *Plan) given(raw json.RawMessage) (*given, *jig.Error) {
 	if err := json.Unmarshal(raw, &g.Input); err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the input of the extraction cannot be read: %w", err)
 	}
-	if _, err := digest(raw); err != nil { // otherwise input hashes could not be computed
+	if _, err := digest(raw); err != nil { // input hashes need a canonical form
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the input of the extraction: %w", err)
 	}
 	switch g.Mode {

@@ -21,7 +21,7 @@ import (
 
 var start = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
 
-// world is everything that an extraction meets: a ledger, kept values, a clock, and tools that answer when it is their turn. It treats
+// world simulates the environment of an extraction: a ledger, kept values, a clock, and tools that answer when it is their turn. It handles
 // moves as the engine does: it stores each one completely or not at all.
 type world struct {
 	sources map[string]extract.Source
@@ -40,7 +40,7 @@ type world struct {
 	state  json.RawMessage
 	rows   map[string]*row
 	values map[string]json.RawMessage
-	// asked are the paths of the calls, in the order in which they were requested.
+	// asked lists the paths of the calls, in the order in which they were requested.
 	asked  []string
 	log    []jig.Event
 	result jig.ToolResult
@@ -61,7 +61,7 @@ type row struct {
 	canceled bool
 }
 
-// lenient returns checks that accept every value except those that the tests mark as bad.
+// lenient returns checks that accept all values except those that the tests mark as bad.
 func lenient() extract.Checks {
 	return extract.Checks{
 		Field: func(_ jig.Field, value json.RawMessage) error {
@@ -100,7 +100,7 @@ func worldOf(plan *extract.Plan, input extract.Input, tools func(*row) (jig.Tool
 	}
 }
 
-// knowing sets the sources that values may rest on and claims may cite.
+// knowing sets the sources that values may be based on and that claims may cite.
 func (w *world) knowing(sources map[string]extract.Source) *world {
 	w.sources = sources
 	return w
@@ -242,7 +242,7 @@ func (w *world) happen(t *testing.T, move jig.Move) {
 		r := w.rows[path]
 		require.False(t, r.status.Final(), "%s is over, and the move says it is open", path)
 		result, ends := w.tools(r)
-		if r.canceled && len(path)%2 == 0 { // the others ignore the cancellation
+		if r.canceled && len(path)%2 == 0 { // other calls ignore the cancellation
 			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")), true
 		}
 		if ends {

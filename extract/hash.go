@@ -10,8 +10,8 @@ import (
 	"github.com/jig-run/jig/canonical"
 )
 
-// hashed is what a task's value depends on; the hash of this document is the task's input hash. It contains the values of tasks, fields and
-// the input as hashes. `now` and `tenant` are not part of it: the first always changes, the second never does.
+// hashed holds everything that a task's value depends on. The SHA-256 of its RFC 8785 form is the task's input hash. The values of tasks,
+// fields and the input are included as hashes. `now` and `tenant` are left out: the first always changes, the second never does.
 type hashed struct {
 	Definition json.RawMessage `json:"definition"`
 	Tasks      map[string]any  `json:"tasks,omitempty"`
@@ -19,11 +19,11 @@ type hashed struct {
 	// Entity has the entity's id, type and title.
 	Entity []string `json:"entity,omitempty"`
 	Input  string   `json:"input,omitempty"`
-	// Sources maps ids to hashes; null if nothing is known about a source.
+	// Sources maps ids to hashes. The hash of an unknown source is null.
 	Sources map[string]any `json:"sources,omitempty"`
 }
 
-// hash returns the input hash of a task whose value rests on these sources.
+// hash returns the input hash of a task whose value is based on these sources.
 func (r *run) hash(ctx context.Context, t *task, sources []string) (string, error) {
 	rd := t.reads.all
 	doc := hashed{Definition: t.definition}
@@ -68,7 +68,7 @@ func (r *run) hash(ctx context.Context, t *task, sources []string) (string, erro
 	return digest(raw)
 }
 
-// sourceHashes returns the hash of each source, by id; null if nothing is known about it.
+// sourceHashes returns the hash of each source, by id. The hash of an unknown source is null.
 func (r *run) sourceHashes(ctx context.Context, ids []string) (map[string]any, error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -61,7 +61,7 @@ func (b broken) Values(ctx context.Context, paths []string) (map[string]json.Raw
 	return b.world.Values(ctx, paths)
 }
 
-// An error of the facts, or the end of the context, fails the move but not the extraction.
+// If reading the facts fails or the context ends, only the move fails, not the extraction.
 func TestFactsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")

@@ -10,9 +10,9 @@ import (
 // TaskPending is the status of a task that has not ended, or that was not requested.
 const TaskPending TaskStatus = "pending"
 
-// Standing returns the status of each task of an entity type, by id. It comes from the state of an extraction (nil if there is none). Tasks
-// that have no final status there have the status with which they ended before, if there is no extraction or it is over. ended is what was
-// stored about how the tasks ended.
+// Standing returns the status of each task of an entity type, by id. state is the state of the latest extraction, or nil if there was none.
+// ended holds the stored outcomes of tasks. If there is no extraction or it is over, a task without a final status in state gets the status
+// of its stored outcome.
 func Standing(kind jig.EntityType, state json.RawMessage, ended map[string]json.RawMessage) (map[string]jig.TaskState, error) {
 	var st struct {
 		Marks string `json:"marks"`

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/extract"
 )
 
-// The status of a task comes from the state, or for tasks that were not requested, from how they ended before.
+// The status of a task comes from the state. For a task that was not requested, it comes from the stored outcome.
 func TestStanding(t *testing.T) {
 	t.Parallel()
 	kind := kindOf(compute("a", "1"), tool("b", `{}`), compute("c", "tasks.b", "b"), compute("d", "[1][3]"))

@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/extract"
 )
 
-// fate is what happens to a random task. The test chooses it; it is not derived from the document.
+// fate says what happens to a random task. The test chooses it; it is not derived from the document.
 type fate int
 
 const (
@@ -173,12 +173,12 @@ func (g graph) calls(kind jig.TaskKind, id string) int {
 	return 1
 }
 
-// history is what the log has said so far.
+// history summarizes the events so far.
 type history struct {
 	started, ended, valued map[string]bool
 }
 
-// watcher checks each move against the rules: no task begins twice or before its dependencies, and none waits that could begin.
+// watcher checks each move: no task begins twice or before its dependencies, and no task waits that could begin.
 func (g graph) watcher() func(*testing.T, *world, jig.Move) {
 	h := history{started: map[string]bool{}, ended: map[string]bool{}, valued: map[string]bool{}}
 	return func(t *testing.T, w *world, move jig.Move) {
@@ -215,7 +215,7 @@ func (h history) note(t *testing.T, g graph, e jig.Event) {
 	require.NoError(t, json.Unmarshal(e.Data, &about))
 	id := about.Task
 	require.False(t, h.ended[id], "%s ends twice", id)
-	switch e.Type { //nolint:exhaustive // an extraction writes no others
+	switch e.Type { //nolint:exhaustive // an extraction writes only these types
 	case jig.EventTaskStarted:
 		require.False(t, h.started[id], "%s starts twice", id)
 		for _, dep := range g.deps[id] {
@@ -331,10 +331,10 @@ func TestLostMovesChangeNothing(t *testing.T) {
 	require.Greater(t, canceled, 15)
 }
 
-// steady gives each task a value that contains the version of its source, so that the effect of a refresh can be predicted.
+// steady is a graph in which each task's value contains the version of its source, so that the effect of a refresh can be predicted.
 type steady struct {
 	graph
-	// version is the version of each task's source. dull tasks give the same value whatever their source.
+	// version is the version of each task's source. The value of a dull task does not depend on its source.
 	version map[string]int
 	dull    map[string]bool
 }
@@ -380,8 +380,8 @@ func (s steady) sources() map[string]extract.Source {
 	return out
 }
 
-// TestRefreshRunsWhatChanged changes some sources and predicts which tasks must run: those whose source changed, and those that read a
-// value that is different now.
+// TestRefreshRunsWhatChanged changes some sources and predicts which tasks must run: those whose source has changed, and those that read a
+// changed value.
 func TestRefreshRunsWhatChanged(t *testing.T) {
 	t.Parallel()
 	stopped := 0
@@ -426,7 +426,7 @@ func TestRefreshRunsWhatChanged(t *testing.T) {
 	require.Greater(t, stopped, 10)
 }
 
-// TestRetryRunsTheRest runs an extraction again with tools that now work: values are kept, and everything else runs.
+// TestRetryRunsTheRest retries an extraction with tools that now work: tasks with values keep them, and all other tasks run.
 func TestRetryRunsTheRest(t *testing.T) {
 	t.Parallel()
 	mended := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// known returns the entities and documents that values rest on and claims may cite, by id, as they are when this move first asks.
+// known returns the entities and documents that values may be based on and that claims may cite, by id. It reads them once per move.
 func (r *run) known(ctx context.Context) (map[string]Source, error) {
 	if r.sourcesRead {
 		return r.connected, nil
@@ -43,10 +43,10 @@ func sourcesOf(all jig.Sources) map[string]Source {
 	return out
 }
 
-// rests reports whether the task depends on what is known about sources.
+// rests reports whether the task needs the known sources.
 func (t *task) rests() bool { return t.Kind == jig.TaskCitations || t.sources != nil }
 
-// points reports whether a value of one of these fields may make the entity point to other entities.
+// points reports whether one of these fields can make the entity point to other entities.
 func points(fields []jig.Field) bool {
 	return slices.ContainsFunc(fields, func(f jig.Field) bool {
 		return f.Type == jig.FieldRelation || points(f.Fields) || f.Items != nil && points([]jig.Field{*f.Items})

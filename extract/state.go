@@ -25,7 +25,7 @@ const (
 	// markKept: the task has the value of an earlier extraction.
 	markKept   mark = 'k'
 	markFailed mark = 'f'
-	// markLeft: skipped because of what the task depends on. markOut: skipped because of its condition.
+	// markLeft: skipped because a task that it depends on has no value. markOut: skipped because its condition is false.
 	markLeft     mark = 's'
 	markOut      mark = 'w'
 	markCanceled mark = 'c'
@@ -72,16 +72,16 @@ type state struct {
 type openState struct {
 	// Task is the task's index in the document.
 	Task int `json:"t"`
-	// Since is the value of `now` in its expressions, and Until is when the next attempt begins. Both are in milliseconds since 1970.
+	// Since is the value of `now` in its expressions, and Until is the time of the next attempt. Both are in milliseconds since 1970.
 	Since int64 `json:"s"`
 	Until int64 `json:"u,omitempty"`
 	// Calls counts the calls requested. Failed counts those that failed for a reason other than their answer.
 	Calls  int `json:"c,omitempty"`
 	Failed int `json:"f,omitempty"`
-	// Repairs is the number of the call whose answer must be repaired, and Problem is what was wrong with that answer.
+	// Repairs is the number of the call whose answer must be repaired, and Problem says what was wrong with that answer.
 	Repairs int        `json:"r,omitempty"`
 	Problem *jig.Error `json:"p,omitempty"`
-	// Tokens is how many tokens the calls have used.
+	// Tokens is the number of tokens that the calls have used.
 	Tokens int64 `json:"n,omitempty"`
 }
 
@@ -162,7 +162,7 @@ func (st *state) encode() (json.RawMessage, error) {
 	return encode(st)
 }
 
-// encode returns v as JSON without HTML escapes, as people expect to read it.
+// encode returns v as JSON without HTML escapes, because people read it.
 func encode(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -173,13 +173,13 @@ func encode(v any) (json.RawMessage, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// Limits, in bytes and violations, on what an error may add to the state or an event. The task's record keeps a longer form of it.
+// Limits, in bytes and violations, of an error in the state or in an event. The task's record has a longer form of the error.
 const (
 	maxMessage    = 2 << 10
 	maxViolations = 10
 )
 
-// brief returns an error that is small enough for the state and the events.
+// brief shortens an error for the state and the events.
 func brief(err *jig.Error) *jig.Error {
 	if err == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// answer is the answer of a call.
+// answer is the answer from a call.
 type answer struct {
 	data  json.RawMessage
 	model string
@@ -39,7 +39,7 @@ func (r *run) valueOf(ctx context.Context, t *task, o *openState, data json.RawM
 	return orNull(data), nil, nil
 }
 
-// answerOf returns what a model or an agent answered: its output, text or answer member, or otherwise all of the data.
+// answerOf returns the answer of a model or an agent: the member output, text or answer of the data, or otherwise all of the data.
 func answerOf(data json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(data, &members) == nil {
@@ -52,7 +52,7 @@ func answerOf(data json.RawMessage) json.RawMessage {
 	return orNull(data)
 }
 
-// parsed returns the JSON that an agent's answer contains as text.
+// parsed returns the JSON value in the text of an agent's answer.
 func parsed(value json.RawMessage) (json.RawMessage, *jig.Error, error) {
 	text, is := textOf(value)
 	if !is {
@@ -74,7 +74,7 @@ func textOf(raw json.RawMessage) (text string, is bool) {
 	return text, is
 }
 
-// usage is the model that a call used and the tokens that it took.
+// usage is the model and the number of tokens that a call used.
 type usage struct {
 	model  string
 	tokens int64
@@ -156,11 +156,11 @@ func (r *run) accept(ctx context.Context, t *task, o *openState, value json.RawM
 	return nil, r.keepRecord(t, record)
 }
 
-// maxSources is the most sources that a value may rest on.
+// maxSources is the maximum number of sources of a value.
 const maxSources = 1_000
 
-// sources returns the ids that a task's value rests on. given is the answer of its call, and value what was made of it. Before there is a
-// value, it returns the ids that are known without one.
+// sources returns the ids of the sources of a task's value. given is the answer from its call, and value the value derived from the answer.
+// Before there is a value, it returns the ids that are already known.
 func (r *run) sources(ctx context.Context, t *task, o *openState, value json.RawMessage, given *answer) ([]string, *jig.Error, error) {
 	if t.Kind == jig.TaskCitations {
 		raw, err := r.claims(ctx, t)
@@ -195,7 +195,7 @@ func (r *run) sources(ctx context.Context, t *task, o *openState, value json.Raw
 	return ids, problem, nil
 }
 
-// idsOf reads one id or a list of at most that many ids.
+// idsOf reads one id or a list of at most most ids.
 func idsOf(v any, most int) ([]string, *jig.Error) {
 	list, ok := v.([]any)
 	if !ok {

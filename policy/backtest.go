@@ -12,7 +12,7 @@ func Backtest(ctx context.Context, inForce, instead Tenant, calls []jig.Recorded
 	results := make([]jig.BacktestResult, len(calls))
 	for i, c := range calls {
 		if err := ctx.Err(); err != nil {
-			return nil, err //nolint:wrapcheck // the caller's own
+			return nil, err //nolint:wrapcheck // the error of the caller's context
 		}
 		r := jig.BacktestResult{
 			SessionID: c.Call.SessionID, Call: c.Call.ID, Tool: c.Call.Tool, At: c.Call.CreatedAt,
