@@ -6,8 +6,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Backtest rules on recorded calls, as of the time when they were made, both with the policies in force and with others in their place. It
-// returns one result for each call, in order. A call whose tool is unknown (nil) gets no verdict. The only error is that of ctx.
+// Backtest rules on recorded calls, as of the time when they were made, both with the current policies and with others in their place. It
+// returns one result for each call, in order. A call whose tool is unknown (nil) gets no verdict. Backtest returns an error only if ctx ends.
 func Backtest(ctx context.Context, inForce, instead Tenant, calls []jig.RecordedCall) ([]jig.BacktestResult, error) {
 	results := make([]jig.BacktestResult, len(calls))
 	for i, c := range calls {
@@ -34,7 +34,7 @@ func Backtest(ctx context.Context, inForce, instead Tenant, calls []jig.Recorded
 	return results, nil
 }
 
-// With returns the set with a document that replaces the one of the same name, or is added to the others.
+// With returns a copy of the set with r added. If the set has a document with the same name, r replaces it.
 func (s Set) With(r *Rules) Set {
 	list := []*Rules{r}
 	for _, other := range s {

@@ -4,12 +4,12 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// BaseVersion is the policy version of the base rules. It is the SHA-256 of their truth table (testdata/base.json) as RFC 8785 JSON, which
-// a test recomputes: it changes when a verdict changes, but not when the wording does.
+// BaseVersion is the policy version of the base rules. It is the SHA-256 of their truth table (testdata/base.json) as RFC 8785 JSON; a test
+// recomputes it. It changes if a verdict changes, but not if the wording of a reason does.
 const BaseVersion = "da7e2bb375ef78e5da9388e790dbba93b7438d6fa997e142121e2a0e2853d1cf"
 
-// Base rules on calls by the tools' contracts alone, which is what holds if no policy document says otherwise: reads and drafts run;
-// writes, high risk and unknown values ask; destructive tools always ask. Its zero value is ready to use.
+// Base rules on calls by the tools' contracts alone. Its verdict applies unless a policy document says otherwise: reads and drafts run; writes,
+// high risk and unknown values ask; destructive tools always ask. Its zero value is ready to use.
 type Base struct{}
 
 // Rule returns the verdict on a call, with every reason that leads to it.
@@ -17,7 +17,7 @@ func (Base) Rule(tool jig.Tool, _ jig.Call, _ jig.Session) jig.Ruling {
 	return baseVerdict(tool).ruling()
 }
 
-// base is a base verdict in the form that policy rules build on.
+// base is the base verdict on a call, to which policy rules are then applied.
 type base struct {
 	verdict jig.Verdict
 	reasons []string
@@ -26,7 +26,7 @@ type base struct {
 	fixed bool
 }
 
-// ruling returns the verdict as it holds if no rule speaks.
+// ruling returns the ruling for a call that no rule applies to.
 func (b base) ruling() jig.Ruling {
 	return jig.Ruling{Verdict: b.verdict, Reasons: b.reasons, PolicyVersion: BaseVersion, Base: b.verdict == jig.VerdictAsk}
 }

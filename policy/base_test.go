@@ -73,8 +73,8 @@ func TestBaseVersionIsTheHashOfTheTruthTable(t *testing.T) {
 	require.Equal(t, policy.BaseVersion, version, "the base rules changed: set BaseVersion")
 }
 
-// Whatever else a tool, a call or a session says, a destructive tool never runs without a person, and nothing runs that is not known to
-// only read or draft.
+// A destructive tool never runs without a person, and a tool runs only if it is known to do no more than read or draft. The rest of the tool,
+// the call and the session make no difference.
 func TestNothingRunsThatMayHarm(t *testing.T) {
 	t.Parallel()
 	permissions := []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive}
@@ -90,7 +90,7 @@ func TestNothingRunsThatMayHarm(t *testing.T) {
 		harmless := tool.Permission == jig.PermissionRead || tool.Permission == jig.PermissionDraft
 		return (harmless || ruling.Verdict == jig.VerdictAsk) && len(ruling.Reasons) > 0 && ruling.PolicyVersion != ""
 	}
-	// The contract decides, not the conversation: the generated rows contain anything that the types allow.
+	// Only the contract decides, so the other generated values are arbitrary.
 	require.NoError(t, quick.Check(func(name, permission, risk, approval string, idempotent bool, pick uint8, principal, status string) bool {
 		tool := jig.Tool{
 			Name: name, Permission: jig.Permission(permission), Risk: jig.Risk(risk), Approval: jig.ApprovalPolicy(approval), Idempotent: idempotent,

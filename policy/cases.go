@@ -16,15 +16,15 @@ type CaseResult struct {
 	Expect jig.Verdict `json:"expect"`
 	// Got is the verdict. It is empty if the case could not be tested.
 	Got jig.Verdict `json:"got"`
-	// Rules are the names of the rules that spoke; never null. Failed are those among them whose conditions could not be evaluated.
+	// Rules lists the names of the rules that applied; it is never null. Failed lists those whose conditions could not be evaluated.
 	Rules  []string `json:"rules"`
 	Failed []string `json:"failed,omitempty"`
 	OK     bool     `json:"ok"`
 	// Problem says why the case failed. It is empty if it did not.
 	Problem string `json:"problem,omitempty"`
-	// Reasons are the reasons for the verdict.
+	// Reasons lists the reasons for the verdict.
 	Reasons []string `json:"reasons,omitempty"`
-	// Terms are what the approval takes, if the verdict is ask.
+	// Terms are the terms of the approval, if the verdict is ask.
 	Terms jig.Terms `json:"terms,omitzero"`
 }
 

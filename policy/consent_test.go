@@ -43,7 +43,7 @@ func standing(by ...string) jig.Grant {
 	return jig.Grant{Tenant: "acme", ID: "grant_1", Tool: "file.act", Meaning: "acts", When: "input.n < 5", MaxUses: 3, ExpiresAt: noon.Add(time.Hour), By: by}
 }
 
-// becomes returns what happens to a call before anybody looks at it.
+// becomes returns what happens to a call before any person decides.
 func (q request) becomes(t testing.TB, rules policy.Set, grants []*policy.GrantRule) string {
 	t.Helper()
 	ruling, err := rules.Rule(t.Context(), q.tool, q.call, q.session, q.now)
@@ -104,7 +104,7 @@ func termsRules(t *testing.T, names string) policy.Set {
 	return policy.NewSet(set...)
 }
 
-// grantsOf returns the sets of grants that a column of consent.txt stands for.
+// grantsOf returns the sets of grants that a column of consent.txt means.
 func grantsOf(column string) [][]jig.Grant {
 	spoiled := func(spoil func(*jig.Grant)) []jig.Grant {
 		g := standing("ana", "bo", "carl", "dora")
@@ -201,8 +201,8 @@ func randomGrants(t *testing.T, r *rand.Rand) []*policy.GrantRule {
 	return granted(t, grants...)
 }
 
-// No combination of documents and grants lets a destructive tool run without a decision, nor a tool that always asks or is unknown, nor a
-// call that is denied. A grant never applies if its tool, agent, tenant, time or condition does not match.
+// No combination of documents and grants lets a tool run without a decision if the tool is destructive, always asks or is unknown, or if the
+// call is denied. A grant never applies if its tool, agent, tenant, time or condition does not match.
 func TestNothingGrantsWhatMustNotRun(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -243,8 +243,8 @@ func shuffle(r *rand.Rand, rules policy.Set) []*policy.Rules {
 	return list
 }
 
-// Adding a document never makes terms milder: no requirement is lost, no time gets longer, no outcome laxer, and a call that a rule asks
-// about never becomes one that runs.
+// Adding a document never makes terms milder: no requirement is lost, no time gets longer, and no outcome gets less strict. A call that a rule
+// asks about never runs because of the added document.
 func TestTermsOnlyGrow(t *testing.T) {
 	t.Parallel()
 	grown := 0

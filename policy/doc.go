@@ -1,3 +1,4 @@
 // Package policy rules on calls that are well-formed and permitted: run, ask a person, or deny, with reasons that people can read. It
-// decides from the tool's contract, the call and the session alone. It knows no store, no Temporal and no model, and it executes nothing.
+// decides from the tool's contract, the call and the session alone. It does not depend on the store, Temporal or models, and it executes
+// nothing.
 package policy

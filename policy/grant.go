@@ -60,9 +60,9 @@ func badGrant(field, hint, format string, args ...any) *jig.Error {
 // Grant returns the standing approval that the rule was made from.
 func (r *GrantRule) Grant() jig.Grant { return r.grant }
 
-// Covers reports whether the grant applies to a call: the grant is live and belongs to the session's tenant; it is for this tool and agent;
-// it was given for a contract with the same meaning; grants may apply to the tool at all; and the condition holds. A condition that cannot
-// be evaluated does not hold, and the error says why. The call's input is the one that will run.
+// Covers reports whether the grant applies to a call. The grant must be live, belong to the session's tenant, and name this tool and agent. It
+// must have been given for a contract with the same meaning, grants must be allowed for the tool, and the condition must hold. A condition that
+// cannot be evaluated does not hold, and the error says why. The input in call must be the input that will run.
 func (r *GrantRule) Covers(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error) {
 	g := r.grant
 	switch {

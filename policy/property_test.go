@@ -83,7 +83,7 @@ func (q request) ask(t *testing.T, rules []spec.PolicyRule) jig.Ruling {
 	return compile(t, rules...).Rule(t.Context(), q.tool, q.call, q.session, q.now)
 }
 
-// hears reports whether the only rule of a document speaks on the call, and whether it fails.
+// hears reports whether the only rule of a document applies to the call, and whether it fails.
 func (q request) hears(t *testing.T, one *policy.Rules) (speaks, failed bool) {
 	t.Helper()
 	x := one.Explain(t.Context(), q.tool, q.call, q.session, q.now)
@@ -92,9 +92,9 @@ func (q request) hears(t *testing.T, one *policy.Rules) (speaks, failed bool) {
 
 var strictness = map[jig.Verdict]int{jig.VerdictRun: 1, jig.VerdictAsk: 2, jig.VerdictDeny: 3}
 
-// Whatever documents say: a destructive tool, one that always asks, and an unknown one never run by themselves. A call does not run if a
-// rule denies it or asks about it, or if such a rule fails. Adding a rule that asks or denies never makes a verdict laxer. The order of
-// rules has no meaning. The most that it takes to lift an ask is one run rule.
+// No document lets a tool run unasked that is destructive, always asks, or is unknown. A call does not run if a rule denies it or asks about
+// it, or if such a rule fails. Adding a rule that asks or denies never makes a verdict less strict. The order of rules has no meaning. Only a
+// run rule can lift an ask.
 func TestNoDocumentLetsRunWhatMustNot(t *testing.T) {
 	t.Parallel()
 	verdicts, lifted := map[jig.Verdict]int{}, 0
@@ -151,8 +151,8 @@ func TestNoDocumentLetsRunWhatMustNot(t *testing.T) {
 	require.Greater(t, lifted, 20)
 }
 
-// FuzzPolicy loads arbitrary text as a policy. What loads without problems must compile and can be tested, and it lets nothing run that
-// must not.
+// FuzzPolicy loads arbitrary text as a policy. A policy that loads without problems must compile, its cases can be tested, and it does not let
+// forbidden calls run.
 func FuzzPolicy(f *testing.F) {
 	f.Add(refunds, `{"amount":20}`)
 	f.Add("kind: policy\nname: a\nrules: [{name: a, when: true, verdict: run}]\ncases: [{name: a, tool: a.b, expect: ask}]\n", `{}`)

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Rules is a compiled policy document. It is immutable and safe for concurrent use. A nil *Rules stands for the base rules alone.
+// Rules is a compiled policy document. It is immutable and safe for concurrent use. A nil *Rules means the base rules alone.
 type Rules struct {
 	name    string
 	version string
@@ -60,7 +60,7 @@ func Compile(p spec.Policy, version string) (*Rules, error) {
 		}
 		r.rules = append(r.rules, made)
 	}
-	// The order of rules in a document has no meaning, so it must not show in verdicts either.
+	// The order of rules in a document has no meaning, so it must not affect rulings either.
 	slices.SortFunc(r.rules, func(a, b rule) int {
 		return cmp.Or(cmp.Compare(strictness(b.verdict), strictness(a.verdict)), cmp.Compare(a.name, b.name))
 	})
@@ -119,7 +119,7 @@ type Spoken struct {
 	Rule   string `json:"rule"`
 	// Verdict is the rule's verdict.
 	Verdict jig.Verdict `json:"verdict"`
-	// Reason is what people are told, on one line. It is never empty.
+	// Reason is the reason for people, on one line. It is never empty.
 	Reason string `json:"reason"`
 	// Failed says that the condition could not be evaluated. Such a rule counts as if its condition held, unless its verdict is run.
 	Failed bool `json:"failed,omitempty"`
@@ -127,10 +127,10 @@ type Spoken struct {
 	terms terms
 }
 
-// counts reports whether the rule takes part in the verdict. A rule that fails keeps its teeth, but a failing run rule lifts nothing.
+// counts reports whether the rule takes part in the verdict. A failing ask or deny rule still counts; a failing run rule does not.
 func (s Spoken) counts() bool { return !s.Failed || s.Verdict != jig.VerdictRun }
 
-// strictness orders the rules that spoke; 0 for one that is ignored.
+// strictness orders the rules that apply; 0 for a rule that is ignored.
 func (s Spoken) strictness() int {
 	if !s.counts() {
 		return 0
@@ -138,16 +138,16 @@ func (s Spoken) strictness() int {
 	return strictness(s.Verdict)
 }
 
-// Explanation is a ruling with what led to it.
+// Explanation is a ruling with the base verdict and the rules that led to it.
 type Explanation struct {
 	jig.Ruling
 	// Base is the ruling from the tool's contract alone.
 	Base jig.Ruling
-	// Spoken are the rules that spoke, the strictest first, then by policy and name.
+	// Spoken lists the rules that apply, the strictest first, then by policy and name.
 	Spoken []Spoken
 }
 
-// Asked returns the ruling for calls that must not be denied: a denial becomes an approval, on the terms of the rules that ask.
+// Asked returns the ruling for calls that must not be denied: deny becomes ask, on the terms of the rules that ask.
 func (x Explanation) Asked() jig.Ruling {
 	if x.Verdict == jig.VerdictDeny {
 		ask(&x.Ruling, x.Spoken)
@@ -158,14 +158,14 @@ func (x Explanation) Asked() jig.Ruling {
 // Rule returns the verdict on a call: the tool's base verdict, unless rules of the document say otherwise. Of the rules whose condition
 // holds, the strictest wins: deny, then ask, then run. Ask and deny make any verdict stricter. Run lifts the ask of a tool that writes or
 // has high risk, but never of a tool that is destructive, always asks, or has an unknown setting in its contract. A rule whose condition
-// cannot be evaluated counts as if the condition held, except that run is then ignored. The reasons include every rule that spoke. An
-// approval must meet the combined demands of all rules that ask; if none asks, anybody may decide. The call's input is the one that will
-// run.
+// cannot be evaluated counts as if the condition held, except that run is then ignored. The reasons include every rule that applies. An
+// approval must meet the combined demands of all rules that ask; if no rule asks, anybody may decide. The input in call must be the input
+// that will run.
 func (r *Rules) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) jig.Ruling {
 	return r.Explain(ctx, tool, call, session, now).Ruling
 }
 
-// Explain is like [Rules.Rule] and also returns what led to the verdict.
+// Explain is like [Rules.Rule] and also returns the base verdict and the rules that led to the ruling.
 func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
 	if r == nil {
 		return Set(nil).Explain(ctx, tool, call, session, now)
@@ -173,7 +173,7 @@ func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 	return Set{r}.Explain(ctx, tool, call, session, now)
 }
 
-// decide combines the base verdict with the rules that spoke.
+// decide combines the base verdict with the rules that apply.
 func decide(start base, spoken []Spoken) jig.Verdict {
 	strictest := jig.Verdict("")
 	for _, s := range spoken {

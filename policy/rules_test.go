@@ -214,7 +214,7 @@ func TestReasons(t *testing.T) {
 	require.Regexp(t, `^shop@[0-9a-f]{64}$`, rules.Version())
 }
 
-// Every member that spec says rules may read is present on every call, even if nothing is known about it.
+// Every member that spec documents for rules is present on every call, even if its value is not known.
 func TestRulesReadWhatIsDocumented(t *testing.T) {
 	t.Parallel()
 	full := jig.Session{
@@ -263,7 +263,7 @@ rules:
 	require.Equal(t, jig.VerdictDeny, rules.Rule(t.Context(), tool, call, full, noon).Verdict)
 }
 
-// failures are conditions that cannot be evaluated for an input, with what the reason says about each.
+// failures returns conditions that cannot be evaluated for an input, each with the text of the reason.
 func failures() map[string]struct {
 	when  spec.Expression
 	input string
@@ -284,7 +284,7 @@ func failures() map[string]struct {
 	}
 }
 
-// A rule that cannot be evaluated keeps its teeth, even for a tool that would otherwise run: deny denies, ask asks, and run lifts nothing.
+// A rule that cannot be evaluated stays strict, even for a tool that would otherwise run: deny denies, ask asks, and run lifts nothing.
 func TestFailingRuleKeepsItsVerdict(t *testing.T) {
 	t.Parallel()
 	read := jig.Tool{Name: "file.read", Permission: jig.PermissionRead}.WithDefaults()
@@ -316,7 +316,7 @@ func TestFailingRuleKeepsItsVerdict(t *testing.T) {
 	}
 }
 
-// The rules for a payment apply to prices with and without cents, and no change to the input that makes them fail disables them.
+// The rules for a payment apply to prices with and without cents. An input that makes a rule fail does not disable it.
 func TestNoInputTakesTheTeethOfARule(t *testing.T) {
 	t.Parallel()
 	rules := load(t, `
@@ -349,7 +349,7 @@ rules:
 	}
 }
 
-// A rule cut off by the end of the context says nothing about the call, so nothing is decided.
+// If the context ends while a rule is evaluated, there is no ruling.
 func TestNothingIsDecidedOnceTheContextEnded(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,8 +11,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Set is the policies of a tenant. The rules of all of them speak on every call, and the strictest wins, whichever document it is in. An
-// empty set stands for the base rules alone. A set is immutable and safe for concurrent use.
+// Set holds the policies of a tenant. The rules of all policies are evaluated on every call, and the strictest wins, whichever document it is
+// in. An empty set means the base rules alone. A set is immutable and safe for concurrent use.
 type Set []*Rules
 
 // NewSet makes a set of policies. Their order has no meaning.
@@ -34,8 +34,8 @@ func (s Set) Version() string {
 	return strings.Join(versions, " ")
 }
 
-// Rule returns the verdict of these policies on a call; see [Rules.Rule]. An error means that ctx ended before all rules were evaluated: a
-// rule that was cut off says nothing about the call.
+// Rule returns the verdict of these policies on a call; see [Rules.Rule]. It returns an error if ctx ended before all rules were evaluated,
+// because the result of an interrupted rule is not known.
 func (s Set) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
 	x := s.Explain(ctx, tool, call, session, now)
 	if err := ctx.Err(); err != nil {
@@ -44,7 +44,7 @@ func (s Set) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig
 	return x.Ruling, nil
 }
 
-// Explain is like [Set.Rule] and also returns what led to the verdict. It does not check whether ctx has ended.
+// Explain is like [Set.Rule] and also returns the base verdict and the rules that led to the ruling. It does not check whether ctx has ended.
 func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
 	start := baseVerdict(tool)
 	x := Explanation{Base: start.ruling()}

@@ -10,10 +10,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Tenant holds everything that decides on the calls of one tenant. The zero value stands for the base rules alone.
+// Tenant holds everything that decides on the calls of one tenant. The zero value means the base rules alone.
 type Tenant struct {
 	Policies Set
-	// Unreadable are the tenant's policies that cannot be read here, because a newer version of jig wrote them.
+	// Unreadable lists the tenant's policies that this version cannot read because a newer version of jig wrote them.
 	Unreadable []jig.PolicyState
 	// Owners are the terms on which operator tools are approved; see [OwnerTerms]. OwnersUnknown says why they cannot be read.
 	Owners        jig.Terms
@@ -25,9 +25,9 @@ func Unreadable(name, version string, err error) jig.PolicyState {
 	return jig.PolicyState{Name: name, Version: version, Error: line(err.Error())}
 }
 
-// Decide rules on a call. While a policy cannot be read, nobody knows what it says about the call, so the call is held back and Ruling.Held
-// says why. The only exceptions are the tools that register policies, which ask; otherwise nobody could replace the unreadable policy. An
-// error means that ctx ended; callers must not decide.
+// Decide rules on a call. While a policy cannot be read, its rules for the call are not known, so the call is held back and Ruling.Held says
+// why. The only exceptions are the tools that register policies, which ask; otherwise nobody could replace the unreadable policy. An error
+// means that ctx ended; callers must not decide.
 func (t Tenant) Decide(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Explanation, error) {
 	if held := t.held(tool); held != "" {
 		return Explanation{Ruling: jig.Ruling{Held: held}}, nil
@@ -50,9 +50,9 @@ func (t Tenant) held(tool jig.Tool) string {
 	return ""
 }
 
-// Explain returns the verdict of the policies that can be read, with what led to it. Operator tools are approved on the terms of the
-// owners, to which rules can only add. The tools that register and remove policies ask where a rule would deny them, so that no policy
-// locks its tenant out of changing it.
+// Explain returns the verdict of the readable policies, with the base verdict and the rules that led to it. Operator tools are approved on the
+// terms of the owners; rules can only add demands. The tools that register and remove policies ask where a rule would deny them, so that a
+// tenant can always change its policies.
 func (t Tenant) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
 	x := t.Policies.Explain(ctx, tool, call, session, now)
 	if registersPolicies(tool.Name) {
@@ -83,7 +83,7 @@ func (t Tenant) States() []jig.PolicyState {
 	return states
 }
 
-// With returns the tenant with a document that replaces the one of the same name, or is added to the others.
+// With returns a copy of the tenant with the policy r added. If the tenant has a document with the same name, r replaces it.
 func (t Tenant) With(r *Rules) Tenant {
 	t.Policies = t.Policies.With(r)
 	return t
@@ -94,8 +94,8 @@ func registersPolicies(tool string) bool {
 	return tool == "catalog.put" || tool == "bundle.install" || tool == "bundle.remove"
 }
 
-// Operator reports whether a tool sets up the tenant itself: who decides, by which rules, and what runs without asking. Owners approve its
-// changes.
+// Operator reports whether a tool sets up the tenant itself: who decides, by which rules, and what runs without asking. Owners approve the
+// calls of such a tool.
 func Operator(tool string) bool {
 	return slices.ContainsFunc([]string{"catalog.", "bundle.", "grants.", "tenants."}, func(family string) bool {
 		return strings.HasPrefix(tool, family)
@@ -105,9 +105,9 @@ func Operator(tool string) bool {
 // ownersRule is the name of the owners' requirement in the terms of an approval.
 const ownersRule = "owners"
 
-// OwnerTerms returns what it takes to approve an operator tool in a tenant: never the person who asks, and as many owners as the tenant's
-// document says. If the document lists only one person, that person decides. If it lists nobody, as before a new tenant's first document,
-// the terms are plain: anybody, once.
+// OwnerTerms returns the terms for approving an operator tool in a tenant. The tenant's document says how many owners must approve; the
+// requester cannot approve. Without owners in the document, anybody except the requester may approve. If the document lists only one person,
+// that person decides. If it lists nobody, as before a new tenant's first document, any one person may approve.
 func OwnerTerms(s jig.TenantSettings) jig.Terms {
 	var known []string
 	for _, p := range s.People {

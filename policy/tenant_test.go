@@ -26,7 +26,7 @@ func decided(t *testing.T, by policy.Tenant, tool jig.Tool) jig.Ruling {
 	return x.Ruling
 }
 
-// While a policy cannot be read, a call neither runs nor asks on the terms of the other rules, whatever its tool does.
+// While a policy cannot be read, calls of all tools are held back: they neither run nor ask on the terms of the other rules.
 func TestUnreadablePolicyHoldsEveryCallBack(t *testing.T) {
 	t.Parallel()
 	readable := load(t, "{kind: policy, name: mild, rules: [{name: all, when: true, verdict: run}]}")

@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// terms are what a rule that asks demands of the approval.
+// terms are the demands of an ask rule on the approval.
 type terms struct {
 	// requirement is nil if any one person may decide.
 	requirement  *jig.Requirement
@@ -35,8 +35,8 @@ func termsOf(policy string, r spec.PolicyRule) terms {
 	return t
 }
 
-// ask makes the ruling ask, on the combined terms of all rules that spoke and ask: each rule's requirement, the shortest times and the
-// strictest outcome. The rules must be ordered by policy and name.
+// ask makes the ruling ask, on the combined terms of all ask rules that apply: each rule's requirement, the shortest times and the strictest
+// outcome. The rules must be ordered by policy and name.
 func ask(ruling *jig.Ruling, spoken []Spoken) {
 	ruling.Verdict, ruling.Base, ruling.Expires, ruling.Terms = jig.VerdictAsk, true, 0, jig.Terms{}
 	for _, s := range spoken {
@@ -60,7 +60,7 @@ func ask(ruling *jig.Ruling, spoken []Spoken) {
 	}
 }
 
-// shorter returns the shorter of two times. Zero means that there is none.
+// shorter returns the shorter of two durations. Zero means no limit.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b

@@ -10,8 +10,8 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// variables returns what rules read, in the form that spec.PolicyShapes describes. A variable that cannot be converted, such as an input
-// that is not JSON, fails the rules that read it.
+// variables returns the variables that rules read, in the form that spec.PolicyShapes describes. If a variable cannot be converted, such as an
+// input that is not JSON, the rules that read it fail.
 func variables(tool jig.Tool, call jig.Call, session jig.Session, now time.Time) map[string]any {
 	vars := map[string]any{
 		"tool": map[string]any{

@@ -28,8 +28,8 @@ type plan struct {
 type entityPlan struct {
 	jig.ThinEntity
 	id, workspace *expr.Template
-	// at and workspaceAt say where the id and the workspace come from: a pointer into the input if it is plain, otherwise a path in the
-	// document.
+	// at and workspaceAt are the places that errors about the id and the workspace name: a pointer into the input if the template is a
+	// plain member of the input, otherwise a path in the document.
 	at, workspaceAt string
 }
 
@@ -39,7 +39,8 @@ type requirement struct {
 	message *expr.Template
 }
 
-// compile makes a plan. Package spec reports what is wrong with a document, all at once and with line numbers; these checks catch the rest.
+// compile makes a plan. Package spec reports all mistakes in a document at once and with line numbers; these checks catch documents that did
+// not go through it.
 func compile(x spec.Execution) (*plan, error) {
 	if x.Thin == nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is no thin tool", x.Name).WithField("kind").WithHint("its kind is " + string(x.Kind))

@@ -14,11 +14,11 @@ import (
 const (
 	// maxTitle, maxKey and maxWorkspace limit texts of the new entity, in characters.
 	maxTitle, maxKey, maxWorkspace = 500, 500, 128
-	// maxDepth limits how deep sessions that start sessions may nest.
+	// maxDepth limits the nesting of sessions that start sessions.
 	maxDepth = 5
 )
 
-// made is the entity that a call ended up with.
+// made is the entity that a call created or found under its key.
 type made struct {
 	jig.Entity
 	// own says that this call created the entity, in this attempt or an earlier one.
@@ -33,7 +33,7 @@ func (r *run) session() string {
 	return jig.ChildSessionID(r.inv.SessionID, r.inv.CallID)
 }
 
-// keyed returns the key that makes the creation idempotent within the tenant: the call's own, or what the document says (shared).
+// keyed returns the key that makes the creation idempotent within the tenant: the call's own key or, if shared, the key from the document.
 func (r *run) keyed(ctx context.Context) (key string, shared bool, err error) {
 	text, err := r.text(ctx, r.plan.key, "creates.key")
 	if err != nil || text == "" {
@@ -50,8 +50,8 @@ func tooLong(at string, n, limit int) *jig.Error {
 		WithHint("give a shorter text")
 }
 
-// madeBefore returns what an earlier attempt of the call created, so that the tool's requirements are not checked against data that already
-// contains the entity. It returns nil if there is nothing.
+// madeBefore returns the entity that an earlier attempt of the call created, or nil if there is none. With it, the tool's requirements are not
+// checked against data that already contains the entity.
 func (r *run) madeBefore(ctx context.Context) (*made, error) {
 	if r.plan.thin.Creates == nil || r.inv.Attempt <= 1 {
 		return nil, nil //nolint:nilnil // nothing was made
@@ -165,7 +165,7 @@ func (r *run) document(ctx context.Context, d *expr.Document, at string, v any) 
 	return nil
 }
 
-// foresee evaluates what is needed after the creation, so that anything that cannot be evaluated fails before something has been created.
+// foresee evaluates the expressions that are needed after the creation, so that their errors fail the call before anything has been created.
 func (r *run) foresee(ctx context.Context) error {
 	if r.plan.input != nil {
 		var given map[string]json.RawMessage
@@ -183,8 +183,8 @@ func (r *run) foresee(ctx context.Context) error {
 	return err
 }
 
-// start starts the extraction of what the call created, or returns the session that an earlier call started. If that call failed before it
-// could start the session, this one starts it.
+// start starts the extraction of the created entity, or returns the session that an earlier call started. If that call failed before it could
+// start the session, start does so now.
 func (r *run) start(ctx context.Context, m made) (jig.ThinResult, error) {
 	out := jig.ThinResult{EntityID: m.ID, SessionID: m.SessionID, Created: m.own}
 	starts := r.plan.thin.Starts

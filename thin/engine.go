@@ -23,11 +23,11 @@ const (
 	maxAttempts = 10
 )
 
-// Records gives access to the entities and bundles of tenants. What belongs to another tenant looks as if it did not exist.
+// Records gives access to the entities and bundles of tenants. Records of other tenants appear not to exist.
 type Records interface {
 	// HasBundle reports whether the bundle is installed for the tenant now.
 	HasBundle(ctx context.Context, tenant, bundle string) (bool, error)
-	// Readable returns an entity that the call's principal may read. found is false for every other id, no matter whose it is.
+	// Readable returns an entity that the call's principal may read. found is false for every other id, whether or not an entity has it.
 	Readable(ctx context.Context, inv jig.Invocation, id string) (e jig.Entity, found bool, err error)
 	// InWorkspace reports whether an entity is in a workspace.
 	InWorkspace(ctx context.Context, tenant, workspace, id string) (bool, error)
@@ -37,23 +37,24 @@ type Records interface {
 	Trespassed(ctx context.Context, inv jig.Invocation, ids []string) error
 	// Made returns the entity that was created under a key. found is false if there is none.
 	Made(ctx context.Context, tenant, key string) (e jig.Entity, found bool, err error)
-	// Create creates an entity, after checking that the principal may. If the key was used before, it returns the entity made then, and
-	// created is false. missing are ids that the entity would point to but that do not exist for the principal; nothing was created then.
-	// The Field of errors about fields is their place in the document, e.g. creates.fields.module.
+	// Create creates an entity after checking the principal's permission. If the key was used before, it returns the entity made then, and
+	// created is false. missing lists related ids that do not exist for the principal; if there are any, nothing was created. Errors about
+	// fields name the place in the document as their Field, e.g. creates.fields.module.
 	Create(ctx context.Context, inv jig.Invocation, c Creation) (e jig.Entity, created bool, missing []string, err error)
 }
 
 // Creation is an entity to create.
 type Creation struct {
 	Type, Title string
-	// Content has the fields by name. Fields that are left out get their defaults.
+	// Content holds the fields by name. Missing fields get their defaults.
 	Content map[string]json.RawMessage
-	// Relations has ids by relation name. Workspaces are names.
+	// Relations holds ids by relation name. Workspaces holds names.
 	Relations  map[string][]string
 	Workspaces []string
 	// Bundle is the bundle that the tool belongs to.
 	Bundle string
-	// Key makes the creation idempotent. Shared says that the key is not the call's own; a deleted entity then no longer occupies it.
+	// Key makes the creation idempotent. Shared says that the key comes from the document and not from the call. Deleting the entity frees
+	// a shared key.
 	Key    string
 	Shared bool
 	// SessionID and Call identify the extraction that will fill the entity. They are empty if there is none.
@@ -63,7 +64,7 @@ type Creation struct {
 // Starter starts extractions.
 type Starter interface {
 	// Start begins a session for a call of entities.extract with this input, on behalf of the invocation's principal, and returns at once.
-	// A session that has begun already is left alone, even if it has ended.
+	// If the session already exists, Start does nothing, even if the session has ended.
 	Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) error
 	// Begun reports whether a session exists. The session that a call was meant to begin does not exist if that call failed first.
 	Begun(ctx context.Context, tenant, session string) (bool, error)
@@ -117,7 +118,7 @@ func (e *Engine) Contract(document string, body []byte) (tool jig.Tool, ok bool,
 }
 
 // Run runs a call of the thin tool with this body. version is the version that the call was admitted with; a body of another version is
-// refused as INTERNAL. Run never panics; whatever goes wrong becomes the result's Error.
+// refused as INTERNAL. Run never panics; all errors are in the result's Error.
 func (e *Engine) Run(ctx context.Context, version string, body []byte, inv jig.Invocation, input json.RawMessage) (result jig.ToolResult) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -175,7 +176,7 @@ func (e *Engine) plan(document string, body []byte) (*plan, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.plans) >= maxPlans { // rare, and plans still in use are soon compiled again
+	if len(e.plans) >= maxPlans { // rare; plans that are still in use will be compiled again
 		clear(e.plans)
 	}
 	e.plans[key] = p

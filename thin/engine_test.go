@@ -25,7 +25,7 @@ type world struct {
 	bundles  []string
 	// down is the error of every read, and refuses the error of every start.
 	down, refuses error
-	// unseen are ids that nobody may read.
+	// unseen lists ids that nobody may read.
 	unseen map[string]bool
 
 	made     map[string]jig.Entity
@@ -207,7 +207,7 @@ func TestRunCreatesAndStarts(t *testing.T) {
 	require.Equal(t, "created review "+out.EntityID+"; its fields fill in session "+session, result.Summary)
 }
 
-// Running out of time while a not-found answer is held back is no cancellation: the call may be tried again.
+// If the context times out while a not-found answer is being delayed, the result is TIMEOUT and not CANCELED, so that the call can be retried.
 func TestRunOutOfTimeBeforeAnIDIsAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestRunRejects(t *testing.T) {
 				began, least := time.Now(), time.Duration(0)
 				result, _ := w.run(t, document, invocation(1), c.input)
 				if c.trespass != nil {
-					least = 50 * time.Millisecond // the time must not reveal whose id it is
+					least = 50 * time.Millisecond // the time must not reveal whether the id belongs to another tenant
 				}
 				require.Equal(t, least, time.Since(began), "the bubble's time passes only where an answer is held back")
 				require.False(t, result.Success)
@@ -308,7 +308,7 @@ func TestRunRejects(t *testing.T) {
 	}
 }
 
-// An attempt that follows an interrupted one does the rest, even if what was created now violates a requirement.
+// An attempt after an interrupted one does the remaining work, even if the created entity now violates a requirement.
 func TestRunGoesOnAfterACut(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"", "k"} {
@@ -346,7 +346,7 @@ func TestRunWithAKey(t *testing.T) {
 	require.Contains(t, result.Summary, "was there already")
 	require.Equal(t, 1, w.starts)
 
-	// An entity that nothing fills yet is filled now.
+	// An entity whose extraction was never started is filled now.
 	lonely := w.made["review.start: k"]
 	lonely.SessionID = ""
 	w.made["review.start: k"] = lonely
@@ -356,8 +356,8 @@ func TestRunWithAKey(t *testing.T) {
 	require.Equal(t, 2, w.starts)
 }
 
-// If a call created an entity and could not start its extraction, the next call with the same key starts it, in the session announced
-// before.
+// If a call created an entity but could not start its extraction, the next call with the same key starts it, under the session id that the
+// first call announced.
 func TestRunStartsWhatAnotherCouldNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -379,7 +379,7 @@ func TestRunStartsWhatAnotherCouldNot(t *testing.T) {
 	require.Equal(t, 2, w.starts, "it is there now")
 }
 
-// What is needed after the creation is evaluated before it, so that a failing call has created nothing.
+// The expressions that are needed after the creation are evaluated before it, so that a call that fails on them has created nothing.
 func TestRunCreatesNothingItCannotStart(t *testing.T) {
 	t.Parallel()
 	for at, body := range map[string]string{
@@ -442,7 +442,7 @@ func TestRunWithoutACreation(t *testing.T) {
 	require.Equal(t, "nothing_given", result.Error.Reason)
 }
 
-// The ledger relies on what an error says about the effect.
+// Errors say whether the call had an effect, because the ledger relies on it.
 func TestRun_ErrorsSayWhetherAnythingWasCreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// codeOf returns the code for a reason. A reason that a tool's author made up is about the input.
+// codeOf returns the code for a reason. Other reasons, which the tool's author defines, get INVALID_INPUT.
 func codeOf(reason string) jig.Code {
 	switch reason {
 	case jig.ReasonBundleNotInstalled, jig.ReasonWorkspaceViolation:
@@ -21,7 +21,7 @@ func codeOf(reason string) jig.Code {
 	return jig.CodeInvalidInput
 }
 
-// reject returns a rejection with a reason. Nothing was done.
+// reject returns a rejection with a reason. Rejected calls have no effect.
 func reject(reason, at, hint, format string, args ...any) *jig.Error {
 	if reason == jig.ReasonIDORViolation { // the audit records it, but callers must not learn of it
 		reason = jig.ReasonEngagementNotFound
@@ -29,12 +29,12 @@ func reject(reason, at, hint, format string, args ...any) *jig.Error {
 	return jig.Errorf(codeOf(reason), format, args...).WithReason(reason).WithField(at).WithHint(hint)
 }
 
-// unfound is the minimum time it takes to answer that an id was not found. It is longer than the lookup, and than writing the audit row for
-// an attempt at another tenant's entity, so that the time does not reveal which case it was.
+// unfound is the minimum time before a call answers that an id was not found. It is longer than the lookup and the writing of the audit row
+// for an id of another tenant, so that the time does not reveal which case it was.
 const unfound = 50 * time.Millisecond
 
-// notFound answers for ids that do not exist, belong to another tenant, have another type, or may not be read: all in the same way. The
-// message names only the first id.
+// notFound returns the same error for ids that do not exist, that belong to another tenant, that have another type, or that may not be read.
+// The message names only the first id.
 func (r *run) notFound(ctx context.Context, at, kind string, ids ...string) error {
 	over := time.NewTimer(unfound)
 	defer over.Stop()
@@ -44,7 +44,7 @@ func (r *run) notFound(ctx context.Context, at, kind string, ids ...string) erro
 	select {
 	case <-over.C:
 	case <-ctx.Done():
-		return context.Cause(ctx) //nolint:wrapcheck // it tells the engine whether this is a time-out or a cancellation
+		return context.Cause(ctx) //nolint:wrapcheck // the engine checks whether this is a time-out or a cancellation
 	}
 	return reject(jig.ReasonEngagementNotFound, at, "give the id of one that you may read; entities.search and entities.filter find them",
 		"there is no %s %q", kind, jig.Cut(ids[0], 80))
@@ -66,7 +66,7 @@ func fault(at string, err error) error {
 	return &e
 }
 
-// blamed makes an error about the entity to create name the place in the document, with a hint about what to do.
+// blamed adds the place in the document, and a hint about what to do, to an error about the entity to create.
 func blamed(err error) error {
 	e := *jig.AsError(err)
 	if e.Code != jig.CodeInvalidInput {

@@ -16,14 +16,14 @@ type run struct {
 	plan  *plan
 	inv   jig.Invocation
 	input json.RawMessage
-	// given is what the extraction gets as its input. It is nil if the document defines none.
+	// given is the input of the extraction. It is nil if the document defines none.
 	given json.RawMessage
-	// entities are the entities looked up so far, in the form that expressions read.
+	// entities holds the entities looked up so far, in the form that expressions read.
 	entities map[string]any
 	vars     map[string]any
 }
 
-// do checks, creates and starts. Its errors say whether anything was created.
+// do checks the requirements, creates the entity and starts its extraction. Its errors say whether anything was created.
 func (r *run) do(ctx context.Context) (jig.ThinResult, error) {
 	made, err := r.check(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *run) do(ctx context.Context) (jig.ThinResult, error) {
 	return out, err
 }
 
-// check does everything that comes before the creation. It returns what an earlier attempt created, if anything.
+// check does everything that comes before the creation. It returns the entity that an earlier attempt created, if there is one.
 func (r *run) check(ctx context.Context) (*made, error) {
 	if err := r.bundle(ctx); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (r *run) check(ctx context.Context) (*made, error) {
 	return made, r.foresee(ctx)
 }
 
-// noEffect marks the error of an attempt that changed nothing. Whether an earlier attempt did is known to the ledger.
+// noEffect marks the error of an attempt that changed nothing. The ledger knows whether an earlier attempt did.
 func noEffect(err error) error {
 	e := *jig.AsError(err)
 	e.NotExecuted = true
@@ -195,7 +195,7 @@ func (r *run) connected(ctx context.Context, e *entityPlan, found jig.Entity) ([
 	return list, nil
 }
 
-// require checks the tool's requirements. One that cannot be evaluated does not hold.
+// require checks the tool's requirements. A requirement that cannot be evaluated does not hold.
 func (r *run) require(ctx context.Context) error {
 	for i, q := range r.plan.requires {
 		at := fmt.Sprintf("requires[%d]", i)
