@@ -110,8 +110,7 @@ type Pending struct {
 	// Votes are the approvals given so far when several are needed. Delegations say who handed their decision to whom.
 	Votes       []Vote       `json:"votes,omitempty"`
 	Delegations []Delegation `json:"delegations,omitempty"`
-	// NextAt is the next time at which somebody is reminded or more people may decide. It is zero when nothing of the kind happens before
-	// the approval expires.
+	// NextAt is the time of the next reminder or escalation; zero when there is no other before the approval expires.
 	NextAt time.Time `json:"next_at,omitzero"`
 	// Question is the question to the person; it is set when Kind is [PendingQuestion].
 	Question *Question `json:"question,omitempty"`

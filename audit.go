@@ -42,7 +42,7 @@ type AuditEntry struct {
 	At     time.Time `json:"at"`
 	// By is the principal who acted; empty when an approval expired because nobody acted.
 	By string `json:"by,omitempty"`
-	// Claimed reports that nobody proved who By is; otherwise Evidence is the proof.
+	// Claimed reports that the identity of By was not proved; otherwise Evidence is the proof.
 	Claimed   bool      `json:"claimed,omitempty"`
 	Evidence  *Evidence `json:"evidence,omitempty"`
 	SessionID string    `json:"session_id,omitempty"`

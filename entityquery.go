@@ -35,7 +35,7 @@ const (
 	MaxConnected      = 10_000
 )
 
-// NewEntity is an entity to be created. The store assigns its id, revision and times.
+// NewEntity is an entity to create. The store assigns its id, revision and times.
 type NewEntity struct {
 	Entity
 	// Key makes the creation idempotent: if the key was used before, the entity created then is returned. Empty means not idempotent.

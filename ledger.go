@@ -13,7 +13,7 @@ type Admission struct {
 	// Calls are in the order requested. A call with the verdict run is reserved, one with ask waits, and those with deny or refuse carry
 	// their result.
 	Calls []Call
-	// Approvals are to be opened, one for each call whose verdict is ask.
+	// Approvals are the approvals to open, one for each call whose verdict is ask.
 	Approvals []Pending
 }
 
@@ -199,7 +199,7 @@ type PassState struct {
 	MessagePass int
 }
 
-// End records in the store how a session or a pass ended. The status working means that the session goes on.
+// End records in the store how a session or a pass ended. The status working means that the session continues.
 type End struct {
 	Tenant    string
 	SessionID string

@@ -122,8 +122,8 @@ type Pace struct {
 type RecordedCall struct {
 	// Call is the call without its result.
 	Call Call
-	// Session is the session as it was when the call was admitted, as far as known: its agent has only a name, a version and whether it is
-	// registered.
+	// Session is the session as it was when the call was admitted. It has only the recorded fields; of its agent, these are Name, Version and
+	// Registered.
 	Session Session
 	// Tool is the contract that the worker has now; nil if the tool no longer exists.
 	Tool *Tool

@@ -18,7 +18,7 @@ type Principal struct {
 	// Permissions lists the principal's permissions, e.g. "entities.team.read"; "*" grants all.
 	Permissions []string `json:"permissions,omitempty"`
 	Groups      []string `json:"groups,omitempty"`
-	// Claimed is true if nobody has proved who the principal is. Anyone who can reach Temporal can claim any name.
+	// Claimed is true if the principal's identity was not proved. Anyone who can reach Temporal can claim any name.
 	Claimed bool `json:"claimed,omitempty"`
 	// Proof says how the identity was proved; empty means claimed.
 	Proof Proof `json:"proof,omitempty"`

@@ -111,7 +111,7 @@ func (t Terms) demands() []Requirement {
 // Vote is one person's approval.
 type Vote struct {
 	By string `json:"by"`
-	// Claimed reports that nobody proved who voted.
+	// Claimed reports that the voter's identity was not proved.
 	Claimed bool `json:"claimed,omitempty"`
 	// Counts holds the indexes of the requirements for which the vote counts.
 	Counts []int     `json:"counts"`
@@ -124,7 +124,7 @@ type Delegation struct {
 	From string    `json:"from"`
 	To   string    `json:"to"`
 	At   time.Time `json:"at"`
-	// Claimed reports that nobody proved the identity of From.
+	// Claimed reports that the identity of From was not proved.
 	Claimed bool `json:"claimed,omitempty"`
 	// Counts holds the indexes of the requirements that From could decide for.
 	Counts []int `json:"counts"`
@@ -139,8 +139,8 @@ type Consent struct {
 	Delegations []Delegation
 }
 
-// Entitled returns the indexes of the requirements that a principal may decide for now. If there are none, why gives the reason, worded to
-// follow "refused: ".
+// Entitled returns the indexes of the requirements that a principal may decide for now. If there are none, why says why not, in words that
+// can follow "refused: ".
 func (c Consent) Entitled(p Principal, now time.Time) (counts []int, why string) {
 	switch {
 	case p.ID == "":

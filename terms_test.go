@@ -15,7 +15,7 @@ import (
 // noonOf returns the time at which the approvals of these tests are requested.
 func noonOf() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }
 
-// finance and lead are approvers; fay and leo are principals among them.
+// finance and lead are approvers; fay belongs to finance only, and leo to both.
 func finance() jig.Approvers { return jig.Approvers{Groups: []string{"finance"}} }
 func lead() jig.Approvers    { return jig.Approvers{Permission: "lead"} }
 func fay() jig.Principal     { return jig.Principal{ID: "fay", Groups: []string{"finance"}} }

@@ -69,7 +69,7 @@ type Tool struct {
 	Permission Permission     `json:"permission"`
 	Risk       Risk           `json:"risk"`
 	Approval   ApprovalPolicy `json:"approval"`
-	// Idempotent reports that running the tool again under the same idempotency key has no further effect.
+	// Idempotent reports that running the tool again with the same idempotency key has no further effect.
 	Idempotent bool      `json:"idempotent"`
 	Execution  Execution `json:"execution"`
 	// InputSchema and OutputSchema are JSON Schema 2020-12, with an object at the top.

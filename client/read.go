@@ -16,7 +16,7 @@ import (
 // answerTimeout bounds one attempt of a reading activity, in addition to the time that it was asked to wait.
 const answerTimeout = 15 * time.Second
 
-// ask runs one of the activities that clients start directly. wait is how long the activity may wait on purpose.
+// ask runs one of the activities that clients start directly. wait is how long the activity may wait before it answers.
 func (c *Client) ask(ctx context.Context, name string, wait time.Duration, request, answer any) error {
 	options := sdk.StartActivityOptions{
 		ID:                     name + "/" + rand.Text(),

@@ -10,8 +10,8 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Result waits until a session has ended, across all its runs, and returns how it ended, with the whole answer. The failure of the session
-// is not an error of Result; it is in the PassResult.
+// Result waits until a session has ended, across all its runs, and returns how it ended, with the whole answer. If the session failed,
+// Result returns no error; the PassResult contains the failure.
 func (c *Client) Result(ctx context.Context, tenant, id string) (workflows.PassResult, error) {
 	tenant, id = named(tenant, id)
 	if _, err := c.look(ctx, tenant, id); err != nil {

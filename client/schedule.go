@@ -225,7 +225,7 @@ func (c *Client) PauseSchedule(ctx context.Context, tenant, name, note string) (
 	})
 }
 
-// ResumeSchedule resumes a paused schedule. It does not make up for times that passed meanwhile.
+// ResumeSchedule resumes a paused schedule. It does not make up for times that passed during the pause.
 func (c *Client) ResumeSchedule(ctx context.Context, tenant, name, note string) (Schedule, error) {
 	return c.patched(ctx, tenant, name, func(ctx context.Context, h sdk.ScheduleHandle) error {
 		return h.Unpause(ctx, sdk.ScheduleUnpauseOptions{Note: note})

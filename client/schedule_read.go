@@ -45,7 +45,7 @@ type Schedule struct {
 	CatchUp Span    `json:"catch_up,omitzero"`
 	Paused  bool    `json:"paused"`
 	Note    string  `json:"note,omitempty"`
-	// Remaining is how many starts are left; nil if there is no limit, and in a list.
+	// Remaining is how many starts are left; nil if there is no limit; not in a list.
 	Remaining *int `json:"remaining,omitempty"`
 	// Next lists the coming start times, soonest first: up to 5 in a list, otherwise up to 10.
 	Next []time.Time `json:"next"`

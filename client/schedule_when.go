@@ -237,7 +237,7 @@ type Overlap string
 const (
 	// OverlapSkip starts nothing.
 	OverlapSkip Overlap = "skip"
-	// OverlapBufferOne starts one more session after the running one has ended, however many times passed meanwhile.
+	// OverlapBufferOne starts one more session after the running one has ended, even if several times passed by then.
 	OverlapBufferOne Overlap = "buffer_one"
 	// OverlapBufferAll starts a session for every time that passed, one after another.
 	OverlapBufferAll Overlap = "buffer_all"

@@ -66,8 +66,8 @@ func sharedName(doc spec.Document) string {
 	return string(doc.Kind) + " " + doc.Name
 }
 
-// absolute returns a file's absolute path, which shows whether two paths mean the same file. If there is none, it returns the path
-// unchanged.
+// absolute returns a file's absolute path, which shows whether two paths mean the same file. If the path cannot be made absolute, it
+// returns the path unchanged.
 func absolute(file string) string {
 	if whole, err := filepath.Abs(filepath.FromSlash(file)); err == nil {
 		return whole

@@ -190,7 +190,7 @@ func taskWords(e jig.Event) string {
 	return text
 }
 
-// taskClock maps running tasks to their start times, as far as their events were seen.
+// taskClock maps running tasks to their start times. It has only tasks whose start event was seen.
 type taskClock map[string]time.Time
 
 // took records the time of a start event. For an event that ends a task, it returns how long the task ran, or 0 if the start is not known.

@@ -87,7 +87,8 @@ func (f *follower) follow(ctx context.Context, after int64) error {
 	})
 }
 
-// trouble says once that the engine does not answer. Following continues, because the session is durable.
+// trouble says once that the engine does not answer. It returns nil so that following continues, because the session is durable; with
+// --no-wait it returns the error if there is no worker.
 func (f *follower) trouble(err error) error {
 	e := jig.AsError(err)
 	if f.noWait && e.Reason == client.ReasonNoWorker {
@@ -169,7 +170,7 @@ func (f *follower) deal(ctx context.Context, p jig.Pending) (answered bool, err 
 	return settled, nil
 }
 
-// send sends a person's answer, signed for the digest that was shown if there is a key.
+// send sends a person's answer. If there is a key, the answer is signed for the digest that was shown.
 func (f *follower) send(ctx context.Context, p jig.Pending, by string, said reply) (client.DecideResult, error) {
 	if said.value != nil {
 		answer := jig.Reply{Call: p.Call, Value: said.value, By: by, Note: said.note}

@@ -31,7 +31,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return usage(unknown)
 }
 
-// section adds commands to root under a title of their own in the help.
+// section adds commands to root, in a section of the help with its own title.
 func section(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range commands {

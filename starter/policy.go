@@ -26,7 +26,7 @@ about one call, or about the calls of the last days. Nothing is called and nothi
 	}, a.policyListCommand(), a.policyTestCommand(), a.policyExplainCommand(), a.policyBacktestCommand())
 }
 
-// addCatalogFile adds --catalog without --offline, for commands that have to know the tools.
+// addCatalogFile adds --catalog without --offline, for commands that need the tools.
 func (f *catalogFlags) addCatalogFile(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.file, "catalog", "", "`FILE` written by \"catalog export\", in place of asking the worker")
 	_ = cmd.MarkFlagFilename("catalog", "json") //nolint:errcheck // fails only for an unknown flag

@@ -183,8 +183,8 @@ func timeFlag(flag, value, timezone string) (time.Time, error) {
 	return time.Time{}, usagef("--%s: %q is not a time; write 2026-12-24, 2026-12-24T18:00 or 2026-12-24T18:00:00+01:00", flag, value)
 }
 
-// checkStarted checks that what the schedule starts exists, because nobody would see the error at seven in the morning. Without a worker it
-// can only warn.
+// checkStarted checks that what the schedule starts exists, because nobody would see the error when the schedule starts it later. Without a
+// worker it can only warn.
 func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptions) error {
 	if o.Session != nil && o.Session.Document != "" {
 		return nil

@@ -88,7 +88,7 @@ func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, 
 	if errors.Is(err, errWaiting) || err == nil && f.noWait && !f.yes {
 		return a.printWaitingCall(waiting)
 	}
-	if err == nil { // it may wait again, for example for somebody to say whether it happened
+	if err == nil { // it may wait again, for example for a reconciliation
 		err = fo.follow(ctx, 0)
 	}
 	if errors.Is(err, errWaiting) {

@@ -70,8 +70,8 @@ func checkClosed(t reflect.Type, schema json.RawMessage, at string) error {
 	var s struct {
 		Properties  map[string]json.RawMessage `json:"properties"`
 		Items       json.RawMessage            `json:"items"`
-		Additional  json.RawMessage            `json:"additionalProperties"`  //nolint:tagliatelle // JSON Schema's own words
-		Unevaluated json.RawMessage            `json:"unevaluatedProperties"` //nolint:tagliatelle // JSON Schema's own words
+		Additional  json.RawMessage            `json:"additionalProperties"`  //nolint:tagliatelle // JSON Schema defines the name
+		Unevaluated json.RawMessage            `json:"unevaluatedProperties"` //nolint:tagliatelle // JSON Schema defines the name
 		Ref         string                     `json:"$ref"`
 	}
 	if decodesItself(t) || json.Unmarshal(schema, &s) != nil {

@@ -81,7 +81,7 @@ type checker struct {
 	seen   bool
 }
 
-// check verifies the chain up to its current head. Rows appended meanwhile are left to the next check.
+// check verifies the chain up to its current head. It leaves rows that are appended during the check to the next check.
 func (c *checker) check(ctx context.Context) (*audit.Broken, error) {
 	head, err := c.head(ctx)
 	if err != nil {

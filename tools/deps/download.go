@@ -142,7 +142,7 @@ func (d *download) published(version string) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// releases returns the versions that the cache knows, in ascending order, without prereleases unless there is nothing else.
+// releases returns the versions that the cache knows, in ascending order, without prereleases unless there are only prereleases.
 func (d *download) releases() []string {
 	var releases, previews []string
 	for _, v := range slices.Concat(d.listed, d.held) {

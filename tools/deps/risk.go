@@ -37,7 +37,7 @@ func riskOf(spdx string) string {
 	return risk
 }
 
-// strictness orders the classes. An unknown license ranks below high: it may be anything, but is not known to be the worst.
+// strictness orders the classes. An unknown license ranks below high, because it is not known to carry a high risk.
 func strictness(risk string) int {
 	switch risk {
 	case riskLow:

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxQueryWords bounds the words of a question that are searched for, maxSentences the sentences of an extractive answer.
+	// maxQueryWords bounds the words of a question that are searched for; maxSentences bounds the sentences of an extractive answer.
 	maxQueryWords, maxSentences = 40, 2
 	// passageEnd separates passages, so that no quote can span two of them.
 	passageEnd = "\n\n---\n\n"
@@ -146,7 +146,7 @@ func sourcesOf(f *Finding) map[string]string {
 	return sources
 }
 
-// extract answers with the sentences of the passages that contain most words of the question, in their original order.
+// extract answers with those sentences of the passages that contain the most words of the question, in their original order.
 func (a *answerer) extract(f *Finding) {
 	type sentence struct {
 		text, document string

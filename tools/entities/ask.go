@@ -19,7 +19,7 @@ type Model interface {
 	Answer(ctx context.Context, request jig.ModelRequest, progress func(text string)) (jig.Turn, error)
 }
 
-// Usage counts tokens, in total for both requests if an answer had to be repaired.
+// Usage counts tokens. If an answer had to be repaired, it is the total of both requests.
 type Usage struct {
 	Input       int64 `json:"input"`
 	Output      int64 `json:"output"`

@@ -27,7 +27,7 @@ const (
 	maxShown = 12 << 10
 )
 
-// The methods by which results are produced.
+// The methods of producing results.
 const (
 	methodSearch     = "search"
 	methodModel      = "model"
@@ -66,8 +66,8 @@ type Finding struct {
 	// Score is the reciprocal rank fusion score; 0 for an entity that passes the filter but says nothing about the question.
 	Score    float64   `json:"score"`
 	Passages []Passage `json:"passages"`
-	// Answer and Claims are set if they were requested and there are passages. Method is set if they were produced in another way than the
-	// rest.
+	// Answer and Claims are set if they were requested and there are passages. Method is set if it differs from the method of the whole
+	// research.
 	Answer string          `json:"answer,omitempty"`
 	Claims []jig.TextClaim `json:"claims,omitempty"`
 	Method string          `json:"method,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Readable returns an entity that the call's principal may read. found is false for every other id, no matter whose it is.
+// Readable returns an entity that the call's principal may read. found is false for every other id, whether or not such an entity exists.
 func (o Options) Readable(ctx context.Context, inv jig.Invocation, id string) (e jig.Entity, found bool, err error) {
 	e, _, err = o.entity(ctx, inv, "id", id, actionRead)
 	if jig.CodeOf(err) == jig.CodeNotFound {
@@ -25,7 +25,7 @@ func (o Options) ReadableTypes(ctx context.Context, inv jig.Invocation) ([]strin
 	return slices.Sorted(maps.Keys(types)), err
 }
 
-// Draft is an entity to be created, as a document describes it.
+// Draft is a document's description of an entity to create.
 type Draft struct {
 	Type, Title string
 	Content     map[string]json.RawMessage

@@ -49,7 +49,7 @@ func TestCreate_StoresTheGrantOfTheApprovers(t *testing.T) {
 	require.Equal(t, created.ID, d.stored[0].ID)
 }
 
-// A call that fails before anything is stored ends as failed: nobody is asked whether the grant was given.
+// A call that fails before anything is stored ends as failed: no person has to say whether the grant was given.
 func TestCreate_FailsWhenNothingWasStored(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]*desk{

@@ -82,7 +82,7 @@ func (c converter) convert(node any, value string) (any, error) {
 		}
 		return value, nil
 	}
-	// A value that is JSON of an allowed type is used as such. Strings are the exception: they are taken literally.
+	// A value that is JSON of an allowed type is used as JSON. Strings are the exception: they are taken literally.
 	if name := typeName(v); isJSON && name != "string" && (types[name] || (name == "number" && types["integer"])) {
 		if name == "number" && !types["number"] && !isInteger(value) {
 			return nil, errors.New("must be an integer")

@@ -33,7 +33,7 @@ type Options struct {
 	// Session and Call read the session or call to retry; NOT_FOUND if it does not exist.
 	Session func(ctx context.Context, tenant, id string) (jig.Session, error)
 	Call    func(ctx context.Context, tenant, session, call string) (jig.Call, error)
-	// Doubtful lists the calls of a session that ended without anybody knowing whether they took effect, as "<call> <tool>".
+	// Doubtful lists the calls of a session that ended but may or may not have taken effect, as "<call> <tool>".
 	Doubtful func(ctx context.Context, tenant, session string) ([]string, error)
 	// Said reports whether a session has already received a message with this id.
 	Said    func(ctx context.Context, tenant, session, id string) (bool, error)

@@ -210,7 +210,7 @@ func TestRetryIsOfWhatWasApproved(t *testing.T) {
 		require.Empty(t, p.started)
 		require.Empty(t, p.said)
 	}
-	p := newPlace() // nobody was shown anything
+	p := newPlace() // the input was never completed for a reviewer
 	require.Equal(t, jig.CodeConflict, p.run(t, tasks.RetryTool, `{"session_id":"ses_call_failed"}`, 2).Error.Code)
 }
 

@@ -117,7 +117,7 @@ func (k *Kit) Unknown(name string, input any) *jig.Error {
 	return e
 }
 
-// fail runs a tool that must fail. unknown reports that nobody can know whether the effect happened.
+// fail runs a tool that must fail. unknown reports that the error leaves open whether the effect happened.
 func (k *Kit) fail(name string, input any) (e *jig.Error, unknown bool) {
 	k.tb.Helper()
 	result := k.Run(k.tb.Context(), name, input)

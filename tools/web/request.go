@@ -51,7 +51,7 @@ func (f family) get(ctx context.Context, _ jig.Invocation, in getInput) (output,
 	return out, nil
 }
 
-// post fails only if there was no response. A response whose body cannot be shown is returned without it.
+// post fails only if there was no response. If the body of the response cannot be shown, the response is returned without it.
 func (f family) post(ctx context.Context, inv jig.Invocation, in postInput) (output, error) {
 	content, media := payload(in.Body)
 	if len(content) > MaxRequestBody {
