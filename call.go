@@ -111,7 +111,7 @@ func (c Call) Duration() time.Duration {
 	return c.FinishedAt.Sub(*c.StartedAt)
 }
 
-// Invocation is the limited context that a tool gets: it names the principal, but contains nothing of the conversation.
+// Invocation is the limited context that a tool gets: it names the principal, but does not contain the conversation.
 type Invocation struct {
 	Tenant    string
 	Principal Principal

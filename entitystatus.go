@@ -1,6 +1,6 @@
 package jig
 
-// EntityStatus is the state of an entity's latest extraction. It contains nothing of the entity's content.
+// EntityStatus is the state of an entity's latest extraction. It does not contain the entity's content.
 type EntityStatus struct {
 	EntityID string `json:"entity_id"`
 	Type     string `json:"type"`

@@ -57,7 +57,7 @@ func arrows() map[string][]string {
 		"deploy":                    {},
 		"worker":                    {anything},
 		"dev":                       {anything},
-		// The Temporal server and its Web UI: a separate module and process, without anything from jig.
+		// The Temporal server and its Web UI: a separate module and process that imports no package of jig.
 		"dev/temporal": {},
 		"bench":        {anything},
 	}

@@ -10,8 +10,8 @@ type Admission struct {
 	Tenant    string
 	SessionID string
 	Pass      int
-	// Calls are in the order requested. A call with the verdict run is reserved, one with ask waits, and those with deny or refuse carry
-	// their result.
+	// Calls are in the order requested. A call whose verdict is run is reserved; one whose verdict is ask waits; one whose verdict is deny or
+	// refuse has its result already.
 	Calls []Call
 	// Approvals are the approvals to open, one for each call whose verdict is ask.
 	Approvals []Pending
@@ -131,7 +131,7 @@ type DecisionRequest struct {
 	Edited *Call
 	Fresh  *Pending
 	// EditedFrom is the digest of the call from which Edited and Patch were computed. If the call has another digest when the decision is
-	// applied, nothing is decided and the error is a CONFLICT with [ReasonInputChanged]: compute them again.
+	// applied, nothing is decided and the error is a CONFLICT with [ReasonInputChanged]; the caller must compute them again.
 	EditedFrom string
 	// Patch is the change that the edit makes, as JSON Patch (RFC 6902).
 	Patch json.RawMessage

@@ -72,7 +72,8 @@ func (l *callList) list(names map[string]string, asked int) []jig.ToolCall {
 	return out
 }
 
-// arguments parses what a model wrote as the input of a call: {} if it wrote nothing, malformed if it is not JSON.
+// arguments parses the text that a model wrote as the input of a call. An empty text gives {}; a text that is not JSON is returned as
+// malformed.
 func arguments(text string) (input json.RawMessage, malformed string) {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" || trimmed == "null" {

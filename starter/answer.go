@@ -120,7 +120,7 @@ func (a *app) waitingQuestion(ctx context.Context, e engine, session, call strin
 	return p, nil
 }
 
-// valueOf returns the answer: the given text, or else what the person types now.
+// valueOf returns the answer: the given text, or the text that the person types now.
 func (a *app) valueOf(ctx context.Context, p jig.Pending, text *string) (json.RawMessage, error) {
 	if text != nil {
 		return answerValue(*p.Question, *text)

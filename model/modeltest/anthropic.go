@@ -85,7 +85,7 @@ func (r Reply) anthropicEvents(request Request) []event {
 		event{"message_stop", object{"type": "message_stop"}})
 }
 
-// begun returns a block as its stream begins: without the parts that are streamed.
+// begun returns a block as it is at the beginning of its stream: without the parts that are streamed.
 func begun(block object) object {
 	out := object{}
 	for k, v := range block {
