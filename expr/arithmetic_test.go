@@ -29,7 +29,7 @@ func everyEnv(t *testing.T) map[string]*expr.Env {
 	return envs
 }
 
-// A price is an int if it happens to have no cents. What works with cents works without them, in every environment.
+// A price is an int if it happens to have no cents. Expressions work on prices with and without cents, in every environment.
 func TestArithmeticTakesPricesWithAndWithoutCents(t *testing.T) {
 	t.Parallel()
 	for name, env := range everyEnv(t) {
@@ -98,7 +98,7 @@ func TestArithmeticOfIntsStaysThatOfCEL(t *testing.T) {
 	require.ErrorContains(t, err, "timestamp overflow", "an error of its own is kept")
 }
 
-// The result of computing with an int and a double is the double nearest to the exact result of the two doubles.
+// An operation on an int and a double converts the int to a double. Its result is the double nearest to the exact result for the two doubles.
 func TestMixedArithmeticAgreesWithExactArithmetic(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 11))
@@ -127,7 +127,7 @@ func TestMixedArithmeticAgreesWithExactArithmetic(t *testing.T) {
 				want, _ := apply(new(big.Float).SetPrec(2000), big.NewFloat(a), big.NewFloat(b)).Float64()
 				got, err := programs[sign].Eval(t.Context(), map[string]any{"input": map[string]any{"a": pair[0], "b": pair[1]}})
 				require.NoError(t, err)
-				require.Equal(t, want, got, fmt.Sprintf("%v %s %v", pair[0], sign, pair[1])) //nolint:testifylint // it is the same double
+				require.Equal(t, want, got, fmt.Sprintf("%v %s %v", pair[0], sign, pair[1])) //nolint:testifylint // the doubles must be identical
 			}
 		}
 	}
@@ -137,5 +137,5 @@ func asFloat(v any) float64 {
 	if n, ok := v.(int64); ok {
 		return float64(n)
 	}
-	return v.(float64) //nolint:forcetypeassert,errcheck // a number is one of the two
+	return v.(float64) //nolint:forcetypeassert,errcheck // a number is an int64 or a float64
 }

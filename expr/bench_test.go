@@ -24,7 +24,7 @@ func benchInput() map[string]any {
 	return map[string]any{"items": items}
 }
 
-// BenchmarkEval compares a cached evaluation with cel-go's own under its own limits, over converted values.
+// BenchmarkEval compares a cached evaluation with plain cel-go under cel-go's limits, over converted values.
 func BenchmarkEval(b *testing.B) {
 	for name, source := range map[string]string{"typical": typical, "condition": `input.items.size() > 3 && input.items[0].name == "item"`} {
 		b.Run(name+"/jig", func(b *testing.B) {
@@ -61,7 +61,7 @@ func BenchmarkEval(b *testing.B) {
 	}
 }
 
-// stepVars returns what the expressions of a step read, both converted as the engine has it and as plain cel-go takes it.
+// stepVars returns the variables that a step's expressions read, converted for the engine and in the form that plain cel-go takes.
 func stepVars(b *testing.B) (ready, native map[string]any) {
 	b.Helper()
 	sections := make([]any, 20)
@@ -82,7 +82,7 @@ func stepVars(b *testing.B) (ready, native map[string]any) {
 	return ready, native
 }
 
-// rawPrograms compiles with plain cel-go, with the protection that jig gives its own programs: evaluations that can be interrupted.
+// rawPrograms compiles with plain cel-go. As in jig, the programs can be interrupted.
 func rawPrograms(b *testing.B, sources ...string) []cel.Program {
 	b.Helper()
 	env, err := cel.NewEnv(cel.Variable("input", cel.DynType), cel.Variable("steps", cel.MapType(cel.StringType, cel.DynType)),
@@ -98,8 +98,8 @@ func rawPrograms(b *testing.B, sources ...string) []cel.Program {
 	return out
 }
 
-// BenchmarkSteps compares what a composition evaluates for a step with the same in plain cel-go, in turns within one run. x_cel is the
-// median ratio.
+// BenchmarkSteps compares the evaluations for one step of a composition with the same evaluations in plain cel-go. Both sides take turns within
+// one run. x_cel is the median ratio.
 func BenchmarkSteps(b *testing.B) {
 	ready, native := stepVars(b)
 	env := stepEnv(b)

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Cache keeps the programs used last, by name of the use, wanted type and source. Sources that do not compile are not kept. It is safe for
-// concurrent use.
+// Cache keeps the most recently used programs, by name of the use, wanted type and source. It does not keep sources that do not compile. It is
+// safe for concurrent use.
 type Cache struct {
 	size int
 
@@ -64,7 +64,7 @@ func (c *Cache) find(key cacheKey) *Program {
 		return nil
 	}
 	c.recent.MoveToFront(element)
-	return element.Value.(*cacheEntry).program //nolint:errcheck // the list holds nothing else
+	return element.Value.(*cacheEntry).program //nolint:errcheck // the list holds only cache entries
 }
 
 func (c *Cache) add(key cacheKey, p *Program) {
@@ -76,7 +76,7 @@ func (c *Cache) add(key cacheKey, p *Program) {
 	c.entries[key] = c.recent.PushFront(&cacheEntry{key: key, program: p})
 	for c.recent.Len() > c.size {
 		last := c.recent.Back()
-		delete(c.entries, last.Value.(*cacheEntry).key) //nolint:errcheck // the list holds nothing else
+		delete(c.entries, last.Value.(*cacheEntry).key) //nolint:errcheck // the list holds only cache entries
 		c.recent.Remove(last)
 	}
 }

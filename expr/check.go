@@ -58,18 +58,18 @@ func (e *Env) DescribeTemplate(source string, shapes Shapes) (json.RawMessage, e
 	return t.Describe(shapes)
 }
 
-// Check finds mistakes that compiling does not find, from what the shapes say about the values: members that an object does not have,
-// operators and functions that cannot be applied, and a result that cannot have the wanted type. The error is about the first place. If an
-// object's schema lists its properties, the object is assumed to have no others, unless the schema says so or the expression itself tests
-// whether they are present (has, in, .?). Where a schema leaves a doubt, nothing is reported.
+// Check uses the shapes of values to find mistakes that compiling does not find: members that an object does not have, operators and functions
+// that cannot be applied, and a result that cannot have the wanted type. The error is about the first mistake. If an object's schema lists its
+// properties, the object is assumed to have no others, unless the schema allows more or the expression itself tests whether they are present
+// (has, in, .?). Check reports only mistakes that are certain.
 func (p *Program) Check(shapes Shapes) error {
 	_, err := p.infer(shapes)
 	return err
 }
 
-// Describe returns the shape of the expression's result: a JSON Schema of what is known about it, limited to a few hundred places, or {} if
-// nothing is known. It is meant for further checks, as the shape of a name such as the item of a loop (the `items` of the list's schema) or
-// a variable. Errors are those of [Program.Check].
+// Describe returns the shape of the expression's result: a JSON Schema with a few hundred places at most, or {} if nothing is known. Callers
+// use it as the shape of a name in further checks, such as the item of a loop (the `items` of the list's schema) or a variable. Errors are
+// those of [Program.Check].
 func (p *Program) Describe(shapes Shapes) (json.RawMessage, error) {
 	found, err := p.infer(shapes)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s shape) schemaJSON() json.RawMessage {
 	return raw
 }
 
-// describe writes a shape as a schema without references, and leaves out whatever exceeds the remaining places.
+// describe writes a shape as a schema without references. It leaves out everything that exceeds the remaining number of places.
 func (s shape) describe(left *int) map[string]any {
 	out := map[string]any{}
 	if *left--; *left < 0 {

@@ -13,7 +13,7 @@ import (
 
 	celpb "cel.dev/expr"
 	_ "cel.dev/expr/conformance/proto2" // the data contains its messages
-	_ "cel.dev/expr/conformance/proto3" // likewise
+	_ "cel.dev/expr/conformance/proto3" // the data contains its messages
 	conformancepb "cel.dev/expr/conformance/test"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/prototext"
@@ -23,8 +23,8 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// claimed are the parts of CEL's conformance data that expressions here follow. The number says how many cases of each need the data's own
-// protocol buffer messages, which no value here can be.
+// claimed returns the files of CEL's conformance data that this package conforms to. The number is how many cases of the file need the data's
+// own protocol buffer messages, which this package does not support.
 func claimed() map[string]int {
 	return map[string]int{
 		"basic": 0, "comparisons": 44, "fields": 0, "fp_math": 0, "integer_math": 0, "lists": 0, "logic": 0, "macros": 0, "macros2": 0,
@@ -33,7 +33,7 @@ func claimed() map[string]int {
 	}
 }
 
-// skipped are the cases that fail here, with the reason. A case that passes must not be listed.
+// skipped returns the cases that fail in this package, with the reason. A case that passes must not be listed.
 func skipped() map[string]string {
 	const (
 		checked = "the data switch type checking off for it; here every expression is checked"

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Every example on the page gives what the page says, and the page names every function.
+// Every example on the page gives the result that the page shows, and the page names every function.
 func TestDocumentationIsTrue(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../docs/expressions.md")

@@ -43,8 +43,8 @@ type Problem struct {
 // maxDocumentDepth limits the nesting of a document of templates.
 const maxDocumentDepth = 100
 
-// Document compiles every string of a JSON document and reports all that do not compile, up to 100. Keys stay as they are, and numbers as
-// they are written.
+// Document compiles every string of a JSON document and reports those that do not compile, up to 100. It does not change keys or the notation
+// of numbers.
 func (e *Env) Document(raw json.RawMessage) (*Document, []Problem) {
 	root, problems := e.compileDocument(raw, e.template)
 	if len(problems) > 0 {
@@ -180,7 +180,7 @@ func (c *documentCompiler) value(v any, at *place) node {
 	return fixed{v}
 }
 
-// fixed is a part without expressions, before it is written as JSON.
+// fixed is a part without expressions that is not yet encoded as JSON.
 type fixed struct{ value any }
 
 func (f fixed) json() json.RawMessage {
@@ -203,7 +203,7 @@ func fixedValues(parts []node) ([]any, bool) {
 	return values, true
 }
 
-// asWritten writes the fixed parts of a list or object that has other parts, too, as JSON.
+// asWritten encodes the fixed parts of a list or object as JSON if it also has other parts.
 func asWritten(parts []node) []node {
 	for i, part := range parts {
 		if f, ok := part.(fixed); ok {
@@ -222,7 +222,7 @@ func keysOf(m map[string]any) []string {
 	return keys
 }
 
-// place is the position of a value in a document; nil is the root. It is turned into a text only for an error message.
+// place is the position of a value in a document; nil is the root. It is converted to text only for an error message.
 type place struct {
 	parent *place
 	key    string
@@ -235,7 +235,7 @@ func (p *place) member(key string) *place {
 
 func (p *place) item(i int) *place { return &place{parent: p, index: i} }
 
-// longestKey is how many bytes of a key a path shows.
+// longestKey is the maximum number of bytes of a key that a path shows.
 const longestKey = 200
 
 func (p *place) String() string {

@@ -10,7 +10,7 @@ import (
 )
 
 // cel-go's type checker copies all its type variables for every overload that it tries, and writes types out as texts to look them up. So
-// its work grows with the square or the cube of the source. That work is estimated before it begins.
+// its work grows with the square or the cube of the source's length. That work is estimated before it begins.
 const (
 	// maxLoops and maxBindings limit nested macros, and maxTypeDepth nested lists, maps and optionals.
 	maxLoops     = 8
@@ -19,12 +19,12 @@ const (
 	maxArguments = 50
 	// maxEffort limits the copies of type variables. One takes about 100 bytes and 50 ns.
 	maxEffort = 200_000
-	// nodeEffort is the effort for a node itself, and for writing out its type once for each level of depth.
+	// nodeEffort is the effort for a node itself, and for each level of its type's depth when the type is written out.
 	nodeEffort = 2
 )
 
-// load describes the checker's work for a call of a function: the overloads that it tries and the type variables that these add. The depth
-// of the result is at least least; if the result is made of its arguments, it is at most growth deeper than the deepest of them.
+// load describes the checker's work for a call of a function: the overloads that it tries and the type variables that these add. The type of
+// the result has at least depth least. If the result contains the arguments, it is at most growth levels deeper than the deepest argument.
 type load struct {
 	tried, brought int
 	least, growth  int
@@ -82,7 +82,7 @@ type estimator struct {
 	scopes []estimated
 	// variables counts the checker's type variables, and effort the copies made of them.
 	variables, effort int
-	// loops and bindings count the macros around the current place.
+	// loops and bindings count the macros around the current node.
 	loops, bindings int
 	at              int64
 	message         string
@@ -94,7 +94,7 @@ type estimated struct {
 	depth int
 }
 
-// tooHard refuses a parsed expression that would take long to check.
+// tooHard refuses a parsed expression whose type check would take too long.
 func (e *Env) tooHard(source string, parsed *ast.AST) *IssueError {
 	w := &estimator{loads: e.loads()}
 	w.depth(parsed.Expr())
@@ -208,7 +208,7 @@ func (w *estimator) call(e ast.Expr) int {
 
 // qualified writes a chain of names with dots.
 func qualified(e ast.Expr) (string, bool) {
-	switch e.Kind() { //nolint:exhaustive // nothing else is a name
+	switch e.Kind() { //nolint:exhaustive // only these kinds can form a dotted name
 	case ast.IdentKind:
 		return e.AsIdent(), true
 	case ast.SelectKind:

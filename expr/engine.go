@@ -20,8 +20,8 @@ func NewEngine() (*Engine, error) {
 	return &Engine{cache: NewCache(0), keys: keys}, nil
 }
 
-// ConcurrencyKey evaluates a tool's concurrency key for a call's input. If the result is a string, it is the key; any other value becomes
-// its JSON. An empty source gives the empty key.
+// ConcurrencyKey evaluates a tool's concurrency key for a call's input. If the result is a string, it is the key; otherwise the key is the JSON
+// of the result. An empty source gives the empty key.
 func (e *Engine) ConcurrencyKey(ctx context.Context, source string, input json.RawMessage) (string, error) {
 	if source == "" {
 		return "", nil

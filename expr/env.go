@@ -24,7 +24,7 @@ type Env struct {
 	use      Use
 	cel      *cel.Env
 	bindings map[string]*functions.Overload
-	// signatures are computed when something is first checked.
+	// signatures returns the overloads of all functions. They are computed on first use.
 	signatures func() map[string][]signature
 	loads      func() map[loadKey]load
 	schemas    schemaMemo
@@ -146,7 +146,7 @@ func (e *Env) compile(source string, want Type) (*cel.Ast, error) {
 	return checked, nil
 }
 
-// wrongResult returns the issue that an expression has a result other than its place needs.
+// wrongResult returns the issue for an expression whose result has the wrong type.
 func wrongResult(source, have string, want Type) *IssueError {
 	return &IssueError{Source: source, Message: fmt.Sprintf("this gives %s where %s is needed", have, want.name())}
 }

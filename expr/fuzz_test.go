@@ -17,9 +17,10 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// Compiling and evaluating any source ends soon, with a value that is JSON or a jig error, and a second evaluation gives the same.
+// Compiling and evaluating any source ends soon, with a value that can be encoded as JSON or with a jig error. A second evaluation gives the same
+// result.
 func FuzzExpression(f *testing.F) {
-	if !raceEnabled { // under the race detector they would take a minute
+	if !raceEnabled { // under the race detector, these seeds would take a minute
 		for _, source := range hostile() {
 			f.Add(source, `{}`)
 		}
@@ -52,8 +53,8 @@ func FuzzExpression(f *testing.F) {
 	})
 }
 
-// If a value fits a schema and an expression works on the value, the check reports nothing. Parts that are not evaluated may be wrong, so
-// expressions that may skip a part are left out.
+// If a value fits a schema and an expression works on the value, the check reports nothing. Expressions that may skip a part of themselves are
+// left out, because a part that is not evaluated may be wrong.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []struct{ source, schema, value string }{
 		{"input.n + 1", `{"properties":{"n":{"type":"number"}}}`, `{"n":1}`},
@@ -122,7 +123,7 @@ func fits(schema, value string) bool {
 	return err == nil && compiled.Validate(instance) == nil
 }
 
-// A template and a document that contains it compile alike and give the same.
+// A template and a document that contains it compile alike and give the same result.
 func FuzzTemplate(f *testing.F) {
 	for _, source := range []string{"a ${task} b", "$${x}", "${'}'}", "${r'\\'}", "${ {} }", "$$${task}", "${", "é${'''}'''}"} {
 		f.Add(source)
@@ -159,7 +160,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// What cel-go can parse is never refused as a syntax error before parsing.
+// The scan before parsing never refuses a source that cel-go can parse as a syntax error.
 func FuzzTokens(f *testing.F) {
 	for _, source := range []string{"'''a'b'''", `''+'\'"\x41\u00e9\101'`, `r'\'+br"\"`, "\"\"\"\n\"\"\"", "a.`b c`", "1e-3u0x1f // '", "'''a'", "rb''", "x\fy", "!-!--1"} {
 		f.Add(source)
@@ -176,10 +177,10 @@ func FuzzTokens(f *testing.F) {
 	})
 }
 
-// mostOfExpression is how many bytes compiling and evaluating one expression may allocate, including freed memory.
+// mostOfExpression is the number of bytes that compiling and evaluating one expression may allocate, including freed memory.
 const mostOfExpression = 96 << 20
 
-// Compiling and evaluating any source allocates no more than the limit: attacks end in an error.
+// Compiling and evaluating any source allocates no more than the limit. An attack ends in an error.
 func FuzzExpressionMemory(f *testing.F) {
 	for _, source := range hostile() {
 		f.Add(source)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// guard wraps those steps of a program whose work grows with their operands, so that the meter is charged before they run.
+// guard wraps the steps of a program whose work grows with their operands. The wrapper charges the meter before the step runs.
 func (e *Env) guard(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	switch s := step.(type) {
 	case interpreter.InterpretableConstructor:
@@ -67,14 +67,13 @@ func (e *Env) guardCall(call interpreter.InterpretableCall) interpreter.Interpre
 
 type applier func(m *meter, args []ref.Val) ref.Val
 
-// guardedCall evaluates its arguments, charges the meter, calls the function itself and charges for the result.
+// guardedCall evaluates its arguments, charges the meter, calls the function and charges for the result.
 type guardedCall struct {
 	interpreter.InterpretableCall
 	args   []interpreter.InterpretableV2
 	before rule
 	apply  applier
-	// binary does the same as apply for two arguments that are too small to be charged. size does so for one argument whose parts are not
-	// read.
+	// binary replaces apply for two arguments that are too small to be charged. size replaces it for one argument whose parts are not read.
 	binary func(left, right ref.Val) ref.Val
 	size   func(ref.Val) ref.Val
 	// pair charges for two arguments of any size, before binary is called.
@@ -113,7 +112,7 @@ func (g *guardedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 		return types.LabelErrNode(g.ID(), g.binary(left, right))
 	}
 	if _, growing := left.(traits.MutableLister); growing {
-		return types.LabelErrNode(g.ID(), g.binary(left, right)) // a macro's list; what is added was charged when it was made
+		return types.LabelErrNode(g.ID(), g.binary(left, right)) // a macro's list; the added value was charged when it was made
 	}
 	if heavy(left) || heavy(right) {
 		return g.call(frame, []ref.Val{left, right}, true)
@@ -164,7 +163,7 @@ func heavy(v ref.Val) bool {
 	return compound(v) || shallow(v) > valueWeight
 }
 
-// guardConstructor turns a list or map of constants into a constant. Others are charged each time they are made.
+// guardConstructor turns a list or map of constants into a constant. Other lists and maps are charged each time they are made.
 func guardConstructor(c interpreter.InterpretableConstructor) interpreter.InterpretableV2 {
 	constant := true
 	for _, v := range c.InitVals() {

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/pattern"
 )
 
-// maxPatterns limits what the regular expressions written out in one source may take to compile, in instructions.
+// maxPatterns limits the total size of the regular expressions that are constants in one source, in compiled instructions.
 const maxPatterns = 20_000
 
 // checkPatterns refuses regular expressions in the source that are malformed or too large.
@@ -40,7 +40,7 @@ func guardMatches(call interpreter.InterpretableCall) interpreter.InterpretableV
 	var constant *pattern.Pattern
 	if c, ok := call.Args()[1].(interpreter.InterpretableConst); ok {
 		if text, ok := c.Value().(types.String); ok {
-			constant, _ = pattern.Compile(string(text)) //nolint:errcheck // checkPatterns has refused what does not compile
+			constant, _ = pattern.Compile(string(text)) //nolint:errcheck // checkPatterns has refused patterns that do not compile
 		}
 	}
 	return &guardedCall{
@@ -67,5 +67,5 @@ func guardMatches(call interpreter.InterpretableCall) interpreter.InterpretableV
 	}
 }
 
-// compiledWeight is roughly what compiling one instruction of a pattern allocates, in bytes.
+// compiledWeight is the approximate number of bytes that compiling one instruction of a pattern allocates.
 const compiledWeight = 256

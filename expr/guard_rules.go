@@ -23,7 +23,7 @@ type rule struct {
 	charge func(m *meter, args []ref.Val)
 }
 
-// free reports whether a function does the same small amount of work whatever its arguments are.
+// free reports whether a function does the same small amount of work for all arguments.
 func free(function string) bool {
 	switch function {
 	case operators.Negate, operators.LogicalNot,
@@ -79,7 +79,7 @@ func chargeScan(m *meter, args []ref.Val) {
 	}
 }
 
-// chargeShallow charges for functions that build something of the size of their arguments. Most functions on strings go over runes.
+// chargeShallow charges for functions whose result is as large as their arguments. Most functions on strings go through the runes.
 func chargeShallow(m *meter, args []ref.Val) {
 	for _, arg := range args {
 		if compound(arg) {
@@ -102,7 +102,7 @@ func chargeWhole(m *meter, args []ref.Val) {
 	}
 }
 
-// chargeEqual charges for the smaller side, because a comparison ends where the shorter value does.
+// chargeEqual charges for the smaller side, because a comparison ends at the end of the shorter value.
 func chargeEqual(m *meter, args []ref.Val) {
 	if compound(args[0]) && compound(args[1]) {
 		left := weigh(args[0], m.left)
@@ -202,7 +202,7 @@ func chargeSort(m *meter, args []ref.Val) {
 	m.spendProduct(m.weighAll(keys), 1+levels/4)
 }
 
-// spendProduct spends a times b, which may overflow an int64.
+// spendProduct spends a times b. The product may overflow an int64.
 func (m *meter) spendProduct(a, b int64) {
 	if a > 0 && b > m.limit/a {
 		m.spend(m.limit + 1)

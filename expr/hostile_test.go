@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// nested binds v0 … v<n-1> around a body, each made from the one before.
+// nested binds v0 … v<n-1> around a body. Each variable is made from the one before.
 func nested(n int, first, next, body string) string {
 	var b strings.Builder
 	for i := range n {
@@ -94,14 +94,14 @@ func hostileDocuments() map[string]string {
 	}
 }
 
-// Limits on what compiling or evaluating may allocate in total, including freed memory. Allocation grows with the work and, unlike time, is
+// Limits on the total allocations of compiling or evaluating, including freed memory. Allocation grows with the work and, unlike time, is
 // the same on a busy machine. BenchmarkHostileExpressions and BenchmarkHostileDocuments measure the time.
 const (
 	hostileBytes   = 32 << 20
 	hostileObjects = 1_000_000
 )
 
-// allocated returns what f allocates. Nothing else may run at the same time.
+// allocated returns the bytes and objects that f allocates. Nothing else may run at the same time.
 func allocated(f func()) (bytes, objects uint64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -110,7 +110,7 @@ func allocated(f func()) (bytes, objects uint64) {
 	return after.TotalAlloc - before.TotalAlloc, after.Mallocs - before.Mallocs
 }
 
-// refused runs something that must fail with INVALID_INPUT before it has done much work.
+// refused checks that run fails with INVALID_INPUT before it does much work.
 func refused(t *testing.T, run func() error) {
 	t.Helper()
 	var err error
@@ -203,7 +203,7 @@ func BenchmarkHostileDocuments(b *testing.B) {
 	}
 }
 
-// The work of a check is limited as well, whatever the schema contains.
+// The work of a check is limited for any schema.
 func TestHostileSchemasEnd(t *testing.T) {
 	t.Parallel()
 	doubling := strings.Builder{}

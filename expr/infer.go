@@ -9,15 +9,15 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// inferrer computes what the parts of a checked expression may be, from the shapes of what they read, and collects what cannot work
-// whatever the values are. It relies only on what holds for every value that fits the schemas.
+// inferrer computes the possible shapes of the parts of a checked expression from the shapes of the values that they read. It collects
+// mistakes, that is, operations that fail for every value that fits the schemas.
 type inferrer struct {
 	env    *Env
 	shapes Shapes
 	source []rune
 	info   *ast.SourceInfo
 	scopes []scope
-	// asked are the members whose presence the expression itself tests.
+	// asked holds the members whose presence the expression itself tests.
 	asked  map[string]bool
 	issues []*IssueError
 }
@@ -129,7 +129,7 @@ func (in *inferrer) variable(name string) shape {
 	return anything() // the name of a type
 }
 
-// at returns what the shapes say about a path, or else what is known without them.
+// at returns the shape at a path, or known if the shapes do not have that path.
 func (in *inferrer) at(path string, known shape) shape {
 	if schema, ok := in.shapes[path]; ok {
 		known = in.env.schemas.shape(schema)
@@ -185,7 +185,7 @@ func (in *inferrer) member(operand shape, name string) (shape, bool) {
 	} else if operand.path == stepsName {
 		found = in.env.schemas.shape(ResultShape(nil))
 		if _, told := in.shapes[path+".data"]; !told {
-			found.kinds |= kindList // the list of a loop
+			found.kinds |= kindList // the step may be a loop, whose value is a list
 		}
 		return in.at(path, found), true
 	}
@@ -227,11 +227,11 @@ func (in *inferrer) fieldOffset(e ast.Expr, field string) int {
 	return offset
 }
 
-// maxGap is how far behind its dot a field is looked for, in characters.
+// maxGap limits how far after its dot a field is searched for, in characters.
 const maxGap = 100
 
 // comprehension returns the shape of a macro. The accumulator's shape depends on the macro's expansion: bind keeps its value, map and
-// filter append to a list, and the others keep the kind that they start with.
+// filter append to a list, and other macros keep the kind of the accumulator's first value.
 func (in *inferrer) comprehension(c ast.ComprehensionExpr) shape {
 	over := in.infer(rangeOf(c))
 	accumulator := in.infer(c.AccuInit())

@@ -36,7 +36,7 @@ func (in *inferrer) call(e ast.Expr) shape {
 	return result
 }
 
-// overloads returns what the matching overloads may return. It reports an issue if none matches.
+// overloads returns the kinds of values that the matching overloads may return. It reports an issue if no overload matches.
 func (in *inferrer) overloads(e ast.Expr, args []shape) kinds {
 	c := e.AsCall()
 	have := make([]kinds, len(args))

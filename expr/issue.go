@@ -49,7 +49,7 @@ func (i *IssueError) Error() string { return i.Message }
 
 func (i *IssueError) Unwrap() error { return i.Cause }
 
-// widest is how much of a source line is shown with the caret, in characters.
+// widest is the maximum number of characters of a source line shown with the caret.
 const widest = 100
 
 // Caret returns the source line of the issue with a caret below its column.
@@ -73,7 +73,7 @@ func (i *IssueError) jig() *jig.Error {
 	return &jig.Error{Code: jig.CodeInvalidInput, Message: jig.Cut(i.Message, longestMessage) + " (" + where + ")\n" + i.Caret(), Cause: i}
 }
 
-// longestMessage is how much of a message is shown. A message may quote the source, such as a word of 4,000 letters.
+// longestMessage is the maximum length of a message that is shown. A message may quote the source, such as a word of 4,000 letters.
 const longestMessage = 400
 
 // within moves an issue of an expression to the template that contains the expression at an offset.
@@ -112,7 +112,7 @@ func offsetOf(info *ast.SourceInfo, id int64) int {
 	return int(position.Start)
 }
 
-// plain rewords an error message of cel-go in plain words.
+// plain rewords an error message of cel-go for people who do not know its terms.
 func (e *Env) plain(message string) string {
 	if m := regexp.MustCompile(`^undeclared reference to '([^']*)'`).FindStringSubmatch(message); m != nil {
 		return fmt.Sprintf("undeclared reference to '%s'%s", m[1], didYouMean(m[1], e.names()))

@@ -7,7 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// kinds is the set of what a value may be. An unknown value may be anything.
+// kinds is the set of types that a value may have. An unknown value may have any type.
 type kinds uint16
 
 const (
@@ -22,7 +22,7 @@ const (
 	kindMap
 	kindTimestamp
 	kindDuration
-	// kindOther is an optional, a type, or anything else without JSON.
+	// kindOther is an optional, a type, or any other value without a JSON form.
 	kindOther
 
 	anyKind     = kindOther<<1 - 1
@@ -48,7 +48,7 @@ func (k kinds) String() string {
 	return strings.Join(names, " or ")
 }
 
-// kindsOf returns what values of a cel-go type may be.
+// kindsOf returns the kinds that values of a cel-go type may have.
 func kindsOf(t *cel.Type) kinds {
 	nullable := kinds(0)
 	if t.IsAssignableType(types.NullType) {
@@ -85,7 +85,7 @@ func kindsOf(t *cel.Type) kinds {
 	return anyKind
 }
 
-// signature is one overload of a function: what its arguments may be, with the receiver first, and what it returns.
+// signature is one overload of a function: the kinds of its arguments, with the receiver first, and of its result.
 type signature struct {
 	member bool
 	args   []kinds

@@ -9,10 +9,10 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// meterName resolves to the evaluation's meter. No source can spell it.
+// meterName resolves to the evaluation's meter. It is not a valid name in a source.
 const meterName = "@meter"
 
-// The weights of values, roughly what Go needs for them, in bytes.
+// The weights of values: roughly the bytes that Go needs for them.
 const (
 	valueWeight = 16
 	entryWeight = 192
@@ -37,7 +37,7 @@ func (m *meter) loop(rounds, weight int64) {
 	m.steps -= rounds * weight
 }
 
-// spend takes n off the meter. It ends the evaluation when nothing is left.
+// spend subtracts n from the meter. It ends the evaluation when the meter is used up.
 func (m *meter) spend(n int64) {
 	m.left -= n
 	if n < 0 || m.left < 0 {
@@ -51,13 +51,13 @@ func (m *meter) spend(n int64) {
 func meterOf(frame *interpreter.ExecutionFrame) *meter {
 	v, _ := frame.ResolveName(meterName)
 	m, ok := v.(*meter)
-	if !ok { // only an activation from elsewhere
+	if !ok { // only for an activation that this package did not make
 		m = &meter{limit: 1 << 20, left: 1 << 20, steps: 1 << 20, cost: 1 << 20}
 	}
 	return m
 }
 
-// weigh returns the weight of a whole value. A part that occurs several times counts each time. It stops counting beyond limit.
+// weigh returns the weight of a value with all its parts. A part that occurs several times counts each time. weigh stops beyond limit.
 func weigh(v ref.Val, limit int64) int64 {
 	switch x := v.(type) {
 	case types.String:
@@ -88,8 +88,8 @@ func weigh(v ref.Val, limit int64) int64 {
 	return valueWeight
 }
 
-// weighAll weighs a whole value and charges nothing. A value heavier than what is left ends the evaluation, because its weight was not
-// counted to the end.
+// weighAll returns the weight of a value with all its parts and charges nothing. If the weight exceeds the rest of the meter, it ends the
+// evaluation, because then the weight is not known exactly.
 func (m *meter) weighAll(v ref.Val) int64 {
 	weight := weigh(v, m.left)
 	if weight > m.left {

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/nearest"
 )
 
-// names lists what a source may name: variables and functions.
+// names lists the names that a source may use: variables and functions.
 func (e *Env) names() []string {
 	var out []string
 	for _, v := range e.use.Variables {

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// A JSON number goes in as an int or a double, is computed with, and comes out as a JSON number.
+// A JSON number is read as an int or a double, and the result of a computation is written as a JSON number.
 func TestNumbersGoThrough(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ in, source, out string }{
@@ -77,7 +77,7 @@ func TestNumbersGoThrough(t *testing.T) {
 	}
 }
 
-// Numbers that no expression touches stay as they are written.
+// Numbers outside of expressions keep their notation.
 func TestNumbersOfDocumentsStayAsWritten(t *testing.T) {
 	t.Parallel()
 	const document = `{"big":9007199254740993,"exp":1e3,"list":[1.0,-0,12345678901234567890.5],"made":"${input}","text":"n=${input}"}`

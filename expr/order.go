@@ -11,10 +11,10 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// After type checking, every range of a comprehension is wrapped in a call that no source can spell. The call does two things. Go walks
-// maps in random order and so does cel-go, which would make `m.map(k, …)` a source of randomness; the call puts the keys in order. And it
-// charges the meter for all rounds of the loop (elements times nodes of the body) before the first, because cel-go's own cost tracking
-// searches a stack that grows with every round.
+// After type checking, every range of a comprehension is wrapped in a call of a function whose name no source can use. The call does two things.
+// First, it puts the keys of a map in order: Go and cel-go iterate over maps in random order, which would make `m.map(k, …)` a source of
+// randomness. Second, it charges the meter for all rounds of the loop (elements times nodes of the body) before the first round, because
+// cel-go's own cost tracking searches a stack that grows with every round.
 const (
 	orderedName     = "@ordered"
 	orderedOverload = "ordered_any"
@@ -63,7 +63,7 @@ func rangeOf(c ast.ComprehensionExpr) ast.Expr {
 	return c.IterRange()
 }
 
-// emptyList reports whether an expression is an empty list, which is the range of cel.bind. That is no loop.
+// emptyList reports whether an expression is an empty list. That is the range of cel.bind, which is not a loop.
 func emptyList(e ast.Expr) bool { return e.Kind() == ast.ListKind && e.AsList().Size() == 0 }
 
 // nodes counts the nodes that each round of a loop evaluates. The body of an inner loop counts once; the inner loop charges for its own
@@ -74,7 +74,7 @@ func nodes(e ast.Expr) int {
 	return count
 }
 
-// ordered returns a map that is walked in the order of its keys. Other values are returned as they are.
+// ordered returns a map whose iteration follows the order of its keys. It returns other values unchanged.
 func ordered(v ref.Val) ref.Val {
 	m, ok := v.(traits.Mapper)
 	if !ok {

@@ -7,8 +7,8 @@ import (
 )
 
 // Before an expression is checked, it is rewritten so that every type is known at once and no type is composed of two others: an empty list
-// or map in the source, an optional.none() and a computed key of a map get the type dyn. Otherwise a few names could stand for types that
-// are larger than memory, such as {x: x} again and again. The rewrite is undone afterwards.
+// or map in the source, an optional.none() and a computed key of a map get the type dyn. Otherwise a few names could have types that are
+// larger than memory, for example by nesting {x: x} repeatedly. The rewrite is undone afterwards.
 
 // firstPlainID is the first id for nodes that exist only while a source is checked.
 const firstPlainID = 1 << 40
@@ -17,7 +17,7 @@ type plainer struct {
 	factory ast.ExprFactory
 	parsed  *ast.AST
 	next    int64
-	// made are the empty lists and maps that macros create, and others that must not be rewritten.
+	// made holds the ids of empty lists and maps that macros create, and of others that must not be rewritten.
 	made map[int64]bool
 	back []func(checked *ast.AST)
 }
@@ -51,7 +51,7 @@ func plain(parsed *ast.AST) func(checked *ast.AST) {
 	}
 }
 
-// unusedVariable is the loop variable of cel.bind and of the macros of optionals, which loop over an empty list of their own.
+// unusedVariable is the loop variable of cel.bind and of the macros of optionals, whose expansions loop over an empty list.
 const unusedVariable = "#unused"
 
 func (p *plainer) macro(c ast.ComprehensionExpr) {
@@ -136,6 +136,6 @@ func (p *plainer) dyn(at, e ast.Expr) ast.Expr {
 
 const (
 	dynName = "dyn"
-	// unknownName is a variable of type dyn that is never read; no source can spell its name.
+	// unknownName is a variable of type dyn that is never read. It is not a valid name in a source.
 	unknownName = "@unknown"
 )

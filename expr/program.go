@@ -28,11 +28,11 @@ type Program struct {
 // Source returns the expression as it was written.
 func (p *Program) Source() string { return p.source }
 
-// Type returns the type of the result as far as the source determines it. It is Any if the type is known only at run time, or has no Type
-// of its own.
+// Type returns the type of the result if the source determines it. It returns Any if the type is known only at run time, or if no Type
+// constant exists for it.
 func (p *Program) Type() Type { return p.gives }
 
-// Eval evaluates the expression over variables. For the values that they may have see [From]; a declared variable that is missing is an
+// Eval evaluates the expression with the given variables; see [From] for their possible values. A declared variable that is missing is an
 // error only if it is read. The result is nil, bool, int64, uint64, float64, string, []any or map[string]any.
 func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	return p.evalIn(ctx, p.env.evaluation(vars))
@@ -81,7 +81,7 @@ func (p *Program) EvalBool(ctx context.Context, vars map[string]any) (bool, erro
 	return bool(b), nil
 }
 
-// EvalTime evaluates an expression that gives a timestamp. Any other result is an error.
+// EvalTime evaluates an expression whose result must be a timestamp. Any other result is an error.
 func (p *Program) EvalTime(ctx context.Context, vars map[string]any) (time.Time, error) {
 	v, err := p.run(ctx, p.env.evaluation(vars))
 	if err != nil {

@@ -17,13 +17,13 @@ const (
 	varsName  = "vars"
 )
 
-// Reads is what expressions read, so that callers need not load more than that. All lists are sorted and without duplicates.
+// Reads lists the variables and members that expressions read, so that callers load only these. All lists are sorted and without duplicates.
 type Reads struct {
 	// Names are the variables of the environment.
 	Names []string
 	// Steps are the ids in steps.<id>, steps["id"], has(steps.<id>), steps.?id and "id" in steps.
 	Steps []string
-	// AllSteps says that steps are also read in other ways, so that any of them may be needed.
+	// AllSteps says that steps are also read in other ways, so that an expression may read any of them.
 	AllSteps bool
 	// Vars and AllVars are the same for vars.
 	Vars    []string
@@ -35,7 +35,7 @@ type Reads struct {
 	AllContent bool
 }
 
-// Merge returns what two expressions read together.
+// Merge returns the combined reads of two expressions.
 func (r Reads) Merge(other Reads) Reads {
 	return Reads{
 		Names:    union(r.Names, other.Names),
@@ -63,10 +63,10 @@ func union(a, b []string) []string {
 	return slices.Compact(both)
 }
 
-// Reads returns what the expression reads.
+// Reads returns the reads of the expression.
 func (p *Program) Reads() Reads { return p.reads }
 
-// Reads returns what the template's expressions read.
+// Reads returns the combined reads of the template's expressions.
 func (t *Template) Reads() Reads {
 	var all Reads
 	for _, part := range t.parts {
@@ -77,7 +77,7 @@ func (t *Template) Reads() Reads {
 	return all
 }
 
-// Reads returns what the document's expressions read.
+// Reads returns the combined reads of the document's expressions.
 func (d *Document) Reads() Reads {
 	var all Reads
 	for _, t := range d.Templates() {
@@ -109,7 +109,7 @@ func slots(n node, yield func(string, *Template) bool) bool {
 	return true
 }
 
-// reader collects what a checked expression reads. Names bound by macros hide variables of the same name.
+// reader collects the reads of a checked expression. Names bound by macros hide variables of the same name.
 type reader struct {
 	bound   map[string]int
 	names   map[string]bool
@@ -119,7 +119,7 @@ type reader struct {
 	content members
 }
 
-// members are the keys of a map that are read by name. all says that the map is also read in other ways.
+// members holds the keys of a map that are read by name. all says that the map is also read in other ways.
 type members struct {
 	named map[string]bool
 	all   bool
@@ -188,7 +188,7 @@ func (r *reader) walkAll(all []ast.Expr) {
 	}
 }
 
-// variable returns the name of a variable that no macro hides. A leading dot always means the variable.
+// variable returns the name of a variable, or false if a macro hides it. A name with a leading dot always means the variable.
 func (r *reader) variable(e ast.Expr) (string, bool) {
 	if e.Kind() != ast.IdentKind {
 		return "", false

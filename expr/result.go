@@ -136,7 +136,7 @@ func keyName(k ref.Val) (string, error) {
 	return "", jig.Errorf(jig.CodeInvalidInput, "a map key of type %s has no JSON", k.Type().TypeName())
 }
 
-// marshal returns v as JSON without HTML escapes, as people expect to read it.
+// marshal returns v as JSON without HTML escapes, because people read it.
 func marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

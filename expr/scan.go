@@ -12,7 +12,7 @@ const (
 	maxSigns  = 50
 )
 
-// scan goes over the tokens of a source as the parser's lexer does, and refuses sources that would keep the parser busy.
+// scan splits a source into tokens as the parser's lexer does, and refuses sources that would take the parser too long.
 func scan(source string) *IssueError {
 	tokens, signs := 0, 0
 	for i := 0; i < len(source); {
@@ -43,7 +43,7 @@ func scan(source string) *IssueError {
 	return nil
 }
 
-// token returns the length of the token that begins at i, or a message if no token does. Numbers may come in pieces.
+// token returns the length of the token that begins at i, or a message if no token begins there. It may split a number into several tokens.
 func token(source string, i int) (length int, message string) {
 	rest := source[i:]
 	switch c := source[i]; {

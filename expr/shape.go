@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Shapes says what is known about values before anything runs. It maps paths that start with a variable, such as "input", "steps.page",
-// "steps.page.data", "vars.total" or "item", to JSON Schemas. A longer path takes precedence over what a shorter one says about the same
-// place. A steps.<id> without a schema is known to be a tool result or, for a loop, a list.
+// Shapes describes values before anything runs. It maps paths that start with a variable, such as "input", "steps.page", "steps.page.data",
+// "vars.total" or "item", to JSON Schemas. The schema of a longer path overrides what the schema of a shorter path says about the same place.
+// A steps.<id> without a schema is a tool result or, for a loop, a list.
 type Shapes map[string]json.RawMessage
 
-// ResultShape returns the JSON Schema of a tool result whose data has the given schema, or any data if it is empty. It describes steps.<id>
-// and, for a loop, each item of the list in steps.<id> (see [ListShape]).
+// ResultShape returns the JSON Schema of a tool result whose data has the given schema, or any data if the schema is empty. It describes
+// steps.<id> and, for a loop, each item of the list in steps.<id> (see [ListShape]).
 func ResultShape(data json.RawMessage) json.RawMessage {
 	return object(map[string]json.RawMessage{
 		"success": typed("boolean"), "data": embedded(data), "summary": typed("string"), "markdown": typed("string"),
@@ -32,7 +32,7 @@ func ErrorShape() json.RawMessage {
 	})
 }
 
-// ListShape returns the JSON Schema of a list with items of the given schema, or with any items if it is empty.
+// ListShape returns the JSON Schema of a list with items of the given schema, or with any items if the schema is empty.
 func ListShape(items json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{"type":"array","items":` + string(embedded(items)) + `}`)
 }
@@ -52,7 +52,7 @@ func object(members map[string]json.RawMessage) json.RawMessage {
 	return json.RawMessage(b.String())
 }
 
-// embedded returns a schema that can be placed in another one: its references still refer to itself.
+// embedded returns a schema that can be placed in another schema: its references still resolve within it.
 func embedded(schema json.RawMessage) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	if len(schema) == 0 || json.Unmarshal(schema, &fields) != nil {
@@ -68,10 +68,10 @@ func embedded(schema json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// shape is what is known about a value. The zero value stands for something impossible.
+// shape holds what is known about a value. The zero value means that no value is possible.
 type shape struct {
 	kinds kinds
-	// schema is where members and items are looked up, and root what its references refer to.
+	// schema describes members and items, and root is the schema in which its references are resolved.
 	schema, root map[string]any
 	// path is the value's path in Shapes; empty if Shapes has nothing more about it.
 	path string
@@ -85,7 +85,7 @@ func of(k kinds) shape { return shape{kinds: k} }
 
 func listOf(items shape) shape { return shape{kinds: kindList, items: &items} }
 
-// shapeOf reads a schema. It treats what it does not understand as anything.
+// shapeOf reads a schema. It ignores restrictions that it does not understand.
 func shapeOf(schema any, root map[string]any) shape {
 	for range maxRefs {
 		s, ok := schema.(map[string]any)
@@ -161,7 +161,7 @@ func schemaKinds(s map[string]any) kinds {
 		k &= valueKinds(value)
 	}
 	if s["nullable"] == true {
-		k |= kindNull // an OpenAPI keyword that JSON Schema lacks but that people use
+		k |= kindNull // `nullable` is not a JSON Schema keyword, but people use it as in OpenAPI
 	}
 	if k == 0 {
 		return anyKind // no value can match; other checks of schemas report that

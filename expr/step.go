@@ -9,7 +9,7 @@ import (
 // maxStepEnvs limits how many step environments are kept, because documents choose the extra names.
 const maxStepEnvs = 100
 
-// stepEnvs caches environments, which never change and take a millisecond to make.
+// stepEnvs caches environments. They are immutable, and making one takes a millisecond.
 var stepEnvs envMemo
 
 type envMemo struct {

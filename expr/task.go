@@ -35,7 +35,7 @@ func TaskEnv() (*Env, error) { return stepEnvs.get(TaskUse()) }
 
 // entityContent reports whether an expression is the entity's content: entity.content, entity["content"], entity.?content.
 func (r *reader) entityContent(e ast.Expr) bool {
-	switch e.Kind() { //nolint:exhaustive // how a member is read
+	switch e.Kind() { //nolint:exhaustive // only these kinds read a member
 	case ast.SelectKind:
 		name, ok := r.variable(e.AsSelect().Operand())
 		return ok && name == entityName && e.AsSelect().FieldName() == contentName

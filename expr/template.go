@@ -9,9 +9,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Template is a text with expressions in `${ … }`; `$${` stands for a literal `${`. A template that is a single expression and nothing else
-// gives that expression's value with its type. Any other template gives a text, in which strings appear as they are and other values as
-// their JSON.
+// Template is a text with expressions in `${ … }`; `$${` means a literal `${`. A template that is a single expression and nothing else gives
+// that expression's value with its type. Any other template gives a text, in which strings appear unchanged and other values as JSON.
 type Template struct {
 	env    *Env
 	source string

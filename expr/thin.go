@@ -5,8 +5,8 @@ const entitiesName = "entities"
 
 // ThinUse is for the expressions of a thin tool. They read the call's `input`, the `entities` that the tool starts from by name ({id, type,
 // title, content, connected}; null for an optional one that was not given), the `tenant`, the calling `principal` ({id, groups,
-// permissions}), and `now`. Somebody waits for the result of a thin tool, so an evaluation may cost at most 100,000 steps, work on 4 MiB
-// and return 256 KiB. A source may have 4 KiB.
+// permissions}), and `now`. A person waits for the result of a thin tool, so an evaluation may cost at most 100,000 steps, work on 4 MiB and
+// return 256 KiB. A source may have 4 KiB.
 func ThinUse() Use {
 	return Use{
 		Name: "thin",

@@ -55,7 +55,7 @@ func TestExpressionsOfThinTools(t *testing.T) {
 	}
 }
 
-// Somebody waits for a thin tool, so its expressions have lower limits than others.
+// A person waits for a thin tool, so its expressions have lower limits than others.
 func TestThinToolsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, use := range []expr.Use{expr.ThinUse(), expr.ThinURLUse()} {

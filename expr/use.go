@@ -32,10 +32,10 @@ type Variable struct {
 type Limits struct {
 	// Source is the longest source, in bytes. The default is 4 KiB.
 	Source int
-	// Cost is the most steps that the loops of one evaluation may take: elements times nodes of the body, charged before a loop begins. The
-	// default is 1,000,000.
+	// Cost is the maximum number of steps of the loops of one evaluation: elements times nodes of the body, charged before a loop begins.
+	// The default is 1,000,000.
 	Cost int64
-	// Work is the most that one evaluation may build, compare or scan, in bytes. The default is 12 MiB.
+	// Work is the maximum number of bytes that one evaluation may build, compare or scan. The default is 12 MiB.
 	Work int64
 	// Result is the largest result, in bytes of JSON. The default is 1 MiB.
 	Result int
@@ -57,7 +57,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Use says what the expressions in one place of a document may read, and their limits.
+// Use declares the variables that the expressions in one place of a document may read, and their limits.
 type Use struct {
 	// Name identifies the environment in a [Cache]. It is not shown to people.
 	Name      string
@@ -93,8 +93,8 @@ func ScriptUse() Use {
 
 // StepUse is for the expressions of a composition's steps. They read the composition's `input`, the results of its `steps` by id, its
 // `vars`, `item` and `index` in a loop, `error` where an error is handled, `event` where an event is awaited, and `session`, `tenant`,
-// `principal` and `now`. The extra variables are further names, such as the one that a catch gives to its error; an extra variable replaces
-// another of the same name. The limits are the defaults of [Limits].
+// `principal` and `now`. The extra variables are further names, such as the name that a catch gives to its error; an extra variable replaces
+// a variable of the same name. The limits are the defaults of [Limits].
 func StepUse(extra ...Variable) Use {
 	use := Use{
 		Name: "step",

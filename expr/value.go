@@ -20,7 +20,7 @@ const maxSafe = 1<<53 - 1
 
 // Value is a value converted for expressions, so that many expressions can read it after one conversion.
 type Value struct {
-	// v is a Go map or list, whose members cel-go reads without wrapping each of them, or otherwise a ref.Val.
+	// v is a Go map or list, whose members cel-go reads without wrapping each of them, or a ref.Val for other values.
 	v any
 }
 

@@ -24,7 +24,7 @@ input[@]                    dyn(@)                       size([@])              
 a.b{c:@}                    math.greatest([@])           [@].flatten()               [@].distinct()             sets.contains([],[@])
 `), "\n")
 
-// rows are a beginning, a part repeated as often as it fits, and an end, separated by blanks.
+// rows are templates of sources: a beginning, a part that is repeated as often as it fits, and an end, separated by blanks.
 var rows = strings.Split(strings.TrimSpace(`
 1 +1;            [] +[];           true ||true;         true &&1==1;          true ||[]==[];        1 ==1;               1 -1;                1 <1
 1 .nope();       input .a;         nope .a;             input .?a;            input [?0];           input [0];           [1] [0];             input ['']
@@ -85,14 +85,13 @@ func worstSources(size int) []string {
 	return out
 }
 
-// Compiling does little work for any source before the source is compiled or refused. Not parallel, because the allocations of other tests
-// would count.
+// Compiling any source, or refusing it, takes little work. Not parallel, because the allocations of other tests would count.
 func TestCompilingIsBounded(t *testing.T) { //nolint:paralleltest // as above
 	if raceEnabled {
 		t.Skip("the race detector changes what is measured")
 	}
 	for name, env := range map[string]*expr.Env{"step": stepEnv(t), "script": scriptEnv(t)} {
-		_, err := env.Compile("input == [1].map(x, x)") // what is made only once
+		_, err := env.Compile("input == [1].map(x, x)") // fill the caches that are made only once
 		require.NoError(t, err)
 		for _, source := range worstSources(env.Use().Limits.Source) {
 			var err error
@@ -121,7 +120,7 @@ func BenchmarkCompileWorst(b *testing.B) {
 	}
 }
 
-// Expressions as people write them stay far from the limits of compiling.
+// Realistic expressions stay far from the limits of compiling.
 func TestRealExpressionsAreFarFromTheLimits(t *testing.T) {
 	t.Parallel()
 	long := strings.TrimSuffix(strings.Repeat(`{"id": input.a["x"], "on": input.b == "y" && input.c in ["d", "e"] ? input.?f.orValue("") : "z"}, `, 35), ", ")
