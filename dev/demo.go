@@ -19,20 +19,20 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// What the demo runs: an agent, then tools of the same bundle.
+// The agent and the tools that the demo runs. All of them belong to the same bundle.
 const (
 	demoAgent   = "dependency-review"
 	demoStart   = "review.start"
 	demoPublish = "review.publish"
 )
 
-// demo is the main job from start to end, before the user's eyes, in its two ways: by an agent that asks before it writes, and
-// as an entity whose fields a graph of tasks fills in.
+// demo shows the main job from start to end in two ways: with an agent that asks before it writes, and as an entity whose fields are
+// filled by a graph of tasks.
 type demo struct {
 	*options
 	path, report, model, cli string
 	yes                      bool
-	// pages say where the Web UI shows what was run.
+	// pages lists the Web UI addresses of the sessions that the demo has run.
 	pages []string
 }
 
@@ -83,7 +83,7 @@ func (d *demo) both(ctx context.Context, r *running) error {
 	return d.linger(ctx, r)
 }
 
-// byAgent lets the agent do it.
+// byAgent runs the job with the agent.
 func (d *demo) byAgent(ctx context.Context, r *running) error {
 	id := jig.SessionID(jig.DefaultTenant, "demo-"+strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
 	said := fmt.Sprintf("run %s --input path=%s", demoAgent, d.path)
@@ -91,7 +91,7 @@ func (d *demo) byAgent(ctx context.Context, r *running) error {
 	if d.model != "" {
 		args = append(args, "--model", d.model)
 	}
-	how := "--follow" // on a terminal: what happens, step by step, and a question where somebody must decide
+	how := "--follow" // on a terminal: print each step, and ask the user when a decision is needed
 	if d.yes {
 		how = "--yes"
 	}
@@ -109,7 +109,7 @@ func (d *demo) byAgent(ctx context.Context, r *running) error {
 	return nil
 }
 
-// page notes where the Web UI shows a session, and says so to who may have the time to look.
+// page records and prints the address at which the Web UI shows a session. It does nothing with --yes or without a Web UI.
 func (d *demo) page(r *running, what, session string) {
 	if d.yes || r.UIAddress() == "" {
 		return
@@ -119,7 +119,7 @@ func (d *demo) page(r *running, what, session string) {
 	fmt.Fprintf(os.Stderr, "  %s\n", line)
 }
 
-// whole is a path from the root, for people who click on it.
+// whole returns an absolute path, so that people can click on it.
 func whole(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -127,7 +127,7 @@ func whole(path string) string {
 	return path
 }
 
-// asEntity makes a review that is an entity, follows the tasks that fill it, and publishes it.
+// asEntity creates a review as an entity, follows the tasks that fill it, and publishes it.
 func (d *demo) asEntity(ctx context.Context, r *running) error {
 	c, err := client.Dial(ctx, client.Options{Temporal: sdk.Options{HostPort: r.TemporalAddress(), Namespace: r.Namespace()}})
 	if err != nil {
@@ -196,7 +196,7 @@ func call(ctx context.Context, c *client.Client, tool string, input, data any) e
 	return nil
 }
 
-// follow shows the tasks of the review as they end; of those of its modules it counts the looks at them.
+// follow shows the tasks of the review as they end, and counts the lookups of its modules.
 func follow(ctx context.Context, c *client.Client, made jig.ThinResult) error {
 	p := progress{review: made.EntityID, began: time.Now()}
 	if err := c.Watch(ctx, jig.DefaultTenant, made.SessionID, 0, p.event); err != nil {
@@ -205,16 +205,16 @@ func follow(ctx context.Context, c *client.Client, made jig.ThinResult) error {
 	return nil
 }
 
-// progress is what the demo has seen of a review.
+// progress is the state of a review as far as the demo has followed it.
 type progress struct {
 	review string
 	began  time.Time
-	// looked and blind are the modules that were found in the module cache, and those that were not.
+	// looked counts the modules that were found in the module cache, and blind those that were not.
 	looked, blind int
 }
 
 func (p *progress) event(e jig.Event) error {
-	//nolint:exhaustive // others say nothing of how a task ended
+	//nolint:exhaustive // only these events say how a task ended
 	switch e.Type {
 	case jig.EventTaskCompleted, jig.EventTaskFailed, jig.EventTaskSkipped:
 	default:
@@ -249,7 +249,7 @@ func (p *progress) event(e jig.Event) error {
 	return nil
 }
 
-// count takes a task of a module: the one that looks it up says whether it is there.
+// count counts a module by the end of the task that looks it up; it ignores other tasks.
 func (p *progress) count(task string, ended jig.EventType) {
 	switch {
 	case task != "inspect":
@@ -260,7 +260,7 @@ func (p *progress) count(task string, ended jig.EventType) {
 	}
 }
 
-// tell shows the claims of the summary, and that they were checked.
+// tell prints the claims of the summary, and that they were checked.
 func tell(ctx context.Context, c *client.Client, id string) error {
 	var method struct{ Value string }
 	var checked struct {
@@ -282,7 +282,7 @@ func tell(ctx context.Context, c *client.Client, id string) error {
 	return nil
 }
 
-// modules counts modules.
+// modules formats a number of modules as text.
 func modules(n int) string {
 	if n == 1 {
 		return "1 module"
@@ -290,7 +290,7 @@ func modules(n int) string {
 	return fmt.Sprintf("%d modules", n)
 }
 
-// linger keeps the Web UI up on a terminal, so that the session can be looked at.
+// linger keeps the Web UI running if the demo runs on a terminal, so that the user can look at the session.
 func (d *demo) linger(ctx context.Context, r *running) error {
 	if d.yes || r.UIAddress() == "" {
 		fmt.Fprintln(os.Stderr, "\nThe demo keeps no data and stops now; `make dev` starts a server that stays, with its Web UI.")
@@ -307,7 +307,7 @@ func (d *demo) linger(ctx context.Context, r *running) error {
 	}
 }
 
-// program is the command that runs jig.
+// program returns the command that runs jig.
 func (d *demo) program() []string {
 	if d.cli != "" {
 		return []string{d.cli}
@@ -318,7 +318,7 @@ func (d *demo) program() []string {
 	return []string{"go", "run", "./starter"}
 }
 
-// besides is the command line that was built beside this program; "" when there is none.
+// besides returns the path of the jig command line in the folder of this program, or "" if there is none.
 func besides() string {
 	self, err := os.Executable()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command dev starts everything that jig needs: PostgreSQL and Temporal with its Web UI as child processes, and a worker. It
-// wires what the packages below it and the worker give, and nobody imports it.
+// Command dev starts everything that jig needs: PostgreSQL and Temporal with its Web UI as child processes, and a worker. It only
+// wires the packages below it and the worker; no package imports it.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/dev/stack"
 )
 
-// Exit codes: 2 says that a setting is wrong or that something it needs cannot be had.
+// Exit codes: 2 means that a setting is wrong or that something the command needs is not available.
 const (
 	exitFailed   = 1
 	exitSettings = 2
@@ -30,14 +30,14 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) int {
-	root := command() //nolint:contextcheck // the commands get theirs from cobra
+	root := command() //nolint:contextcheck // cobra passes the context to the commands
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
 	var exit *exec.ExitError
-	if errors.As(err, &exit) { // the command that ran within has said what went wrong
+	if errors.As(err, &exit) { // the command that the user gave has already printed its error
 		return max(exit.ExitCode(), exitFailed)
 	}
 	message, hint := explain(err)
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string) int {
 	return exitSettings
 }
 
-// explain finds the way out of an error.
+// explain returns the message of an error and a hint on how to fix it.
 func explain(err error) (message, hint string) {
 	var taken *port.TakenError
 	var locked *stack.LockedError

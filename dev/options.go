@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/worker/wire"
 )
 
-// options are what the flags say.
+// options holds the values of the flags.
 type options struct {
 	stack    stack.Options
 	noWorker bool
@@ -46,7 +46,7 @@ type running struct {
 	worker *wire.Worker
 }
 
-// start starts the stack and, unless it is left out, a worker in this process.
+// start starts the stack and, unless the flags disable it, a worker in this process.
 func (o *options) start(ctx context.Context) (*running, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
@@ -55,7 +55,7 @@ func (o *options) start(ctx context.Context) (*running, error) {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	s := o.stack
 	s.PGPort, s.Log, s.Migrate = o.pgPort, logger, store.Migrate
-	s.Permissions = "*" // one person's machine; a tenant that registers its people has its own
+	s.Permissions = "*" // the machine belongs to one person; a tenant's document replaces this
 	s.OwnerURL, s.AppURL = os.Getenv("JIG_DATABASE_OWNER_URL"), ""
 	if s.OwnerURL != "" {
 		s.AppURL = os.Getenv("JIG_DATABASE_URL")
@@ -72,7 +72,7 @@ func (o *options) start(ctx context.Context) (*running, error) {
 	return r, nil
 }
 
-// ready writes down where everything is and starts the worker.
+// ready writes the addresses to the environment file and starts the worker.
 func (o *options) ready(ctx context.Context, r *running, logger *slog.Logger) error {
 	if err := writeEnv(r.DataDir(), r.Environment()); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (o *options) progress(step string, took time.Duration) {
 	}
 }
 
-// stop stops the worker first, so that what it runs is written down, and then the servers.
+// stop stops the worker first, so that it can store the results of running work, and then the servers.
 func (r *running) stop(ctx context.Context) error {
 	if r.worker != nil {
 		r.worker.Stop()
@@ -113,7 +113,7 @@ func (r *running) stop(ctx context.Context) error {
 	return r.Stop(ctx)
 }
 
-// broken yields what a running part cannot go on after.
+// broken returns a channel that yields an error when the worker cannot continue. It is nil without a worker.
 func (r *running) broken() <-chan error {
 	if r.worker == nil {
 		return nil

@@ -36,7 +36,7 @@ With a COMMAND, that is run with the settings in its environment, and everything
 	return root
 }
 
-// up runs everything until the context ends, a part breaks, or the command that was given has ended.
+// up runs everything until the context ends, a part fails, or the given command has ended.
 func (o *options) up(ctx context.Context, args []string) error {
 	r, err := o.start(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (o *options) up(ctx context.Context, args []string) error {
 	return errors.Join(err, r.stop(ctx))
 }
 
-// within runs a command with the settings of what runs. An interrupt goes to the command, which ends in its own way.
+// within runs a command with the settings of the running servers. An interrupt goes to the command, which decides how to end.
 func within(ctx context.Context, r *running, args []string) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // it is the user's command
 	cmd.Env = append(os.Environ(), r.Environment()...)
@@ -69,7 +69,7 @@ func within(ctx context.Context, r *running, args []string) error {
 	return nil
 }
 
-// writeEnv writes where everything is, atomically, for other programs to read.
+// writeEnv writes the environment variables to a file, atomically, so that other programs can read them.
 func writeEnv(dir string, environment []string) error {
 	file, err := os.CreateTemp(dir, "dev.env.*")
 	if err != nil {
@@ -85,7 +85,7 @@ func writeEnv(dir string, environment []string) error {
 	return nil
 }
 
-// announce says where everything is and what to try first.
+// announce prints the addresses of the servers and what to try first.
 func (o *options) announce(r *running) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\njig is ready\n\n  Temporal    %s (namespace %s)\n", r.TemporalAddress(), r.Namespace())

@@ -11,11 +11,11 @@ import (
 type account struct {
 	name     string
 	uid, gid uint32
-	// drop says that this process is root and has to become the account.
+	// drop says that this process is root and must run PostgreSQL as the account.
 	drop bool
 }
 
-// runAs picks the account: this process's own, or under root `postgres` if there is one, else `nobody`.
+// runAs returns the account: that of this process or, if it is root, `postgres` if it exists and `nobody` otherwise.
 func runAs() (account, error) {
 	if os.Geteuid() != 0 {
 		return account{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}, nil //nolint:gosec // ids are 32 bits

@@ -1,4 +1,4 @@
-// Package pg runs a PostgreSQL server of our own for development and tests: it finds an installed PostgreSQL, makes a
-// data folder, and runs `postgres` as a child process that dies with this one. It knows nothing of jig's databases or of
+// Package pg runs a private PostgreSQL server for development and tests: it finds an installed PostgreSQL, creates a
+// data folder, and runs `postgres` as a child process that ends with this one. It does not depend on jig's databases or on
 // Temporal.
 package pg

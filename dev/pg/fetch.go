@@ -12,14 +12,14 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// fetchVersion is what is downloaded when no PostgreSQL is installed.
+// fetchVersion is the version that is downloaded if no PostgreSQL is installed.
 const fetchVersion = embeddedpostgres.V17
 
-// fetch downloads PostgreSQL's programs into a folder below cacheDir and returns them; a second call finds them there.
+// fetch downloads PostgreSQL's programs into a folder below cacheDir, unless they are already there, and returns them.
 //
-// The library has no call that only downloads, and its own way of starting PostgreSQL does not work as root. So it is
-// pointed at a data folder that looks initialised and is empty: it downloads, unpacks, and then `pg_ctl start` fails at
-// once, which is expected.
+// The library has no function that only downloads, and its function that starts PostgreSQL does not work as root. So fetch
+// gives it a data folder that looks initialized but is empty: the library downloads and unpacks the programs, and then
+// `pg_ctl start` fails at once, which is expected.
 func fetch(ctx context.Context, cacheDir string, log *slog.Logger) (Install, error) {
 	home := filepath.Join(cacheDir, "postgresql-"+string(fetchVersion))
 	bin := filepath.Join(home, "bin")
@@ -31,7 +31,7 @@ func fetch(ctx context.Context, cacheDir string, log *slog.Logger) (Install, err
 	if err != nil {
 		return Install{}, fmt.Errorf("folder for the download: %w", err)
 	}
-	defer os.RemoveAll(scratch) // a left-over temporary folder does no harm
+	defer os.RemoveAll(scratch) // a temporary folder that is left over does no harm
 	data := filepath.Join(scratch, "data")
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return Install{}, fmt.Errorf("folder for the download: %w", err)
@@ -39,7 +39,7 @@ func fetch(ctx context.Context, cacheDir string, log *slog.Logger) (Install, err
 	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte("17\n"), 0o600); err != nil {
 		return Install{}, fmt.Errorf("folder for the download: %w", err)
 	}
-	if err := os.MkdirAll(home, 0o755); err != nil { //nolint:gosec // programs, which another user has to run under root
+	if err := os.MkdirAll(home, 0o755); err != nil { //nolint:gosec // under root, another user must be able to run the programs
 		return Install{}, fmt.Errorf("folder for PostgreSQL: %w", err)
 	}
 	library := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
@@ -61,6 +61,6 @@ func fetch(ctx context.Context, cacheDir string, log *slog.Logger) (Install, err
 	return install, nil
 }
 
-// howToInstall is the way out when there is no PostgreSQL and none could be downloaded.
+// howToInstall is the hint if no PostgreSQL is installed and the download failed.
 const howToInstall = "install PostgreSQL 14 or later (Debian and Ubuntu: apt-get install postgresql; Fedora: dnf install " +
 	"postgresql-server; macOS: brew install postgresql@17), or set JIG_DATABASE_OWNER_URL to a server you have"

@@ -15,16 +15,16 @@ import (
 	"strings"
 )
 
-// Password of a role of this server: derived from the server's own secret, so that it is the same after a restart and
-// nobody else on the machine knows it.
+// Password returns the password of a role. It is derived from the server's secret, so it stays the same after a restart, and
+// no other user of the machine knows it.
 func (s *Server) Password(role string) string {
 	mac := hmac.New(sha256.New, s.secret)
 	mac.Write([]byte(role))
 	return hex.EncodeToString(mac.Sum(nil)[:12])
 }
 
-// initialise makes the secret and the data folder when they are not there yet. It is safe to repeat after it was cut
-// off: initdb works in a folder that gets its final name only when it is complete.
+// initialise creates the secret and the data folder unless they exist. It can be repeated after an interruption: initdb works
+// in a folder that gets its final name only when it is complete.
 func (s *Server) initialise(ctx context.Context) error {
 	made, err := dataMajor(s.DataDir())
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Server) initialise(ctx context.Context) error {
 	}
 	secretFile := filepath.Join(s.dir, "secret")
 	if made != 0 {
-		content, err := os.ReadFile(secretFile) //nolint:gosec // a path of ours
+		content, err := os.ReadFile(secretFile) //nolint:gosec // this package makes the path
 		if err != nil {
 			return fmt.Errorf("the password of the database in %s: %w; start afresh with an empty data folder", s.dir, err)
 		}
@@ -56,13 +56,13 @@ func (s *Server) initialise(ctx context.Context) error {
 	return nil
 }
 
-// initdb makes a database cluster: UTF-8, C locale, scram passwords for everybody.
+// initdb creates a database cluster with UTF-8, the C locale, and SCRAM passwords for all roles.
 func (s *Server) initdb(ctx context.Context, dataDir string) error {
 	passwordFile := filepath.Join(s.dir, "initdb.password")
 	if err := os.WriteFile(passwordFile, []byte(s.Password(Superuser)+"\n"), 0o600); err != nil {
 		return fmt.Errorf("hand initdb the password: %w", err)
 	}
-	defer os.Remove(passwordFile) // readable by nobody else, and of no use to anybody later
+	defer os.Remove(passwordFile) // if this fails, the file is still readable only by its owner
 	if s.who.drop {
 		if err := os.Chown(passwordFile, int(s.who.uid), int(s.who.gid)); err != nil {
 			return fmt.Errorf("hand initdb the password: %w", err)
@@ -75,7 +75,7 @@ func (s *Server) initdb(ctx context.Context, dataDir string) error {
 	if s.ephemeral {
 		args = append(args, "--no-sync")
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(s.install.BinDir, "initdb"), args...) //nolint:gosec // programs that we found
+	cmd := exec.CommandContext(ctx, filepath.Join(s.install.BinDir, "initdb"), args...) //nolint:gosec // a program of the PostgreSQL installation
 	cmd.SysProcAttr = attributes(s.who)
 	cmd.Dir = s.dir
 	cmd.Env = s.environment()
@@ -85,14 +85,14 @@ func (s *Server) initdb(ctx context.Context, dataDir string) error {
 	return nil
 }
 
-// environment of PostgreSQL's programs: none of the caller's settings, PGDATA for instance, get in.
+// environment returns the environment of PostgreSQL's programs. The caller's settings, such as PGDATA, are not passed on.
 func (s *Server) environment() []string {
 	return []string{"PATH=" + s.install.BinDir + ":/usr/bin:/bin", "HOME=" + s.dir, "LC_ALL=C", "TZ=UTC"}
 }
 
-// dataMajor is the major version that made a data folder; 0 when there is none.
+// dataMajor returns the major version that created a data folder, or 0 if there is no data.
 func dataMajor(dataDir string) (int, error) {
-	content, err := os.ReadFile(filepath.Join(dataDir, "PG_VERSION")) //nolint:gosec // a path of ours
+	content, err := os.ReadFile(filepath.Join(dataDir, "PG_VERSION")) //nolint:gosec // this package makes the path
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}

@@ -17,16 +17,16 @@ const MinMajor = 14
 
 // Install is a PostgreSQL found on this machine.
 type Install struct {
-	// BinDir holds `postgres` and `initdb`, symbolic links resolved.
+	// BinDir is the folder with `postgres` and `initdb`, with symbolic links resolved.
 	BinDir string
-	// Major is the major version, 15 say.
+	// Major is the major version, e.g. 15.
 	Major int
-	// Version is the whole version, "15.14" say.
+	// Version is the full version, e.g. "15.14".
 	Version string
 }
 
-// Find lists the PostgreSQL installations of MinMajor or later on PATH and in the usual folders, newest first. None is
-// not an error.
+// Find lists the PostgreSQL installations of version [MinMajor] or later on PATH and in the usual folders, newest first. The
+// list may be empty.
 func Find(ctx context.Context) []Install {
 	var found []Install
 	seen := map[string]bool{}
@@ -42,7 +42,7 @@ func Find(ctx context.Context) []Install {
 	return found
 }
 
-// candidates are the folders that may hold PostgreSQL's programs, those on PATH first.
+// candidates returns the folders that may hold PostgreSQL's programs, those on PATH first.
 func candidates() []string {
 	dirs := filepath.SplitList(os.Getenv("PATH"))
 	for _, pattern := range []string{
@@ -63,7 +63,7 @@ func candidates() []string {
 	return dirs
 }
 
-// inspect reads the version of the PostgreSQL in dir, which must have both programs that are needed.
+// inspect reads the version of the PostgreSQL in dir. It returns an error unless dir has both required programs.
 func inspect(ctx context.Context, dir string) (Install, error) {
 	program, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -79,7 +79,7 @@ func inspect(ctx context.Context, dir string) (Install, error) {
 			return Install{}, fmt.Errorf("no %s in %s: %w", name, bin, err)
 		}
 	}
-	out, err := exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "--version").Output() //nolint:gosec // a program that we found
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "--version").Output() //nolint:gosec // a program of the PostgreSQL installation
 	if err != nil {
 		return Install{}, fmt.Errorf("version of %s: %w", bin, err)
 	}
@@ -90,7 +90,7 @@ func inspect(ctx context.Context, dir string) (Install, error) {
 	return Install{BinDir: bin, Major: major, Version: version}, nil
 }
 
-// parseVersion reads what `postgres --version` prints: "postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)".
+// parseVersion parses the output of `postgres --version`, e.g. "postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)".
 func parseVersion(out string) (version string, major int, err error) {
 	match := regexp.MustCompile(`\(PostgreSQL\) ((\d+)[^\s]*)`).FindStringSubmatch(out)
 	if match == nil {
@@ -103,8 +103,8 @@ func parseVersion(out string) (version string, major int, err error) {
 	return match[1], major, nil
 }
 
-// choose picks an installation for a data folder: the newest for a new one, otherwise one of the major version that made
-// it, because PostgreSQL cannot open the files of another. major is 0 for a new folder.
+// choose picks an installation for a data folder: the newest one for a new folder, otherwise one of the major version that
+// created the folder, because PostgreSQL cannot open the files of another major version. major is 0 for a new folder.
 func choose(installs []Install, major int, dir string) (Install, error) {
 	if len(installs) == 0 {
 		return Install{}, errNotInstalled
@@ -123,5 +123,5 @@ func choose(installs []Install, major int, dir string) (Install, error) {
 		"install PostgreSQL %d, or start afresh with an empty data folder", dir, major, have, major)
 }
 
-// errNotInstalled says that no usable PostgreSQL is on this machine.
+// errNotInstalled says that this machine has no usable PostgreSQL.
 var errNotInstalled = errors.New("no PostgreSQL of version 14 or later found on PATH or in the usual folders")

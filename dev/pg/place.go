@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// locate is the folder that holds a server's files: wanted, when the account can get there, else a folder below /var/tmp
-// (or the temporary folder) whose name is derived from wanted, so that a restart finds it again.
+// locate returns the folder for a server's files. It is wanted if the account can reach it. Otherwise it is a folder below
+// /var/tmp (or the temporary folder) whose name is derived from wanted, so that a restart finds it again.
 func locate(wanted string, who account) (string, error) {
 	wanted, err := filepath.Abs(wanted)
 	if err != nil {
@@ -24,7 +24,7 @@ func locate(wanted string, who account) (string, error) {
 	return filepath.Join(sharedTemp(), "jig-postgres-"+hex.EncodeToString(sum[:6])), nil
 }
 
-// sharedTemp is a folder that every account can reach and that survives a reboot where there is one.
+// sharedTemp returns a folder that every account can reach. It is one that survives a reboot if the system has one.
 func sharedTemp() string {
 	if info, err := os.Stat("/var/tmp"); err == nil && info.IsDir() {
 		return "/var/tmp"
@@ -32,8 +32,8 @@ func sharedTemp() string {
 	return os.TempDir()
 }
 
-// reachable tells whether the account may pass through dir and everything above it. Folders that do not exist yet will
-// be made by us, with rights that let it through.
+// reachable reports whether the account may pass through dir and all its parents. It ignores folders that do not exist,
+// because this package creates them with sufficient permissions.
 func reachable(dir string, who account) bool {
 	for {
 		info, err := os.Stat(dir)
@@ -51,7 +51,7 @@ func reachable(dir string, who account) bool {
 	}
 }
 
-// passable tells whether the account has the search permission on a folder.
+// passable reports whether the account has search permission on a folder.
 func passable(info os.FileInfo, who account) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
@@ -65,8 +65,8 @@ func passable(info os.FileInfo, who account) bool {
 	}
 }
 
-// own makes dir, private to the account. A folder of somebody else's in its place is refused: names below /var/tmp can
-// be guessed.
+// own creates dir, private to the account. It refuses an existing folder that belongs to another account, because names below
+// /var/tmp can be guessed.
 func own(dir string, who account) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // the account must pass through
 		return fmt.Errorf("data folder: %w", err)

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Remove deletes the data that a server with Options.Dir dir left, wherever it keeps them. A server that a killed
-// process left behind is stopped first. The caller makes sure that no living process uses dir.
+// Remove deletes the data of a server whose Options.Dir is dir, even if they are in another folder. It first stops a server that
+// a killed process left behind. The caller must make sure that no running process uses dir.
 func Remove(ctx context.Context, dir string) error {
 	who, err := runAs()
 	if err != nil {

@@ -28,14 +28,14 @@ type child struct {
 	// exited is closed after the process has ended and err is set.
 	exited chan struct{}
 	err    error
-	// asked is set before we end the process, so that its end is no surprise.
+	// asked is set before this package ends the process, so that watch does not report the end as a failure.
 	asked atomic.Bool
 }
 
-// errNoFailure is how a process ends that somebody stopped in an orderly way.
+// errNoFailure is the error for a process that somebody else stopped with an orderly shutdown.
 var errNoFailure = errors.New("exit status 0")
 
-// end is how the process ended, once exited is closed.
+// end returns how the process ended. It may be called once exited is closed.
 func (c *child) end() error {
 	if c.err == nil {
 		return errNoFailure
@@ -43,7 +43,7 @@ func (c *child) end() error {
 	return c.err
 }
 
-// ended tells whether the process has ended.
+// ended reports whether the process has ended.
 func (c *child) ended() bool {
 	select {
 	case <-c.exited:
@@ -53,7 +53,7 @@ func (c *child) ended() bool {
 	}
 }
 
-// Start runs the server and waits until it answers. Starting a running server does nothing.
+// Start starts the server and waits until it answers. It does nothing if the server is running.
 func (s *Server) Start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := clearStale(ctx, s.DataDir()); err != nil {
 		return err
 	}
-	// The shared memory of a server that was killed is released when the last of its backends has noticed.
+	// The shared memory of a killed server is released only when its last backend has ended.
 	for {
 		err := s.startOnce(ctx)
 		if err == nil || !strings.Contains(err.Error(), "shared memory block") || ctx.Err() != nil {
@@ -74,7 +74,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// startOnce is one attempt of Start.
+// startOnce makes one attempt to start the server.
 func (s *Server) startOnce(ctx context.Context) error {
 	started, err := s.spawn()
 	if err != nil {
@@ -89,14 +89,14 @@ func (s *Server) startOnce(ctx context.Context) error {
 	return nil
 }
 
-// spawn starts `postgres` and waits for its end in the background. The kernel ties the life of the process to the thread
-// that started it, so a goroutine keeps that thread until the process has ended.
+// spawn starts `postgres` and waits for its end in the background. The kernel stops the process when the thread that started it
+// ends, so a goroutine stays locked to that thread until the process has ended.
 func (s *Server) spawn() (*child, error) {
 	logFile, err := os.OpenFile(s.LogFile(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("PostgreSQL's log: %w", err)
 	}
-	cmd := exec.Command(filepath.Join(s.install.BinDir, "postgres"), s.arguments()...) //nolint:gosec,noctx // ended by Stop
+	cmd := exec.Command(filepath.Join(s.install.BinDir, "postgres"), s.arguments()...) //nolint:gosec,noctx // Stop ends it, not a context
 	cmd.SysProcAttr = attributes(s.who)
 	cmd.Dir = s.dir
 	cmd.Env = s.environment()
@@ -122,7 +122,7 @@ func (s *Server) spawn() (*child, error) {
 	return c, nil
 }
 
-// arguments of `postgres`: safe as in production, sized for a developer's machine.
+// arguments returns the arguments of `postgres`: as durable as in production, with memory sizes for a developer's machine.
 func (s *Server) arguments() []string {
 	settings := map[string]string{
 		"listen_addresses":        "127.0.0.1",
@@ -170,7 +170,7 @@ func (s *Server) ready(ctx context.Context, c *child) error {
 	return nil
 }
 
-// whyEnded explains the end of a server that should run.
+// whyEnded returns an error that explains why a server ended that should be running.
 func (s *Server) whyEnded(ctx context.Context, c *child) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", s.addr)
@@ -180,7 +180,7 @@ func (s *Server) whyEnded(ctx context.Context, c *child) error {
 	return fmt.Errorf("PostgreSQL ended (%w); its log ends:\n%s", errors.Join(c.end(), listener.Close()), s.logTail())
 }
 
-// watch reports the end of a child that nobody asked for.
+// watch reports the end of a child that ended without having been asked to.
 func (s *Server) watch(c *child) {
 	<-c.exited
 	if c.asked.Load() {
@@ -192,14 +192,14 @@ func (s *Server) watch(c *child) {
 	}
 }
 
-// Stop ends the server in an orderly way: open transactions are rolled back, everything committed is on disk. When that
-// takes longer than ten seconds, or ctx is over, at once, and the next Start recovers what was committed. Stopping a stopped server
-// does nothing. The error means that the server still runs.
+// Stop shuts the server down: open transactions are rolled back, and committed data are on disk. If that takes longer than ten
+// seconds, or if ctx ends, Stop ends the server immediately, and the next Start recovers the committed data. It does nothing if
+// the server is stopped. An error means that the server is still running.
 func (s *Server) Stop(ctx context.Context) error {
 	return s.halt(ctx, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL)
 }
 
-// Kill ends the server as a crash would; the next Start recovers what was committed.
+// Kill ends the server as a crash would; the next Start recovers the committed data.
 func (s *Server) Kill(ctx context.Context) error { return s.halt(ctx, syscall.SIGKILL) }
 
 // Restart stops the server and starts it again with the same data and address.
@@ -210,7 +210,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.Start(ctx)
 }
 
-// halt ends the child with the first signal that works.
+// halt sends the signals one after another until the child has ended.
 func (s *Server) halt(ctx context.Context, signals ...syscall.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,11 +225,11 @@ func (s *Server) halt(ctx context.Context, signals ...syscall.Signal) error {
 	return nil
 }
 
-// end sends signals, each harsher than the one before, until the process has ended, and tells whether it has. When ctx is over, the
-// first of several is not waited for.
+// end sends signals, each harsher than the one before, until the process has ended, and reports whether it has. If ctx has ended, end
+// does not wait after the first of several signals.
 func end(ctx context.Context, c *child, signals ...syscall.Signal) bool {
 	for i, signal := range signals {
-		// The error means that the process has ended already.
+		// An error means that the process has already ended.
 		_ = c.process.Signal(signal) //nolint:errcheck // see above
 		var over <-chan struct{}
 		if i == 0 && len(signals) > 1 {
@@ -245,7 +245,7 @@ func end(ctx context.Context, c *child, signals ...syscall.Signal) bool {
 	return false
 }
 
-// logTail is the end of PostgreSQL's log, for error messages.
+// logTail returns the end of PostgreSQL's log, for error messages.
 func (s *Server) logTail() string {
 	content, err := os.ReadFile(s.LogFile())
 	if err != nil {

@@ -19,33 +19,34 @@ import (
 const (
 	// Superuser is the role that owns the server.
 	Superuser = "postgres"
-	// stopPatience is how long one kind of stopping may take before the next, harsher one.
+	// stopPatience is how long to wait after a signal before sending the next, harsher one.
 	stopPatience = 10 * time.Second
-	// startPatience is how long a server may take to answer; recovery after a crash is part of it.
+	// startPatience is how long a server may take to answer, including recovery after a crash.
 	startPatience = 60 * time.Second
-	// pollEvery is the pause between two looks at something that will change soon.
+	// pollEvery is the pause between two checks of a condition.
 	pollEvery = 10 * time.Millisecond
 )
 
-// Options say where and how a server runs.
+// Options says where and how a server runs.
 type Options struct {
-	// Dir keeps the server's data, password and log. Required. When the system user that PostgreSQL runs as under root
-	// cannot get there, a folder below /var/tmp is used in its place; Server.DataDir says which.
+	// Dir is the folder for the server's data, password and log. Required. Under root, PostgreSQL runs as another system user; if
+	// that user cannot reach Dir, a folder below /var/tmp is used instead. [Server.DataDir] returns the actual folder.
 	Dir string
-	// Port to listen on, at 127.0.0.1 only; 0 picks a free one.
+	// Port is the port at 127.0.0.1; 0 picks a free port.
 	Port int
-	// Ephemeral removes the data when the server is closed, and does not sync the new, empty data to disk first. Commits
-	// are synced all the same.
+	// Ephemeral removes the data when the server is closed. It also skips syncing the new, empty data folder to disk. Commits are
+	// still synced.
 	Ephemeral bool
-	// BinDir holds the programs to use; empty looks for an installed PostgreSQL, then downloads one.
+	// BinDir is the folder with the programs to use. If it is empty, New looks for an installed PostgreSQL, and downloads one if
+	// there is none.
 	BinDir string
-	// Settings are further server settings, which win over ours.
+	// Settings holds further server settings. They override the settings of this package.
 	Settings map[string]string
-	// Log gets what a person may want to know; nil is silent.
+	// Log receives messages for people; nil discards them.
 	Log *slog.Logger
 }
 
-// Server is a PostgreSQL server of our own. Its methods may be called from several goroutines, one after the other.
+// Server is a private PostgreSQL server. Several goroutines may call its methods, but not at the same time.
 type Server struct {
 	install   Install
 	who       account
@@ -57,11 +58,11 @@ type Server struct {
 	died      chan error
 
 	mu    sync.Mutex
-	child *child // nil when stopped
+	child *child // nil if the server is stopped
 }
 
-// New prepares a server: finds or downloads PostgreSQL, makes the data folder, initialises it when it is empty. It does
-// not start it. A taken port is a *port.TakenError. The caller makes sure that no two servers use one Dir.
+// New prepares a server but does not start it: it finds or downloads PostgreSQL, and creates and initializes the data folder if
+// necessary. If the port is in use, the error is a *port.TakenError. The caller must make sure that no two servers use one Dir.
 func New(ctx context.Context, opts Options) (*Server, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -93,7 +94,7 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// programs settles on the programs: those of opts, an installed PostgreSQL that fits the data, or a downloaded one.
+// programs returns the programs to use: those of opts, an installed PostgreSQL that fits the data, or a downloaded one.
 func (s *Server) programs(ctx context.Context, opts Options) (Install, error) {
 	if opts.BinDir != "" {
 		return inspect(ctx, opts.BinDir)
@@ -116,7 +117,7 @@ func (s *Server) programs(ctx context.Context, opts Options) (Install, error) {
 	return choose([]Install{fetched}, made, s.dir)
 }
 
-// cacheDir keeps downloaded programs, where the account can run them.
+// cacheDir returns the folder for downloaded programs. The account can run programs in it.
 func (s *Server) cacheDir() string {
 	if cache, err := os.UserCacheDir(); err == nil && !s.who.drop {
 		return filepath.Join(cache, "jig")
@@ -124,20 +125,20 @@ func (s *Server) cacheDir() string {
 	return filepath.Join(sharedTemp(), "jig-postgres-programs")
 }
 
-// Version of PostgreSQL, "15.14" say.
+// Version returns the version of PostgreSQL, e.g. "15.14".
 func (s *Server) Version() string { return s.install.Version }
 
-// DataDir is PostgreSQL's own data folder, below Options.Dir or the folder that is used in its place.
+// DataDir returns PostgreSQL's data folder, below Options.Dir or the folder that replaces it.
 func (s *Server) DataDir() string { return filepath.Join(s.dir, "data") }
 
-// LogFile is what PostgreSQL writes about itself.
+// LogFile returns the path of PostgreSQL's log.
 func (s *Server) LogFile() string { return filepath.Join(s.dir, "postgres.log") }
 
-// Addr is host:port of the server; it stays the same over restarts.
+// Addr returns the host:port of the server. It stays the same after a restart.
 func (s *Server) Addr() string { return s.addr }
 
-// URL connects as role to database. The role's password is Password(role); roles other than Superuser are the caller's
-// to make.
+// URL returns the URL for connecting to database as role, with Password(role) as the password. The caller must create roles other
+// than [Superuser].
 func (s *Server) URL(role, database string) string {
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword(role, s.Password(role)), Host: s.addr, Path: "/" + database,
@@ -146,10 +147,10 @@ func (s *Server) URL(role, database string) string {
 	return u.String()
 }
 
-// Died yields one error when the server ends without having been asked to.
+// Died returns a channel that yields one error if the server ends without having been asked to.
 func (s *Server) Died() <-chan error { return s.died }
 
-// Close stops the server and, when it is ephemeral, removes its files.
+// Close stops the server and, if it is ephemeral, removes its files.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.Stop(ctx)
 	if s.ephemeral {

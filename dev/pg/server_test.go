@@ -19,7 +19,7 @@ import (
 	"github.com/jig-run/jig/dev/port"
 )
 
-// start runs an ephemeral server for one test.
+// start starts an ephemeral server for one test.
 func start(t *testing.T, opts pg.Options) *pg.Server {
 	t.Helper()
 	server := prepare(t, opts)
@@ -27,7 +27,7 @@ func start(t *testing.T, opts pg.Options) *pg.Server {
 	return server
 }
 
-// prepare makes a server that is closed, and its files removed, at the end of the test.
+// prepare creates a server. At the end of the test, the server is closed and its files are removed.
 func prepare(t *testing.T, opts pg.Options) *pg.Server {
 	t.Helper()
 	if len(pg.Find(t.Context())) == 0 {
@@ -64,7 +64,7 @@ func execute(t *testing.T, server *pg.Server, sql string) {
 	require.NoError(t, conn.Close(t.Context()))
 }
 
-// pid of the server process, as PostgreSQL wrote it down.
+// pid returns the process id that PostgreSQL wrote to postmaster.pid.
 func pid(t *testing.T, server *pg.Server) int {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(server.DataDir(), "postmaster.pid"))
@@ -109,7 +109,7 @@ func TestServerRecoversFromAKill(t *testing.T) {
 	require.Empty(t, server.Died())
 }
 
-// Whoever has no time left still gets rid of the server, and is not told that it would not stop.
+// Stop with an ended context still stops the server, and does not report that it is still running.
 func TestServerStopsWithoutTimeLeft(t *testing.T) {
 	t.Parallel()
 	server := start(t, pg.Options{})
@@ -146,7 +146,7 @@ func TestPidFileOfAnotherProgramIsNoObstacle(t *testing.T) {
 	server := start(t, pg.Options{})
 	require.NoError(t, server.Kill(t.Context()))
 
-	// The process id in the file belongs to a living program that is not PostgreSQL, of the same user as PostgreSQL.
+	// The process id in the file belongs to a running program of the same user that is not PostgreSQL.
 	other := exec.Command("sleep", "600")
 	info, err := os.Stat(server.DataDir())
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestOrphanIsStopped(t *testing.T) {
 	orphan := start(t, pg.Options{Dir: dir})
 	old := pid(t, orphan)
 
-	// A second server on the same folder, as after a kill -9 of the first one's process where children live on.
+	// Another server on the same folder, as after a kill -9 of the first process on systems where its children keep running.
 	heir := prepare(t, pg.Options{Dir: dir})
 	require.NoError(t, heir.Start(t.Context()))
 	require.NotEqual(t, old, pid(t, heir))

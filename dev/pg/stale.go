@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// clearStale deals with the postmaster.pid of a server that was not stopped properly. The caller holds the lock of the
-// data folder, so a server that still runs there is an orphan of a killed process and is stopped. When the process id
-// belongs to another program by now, which PostgreSQL cannot tell, the file is removed. Everything else PostgreSQL
-// handles itself.
+// clearStale handles the postmaster.pid of a server that was not stopped properly. The caller holds the lock of the data folder,
+// so a server that still runs there is an orphan of a killed process; clearStale stops it. If the process id now belongs to
+// another program, which PostgreSQL cannot detect, clearStale removes the file. PostgreSQL handles all other cases itself.
 func clearStale(ctx context.Context, dataDir string) error {
 	path := filepath.Join(dataDir, "postmaster.pid")
-	content, err := os.ReadFile(path) //nolint:gosec // a path of ours
+	content, err := os.ReadFile(path) //nolint:gosec // this package makes the path
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -28,7 +27,7 @@ func clearStale(ctx context.Context, dataDir string) error {
 	first, _, _ := strings.Cut(string(content), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
 	if err != nil || pid <= 1 {
-		return nil // PostgreSQL says what is wrong with the file
+		return nil // PostgreSQL reports a malformed file
 	}
 	if !alive(pid) {
 		return nil
@@ -39,11 +38,11 @@ func clearStale(ctx context.Context, dataDir string) error {
 	if isServer(ctx, pid, dataDir) {
 		return stopOrphan(ctx, pid, dataDir)
 	}
-	// The processes of a server whose head was killed end by themselves, a moment later.
+	// The backends of a server whose main process was killed end by themselves a moment later.
 	waiting, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
 	if poll(waiting, func() bool { return !inUse(ctx, dataDir) }) != nil {
-		return nil // somebody works there: PostgreSQL says so itself
+		return nil // the folder is in use, which PostgreSQL reports itself
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the stale %s: %w", path, err)
@@ -51,7 +50,7 @@ func clearStale(ctx context.Context, dataDir string) error {
 	return nil
 }
 
-// stopOrphan stops a server that is not our child: fast, then at once.
+// stopOrphan stops a server that is not a child of this process: first with a fast shutdown, then with an immediate one.
 func stopOrphan(ctx context.Context, pid int, dataDir string) error {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
 		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -67,7 +66,7 @@ func stopOrphan(ctx context.Context, pid int, dataDir string) error {
 	return fmt.Errorf("the PostgreSQL (process %d) left behind in %s does not stop: stop it with kill -9 %d", pid, dataDir, pid)
 }
 
-// alive tells whether a process exists.
+// alive reports whether a process exists.
 func alive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)
@@ -80,7 +79,7 @@ func poll(ctx context.Context, done func() bool) error {
 	for !done() {
 		select {
 		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // the callers say what they waited for
+			return ctx.Err() //nolint:wrapcheck // the callers add what they waited for
 		case <-ticker.C:
 		}
 	}

@@ -1,5 +1,5 @@
-// Package port settles on TCP addresses before a server that cannot report a taken one listens there. It knows nothing
-// of the servers.
+// Package port picks and checks TCP addresses for servers that cannot report well that an address is in use. It does not depend
+// on the servers.
 package port
 
 import (
@@ -11,18 +11,18 @@ import (
 	"syscall"
 )
 
-// TakenError says that somebody listens on an address already.
+// TakenError says that another process already listens on an address.
 type TakenError struct {
-	// Addr is the address that was asked for, as host:port.
+	// Addr is the requested address, as host:port.
 	Addr string
 }
 
 // Error names the address.
 func (e *TakenError) Error() string { return e.Addr + " is taken by another process" }
 
-// Claim checks that addr (host:port) can be listened on and returns it with a port of 0 replaced by a free one. The
-// address is not held: it is free at the moment Claim returns, and a picked port is not picked again for about a minute.
-// It fails with a *TakenError when another process listens there.
+// Claim checks that a server can listen on addr (host:port), and returns addr with port 0 replaced by a free port. It does not
+// reserve the address, which is only known to be free when Claim returns. A port that it picked is not picked again for about
+// a minute. The error is a *TakenError if another process listens on addr.
 func Claim(ctx context.Context, addr string) (string, error) {
 	host, number, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -39,7 +39,7 @@ func Claim(ctx context.Context, addr string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("listen on %s: %w", addr, err)
 	}
-	defer listener.Close() // nothing is lost when closing an unused listener fails
+	defer listener.Close() // an error of closing an unused listener does not matter
 	if number != "0" {
 		return addr, nil
 	}
@@ -54,7 +54,7 @@ func Claim(ctx context.Context, addr string) (string, error) {
 	return net.JoinHostPort(host, number), nil
 }
 
-// Number is the port of a host:port address; 0 when there is none.
+// Number returns the port of a host:port address, or 0 if it has none.
 func Number(addr string) int {
 	_, number, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -67,8 +67,8 @@ func Number(addr string) int {
 	return n
 }
 
-// linger leaves a connection of the listener in TIME_WAIT. The system does not hand out such a port as a free one, yet a
-// server that asks for it by number gets it; so parallel tests do not pick each other's ports.
+// linger leaves a connection of the listener in TIME_WAIT. The system does not pick such a port as a free one, but a server can
+// still listen on it by number. So parallel tests do not pick each other's ports.
 func linger(ctx context.Context, listener net.Listener) error {
 	var dialer net.Dialer
 	outgoing, err := dialer.DialContext(ctx, "tcp", listener.Addr().String())
@@ -79,6 +79,6 @@ func linger(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("hold the picked port: %w", err), outgoing.Close())
 	}
-	// The side that closes first is the one that stays in TIME_WAIT.
+	// The side that closes first stays in TIME_WAIT.
 	return errors.Join(incoming.Close(), outgoing.Close())
 }

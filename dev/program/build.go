@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// sayAfter is how long a wait may take without a word.
+	// sayAfter is the time after which a wait is reported.
 	sayAfter = 5 * time.Second
-	// sayEvery is the pause between further words.
+	// sayEvery is the interval of further reports.
 	sayEvery = 10 * time.Second
 )
 
-// arguments of `go` for a program at path. Without debugging information linking takes half as long. -v lists packages as
-// they are compiled.
+// arguments returns the arguments of `go` for building a program at path. Linking takes half as long without debugging
+// information. -v lists packages as they are compiled.
 func arguments(path string) []string {
 	return []string{"build", "-v", "-ldflags=-s -w", "-o", path, "."}
 }
 
-// build compiles the module in source into a program at path, which is complete when it appears there.
+// build compiles the module in source into a program at path. The file appears there only when it is complete.
 func build(ctx context.Context, source, path string, say func(string)) error {
 	scratch, err := os.MkdirTemp(filepath.Dir(path), "build-*")
 	if err != nil {
 		return fmt.Errorf("a place for the Temporal server: %w", err)
 	}
-	defer os.RemoveAll(scratch) // what was left behind is removed with the folder
+	defer os.RemoveAll(scratch) // if this fails, prune removes it with the folder
 	say("building the Temporal server, once for this version (minutes, unless much of it is in Go's build cache)")
 	total := packages(ctx, source, say)
 	output := &counter{}
@@ -50,8 +50,8 @@ func build(ctx context.Context, source, path string, say func(string)) error {
 	return nil
 }
 
-// packages counts the packages that the program is made of, which fetches their modules. 0 means that it is unknown; then
-// the build says why.
+// packages counts the packages of the program. This also downloads their modules. It returns 0 if the number is unknown; the
+// build then reports the error.
 func packages(ctx context.Context, source string, say func(string)) int {
 	done := every(say, func(passed time.Duration) string {
 		return fmt.Sprintf("fetching the modules of the Temporal server: %s", passed)
@@ -64,17 +64,17 @@ func packages(ctx context.Context, source string, say func(string)) int {
 	return bytes.Count(out, []byte("\n"))
 }
 
-// command is a `go` command in the module at source, which is no part of a workspace.
+// command returns a `go` command in the module at source, which is not part of a workspace.
 func command(ctx context.Context, source string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // our own arguments
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // this package makes the arguments
 	cmd.Dir = source
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends its compilers, too
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // an interrupt makes go end its compilers, too
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	return cmd
 }
 
-// counter counts the packages that `go build -v` lists and keeps what else it writes.
+// counter counts the packages that `go build -v` lists, and keeps its other output.
 type counter struct {
 	packages atomic.Int64
 	rest     []byte
@@ -98,7 +98,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	}
 }
 
-// progress says how many packages are done, of a total that is 0 when it is unknown.
+// progress describes how many of the packages have been compiled. total is 0 if it is unknown.
 func (c *counter) progress(total int) string {
 	if total == 0 {
 		return fmt.Sprintf("%d packages", c.packages.Load())
@@ -106,12 +106,12 @@ func (c *counter) progress(total int) string {
 	return fmt.Sprintf("%d of at most %d packages", c.packages.Load(), total)
 }
 
-// failure is what the build wrote beside names of packages. The build must have ended.
+// failure returns the output of the build without the names of packages. The build must have ended.
 func (c *counter) failure() string {
 	return strings.Join(append(c.errors, string(c.rest)), "\n")
 }
 
-// every says a text after five seconds and then every ten, until the function that it returns is called.
+// every passes a text to say after five seconds and then every ten seconds, until the returned function is called.
 func every(say func(string), text func(passed time.Duration) string) (done func()) {
 	began := time.Now()
 	stop := make(chan struct{})

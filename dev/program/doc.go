@@ -1,4 +1,4 @@
-// Package program finds the Temporal server that jig-dev runs, or builds it. The server is the module dev/temporal, which
-// takes minutes to compile, so what was built is kept in the user's cache directory for every clone with the same sources.
-// Only the standard library is used.
+// Package program finds or builds the Temporal server that jig-dev runs. The server is the module dev/temporal, which takes
+// minutes to compile. So the program is kept in the user's cache directory and shared by all clones with the same sources.
+// The package uses only the standard library.
 package program

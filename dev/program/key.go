@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// key names what a build depends on: the files of source without its tests, the version of Go, the platform and the
-// arguments of the build.
+// key returns a cache key for everything that a build depends on: the files of source without its tests, the version of Go, the
+// platform and the arguments of the build.
 func key(source string) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, runtime.Version(), runtime.GOOS, runtime.GOARCH, arguments(""))
@@ -21,7 +21,7 @@ func key(source string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the sources of the Temporal server: %w", err)
 	}
-	// fs.WalkDir goes through the names in order.
+	// fs.WalkDir visits the names in order, so the key does not depend on the file system.
 	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || strings.HasSuffix(path, "_test.go") {
 			return err

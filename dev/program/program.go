@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// name of the program, in the cache and beside jig-dev.
+	// name is the name of the program, in the cache and in the folder of jig-dev.
 	name = "jig-temporal"
-	// unusedFor is how long a program that nobody starts is kept.
+	// unusedFor is how long an unused program is kept.
 	unusedFor = 30 * 24 * time.Hour
 )
 
-// Temporal returns the path of the server. It is taken from the user's cache directory, or built into it, when the sources
-// are there, and otherwise expected beside this program. say is told when a build begins and, every few seconds of a wait,
-// how far it is.
+// Temporal returns the path of the server. If the sources exist, it takes the server from the user's cache directory or builds it
+// there. Otherwise it expects the server in the folder of this program. Temporal calls say when a build begins and every few
+// seconds while it waits.
 func Temporal(ctx context.Context, say func(string)) (string, error) {
 	source := sources()
 	if _, err := os.Stat(filepath.Join(source, "go.mod")); err != nil {
@@ -36,7 +36,7 @@ func Temporal(ctx context.Context, say func(string)) (string, error) {
 	return find(ctx, source, filepath.Join(cache, "jig", "temporal"), say)
 }
 
-// Describe names what the program at path consists of, with versions: "Temporal 1.32.1 and its Web UI 2.54.1".
+// Describe names the parts of the program at path with their versions, e.g. "Temporal 1.32.1 and its Web UI 2.54.1".
 func Describe(path string, withUI bool) string {
 	versions := map[string]string{}
 	if info, err := buildinfo.ReadFile(path); err == nil {
@@ -51,7 +51,7 @@ func Describe(path string, withUI bool) string {
 	return what
 }
 
-// sources is the folder of the module dev/temporal in the clone that this program was built from.
+// sources returns the folder of the module dev/temporal in the clone that this program was built from.
 func sources() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "temporal")
@@ -71,8 +71,8 @@ func beside(source string) (string, error) {
 	return path, nil
 }
 
-// find returns the program that was built from source in cache, after building it when it is missing. Of several processes
-// one builds and the others wait.
+// find returns the program in cache that was built from source. It builds the program if it is missing. If several processes need
+// it, one builds and the others wait.
 func find(ctx context.Context, source, cache string, say func(string)) (string, error) {
 	key, err := key(source)
 	if err != nil {
@@ -83,7 +83,7 @@ func find(ctx context.Context, source, cache string, say func(string)) (string, 
 	if used(path) {
 		return path, nil
 	}
-	if err := os.MkdirAll(cache, 0o755); err != nil { //nolint:gosec // programs are no secret
+	if err := os.MkdirAll(cache, 0o755); err != nil { //nolint:gosec // the programs are not secret
 		return "", fmt.Errorf("a place for the Temporal server: %w", err)
 	}
 	release, err := lock(ctx, filepath.Join(cache, "build.lock"), say)
@@ -104,15 +104,15 @@ func find(ctx context.Context, source, cache string, say func(string)) (string, 
 	return path, nil
 }
 
-// used reports whether the program is there, and notes that it is used now.
+// used reports whether the program exists, and records that it is used now.
 func used(path string) bool {
 	now := time.Now()
 	return os.Chtimes(path, now, now) == nil
 }
 
-// lock waits until no other process builds.
+// lock waits until no other process builds, and takes the lock for building.
 func lock(ctx context.Context, path string, say func(string)) (release func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a path of ours
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // this package makes the path
 	if err != nil {
 		return nil, fmt.Errorf("lock the Temporal server's cache: %w", err)
 	}
@@ -138,7 +138,7 @@ func lock(ctx context.Context, path string, say func(string)) (release func(), e
 	}
 }
 
-// prune removes programs that nobody has started for a long time. It is a courtesy: errors are ignored.
+// prune removes programs that have not been used for a long time. It ignores errors, because the cleanup is optional.
 func prune(cache, keep string) {
 	folders, err := os.ReadDir(cache)
 	if err != nil {

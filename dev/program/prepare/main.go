@@ -1,5 +1,5 @@
-// Command prepare builds the Temporal server unless it is in the cache, as jig-dev does when it starts. The Makefile runs it
-// while it builds jig-dev.
+// Command prepare builds the Temporal server unless it is in the cache, as jig-dev does when it starts. The Makefile runs it in
+// parallel with the build of jig-dev.
 package main
 
 import (
