@@ -7,40 +7,40 @@ import (
 	"github.com/jig-run/jig/dev/pg"
 )
 
-// PG is the PostgreSQL server, to stop, kill and start it in tests; nil when the server is somebody else's.
+// PG returns the PostgreSQL server, so that tests can stop, kill and start it. It is nil if the stack uses an existing server.
 func (s *Stack) PG() *pg.Server { return s.postgres }
 
-// TemporalAddress of the frontend, host:port.
+// TemporalAddress returns the address of Temporal's frontend, host:port.
 func (s *Stack) TemporalAddress() string { return s.temporal.Address() }
 
-// Namespace that was registered.
+// Namespace returns the namespace that was registered.
 func (s *Stack) Namespace() string { return s.temporal.Namespace() }
 
-// UIAddress is the URL of the Web UI; empty when it was left out.
+// UIAddress returns the URL of the Web UI, or "" without a Web UI.
 func (s *Stack) UIAddress() string { return s.temporal.UI() }
 
-// DatabaseURL connects to jig's database as the worker does.
+// DatabaseURL returns the URL for connecting to jig's database with the worker's role.
 func (s *Stack) DatabaseURL() string { return s.appURL }
 
-// OwnerURL connects to jig's database as its owner, for migrations.
+// OwnerURL returns the URL for connecting to jig's database as its owner, for migrations.
 func (s *Stack) OwnerURL() string { return s.ownerURL }
 
-// DataDir keeps logs, dev.env and, unless ephemeral, the data; absolute.
+// DataDir returns the absolute path of the folder with the logs, dev.env and, unless ephemeral, the data.
 func (s *Stack) DataDir() string { return s.opts.DataDir }
 
-// Failed yields an error when a part cannot go on.
+// Failed returns a channel that yields an error when a part cannot continue.
 func (s *Stack) Failed() <-chan error { return s.failed }
 
-// Environment is what jig's programs read, as KEY=value.
+// Environment returns the environment variables that jig's programs read, as KEY=value.
 func (s *Stack) Environment() []string {
 	env := []string{
 		"JIG_TEMPORAL_ADDRESS=" + s.TemporalAddress(),
 		"JIG_TEMPORAL_NAMESPACE=" + s.Namespace(),
 		"JIG_DATABASE_URL=" + s.DatabaseURL(),
 		"JIG_DATABASE_OWNER_URL=" + s.OwnerURL(),
-		"JIG_APPROVALS_SIGNALS=trusted", // one person's machine: nobody has to prove who they are
+		"JIG_APPROVALS_SIGNALS=trusted", // the machine belongs to one person, so decisions need no proof
 	}
-	if os.Getenv("JIG_WORKDIR") == "" { // the tenant default works where the worker was started, others below jig's own folder
+	if os.Getenv("JIG_WORKDIR") == "" { // tenant default works in the worker's directory, other tenants below jig's data folder
 		env = append(env, "JIG_WORKDIR="+filepath.Join(s.DataDir(), "work"), "JIG_WORKDIR_DEFAULT=.")
 	}
 	if s.opts.Permissions != "" {

@@ -14,11 +14,11 @@ import (
 type LockedError struct {
 	// Dir is the data folder.
 	Dir string
-	// PID of the process that has it, when it is known.
+	// PID is the id of that process, if it is known.
 	PID string
 }
 
-// Error names the folder, the process and the ways out.
+// Error names the folder and the process, and says what to do.
 func (e *LockedError) Error() string {
 	who := "another process"
 	if e.PID != "" {
@@ -27,16 +27,16 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is in use by %s: stop that one, choose another folder, or keep no data (ephemeral)", e.Dir, who)
 }
 
-// lock takes a data folder for this process. The system gives it free when the process ends, however it ends.
+// lock locks a data folder for this process. The system releases the lock when the process ends, even after a crash.
 func lock(dir string) (release func() error, err error) {
 	path := filepath.Join(dir, "dev.lock")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a path of ours
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // this package makes the path
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		holder, readErr := os.ReadFile(path) //nolint:gosec // a path of ours
+		holder, readErr := os.ReadFile(path) //nolint:gosec // this package makes the path
 		if readErr != nil {
 			holder = nil
 		}
@@ -51,8 +51,8 @@ func lock(dir string) (release func() error, err error) {
 	return file.Close, nil
 }
 
-// write puts text at the beginning of a file.
+// write writes text to the beginning of a file.
 func write(file *os.File, text string) error {
 	_, err := file.WriteAt([]byte(text), 0)
-	return err //nolint:wrapcheck // the caller says what it was for
+	return err //nolint:wrapcheck // the caller adds what it wrote
 }

@@ -11,7 +11,7 @@ import (
 const (
 	// OwnerRole owns the database of jig and runs its migrations.
 	OwnerRole = "jig_owner"
-	// AppRole is what the worker connects as: bound by row-level security.
+	// AppRole is the worker's role, to which row-level security applies.
 	AppRole = "jig_app"
 	// temporalRole owns Temporal's databases.
 	temporalRole = "temporal"
@@ -19,57 +19,58 @@ const (
 	databaseName = "jig"
 )
 
-// Options say what to start, where it listens and where it keeps its data. The zero value keeps data in .jig and picks
+// Options says what to start, where it listens and where it keeps its data. The zero value keeps data in .jig and picks
 // free ports.
 type Options struct {
-	// DataDir keeps the data, the logs and the lock. Default ".jig".
+	// DataDir is the folder for the data, the logs and the lock. Default ".jig".
 	DataDir string
 	// Fresh removes the data of earlier runs first.
 	Fresh bool
 	// Ephemeral keeps the data in a temporary folder until Stop; several ephemeral stacks may share a DataDir.
 	Ephemeral bool
 
-	// PGPort of PostgreSQL at 127.0.0.1; 0 picks a free one.
+	// PGPort is PostgreSQL's port at 127.0.0.1; 0 picks a free port.
 	PGPort int
-	// PGSettings are further settings of PostgreSQL.
+	// PGSettings holds further settings of PostgreSQL.
 	PGSettings map[string]string
-	// OwnerURL is a database on a PostgreSQL that is there already, as its owner; then none is started, and Temporal's
-	// databases are made beside it. Fresh and Ephemeral cannot be combined with it.
+	// OwnerURL connects to a database on an existing PostgreSQL server, as its owner. If it is set, no PostgreSQL is started, and
+	// Temporal's databases are created on that server. It cannot be combined with Fresh or Ephemeral.
 	OwnerURL string
-	// AppURL is the same database as the role of the worker. When it is empty and OwnerURL is not, the role jig_app is
-	// made, or given a new password, on that server.
+	// AppURL connects to the same database with the worker's role. If it is empty and OwnerURL is set, the role jig_app is created
+	// on that server, or gets a new password.
 	AppURL string
 
-	// TemporalAddress of the frontend, host:port. Default "127.0.0.1:0", a free port.
+	// TemporalAddress is the address of Temporal's frontend, host:port. Default "127.0.0.1:0", a free port.
 	TemporalAddress string
-	// Namespace to register. Default "default".
+	// Namespace is the namespace to register. Default "default".
 	Namespace string
-	// Retention of closed workflows. Default seven days.
+	// Retention is how long closed workflows are kept. Default seven days.
 	Retention time.Duration
-	// TemporalSettings are dynamic configuration by Temporal's names.
+	// TemporalSettings holds dynamic configuration by Temporal's names.
 	TemporalSettings map[string]any
 
-	// UIAddress of the Web UI, host:port. Default "127.0.0.1:0", a free port.
+	// UIAddress is the address of the Web UI, host:port. Default "127.0.0.1:0", a free port.
 	UIAddress string
-	// NoUI leaves the Web UI out.
+	// NoUI disables the Web UI.
 	NoUI bool
 
-	// Permissions are what everybody may in tenants without a document, for the environment; nothing when empty.
+	// Permissions are the permissions of everybody in tenants without a document. They become part of the Environment. By
+	// default there are none.
 	Permissions string
 
-	// Migrate brings jig's tables up to date, once the database is there; nil does nothing.
+	// Migrate brings jig's tables up to date after the database has been created. nil does nothing.
 	Migrate func(ctx context.Context, ownerURL, appRole string) error
-	// Log gets warnings of the servers; nil is silent.
+	// Log receives warnings of the servers; nil discards them.
 	Log *slog.Logger
-	// Progress is told about each step, when it begins (took is 0) and when it is done; nil is silent.
+	// Progress is called when a step begins (took is 0) and when it is done. It may be nil.
 	Progress func(step string, took time.Duration)
 }
 
-// withDefaults fills in what was left empty.
+// withDefaults returns the options with defaults for empty fields.
 func (o Options) withDefaults() (Options, error) {
 	dir, err := filepath.Abs(cmp.Or(o.DataDir, ".jig"))
 	if err != nil {
-		return o, err //nolint:wrapcheck // says which folder already
+		return o, err //nolint:wrapcheck // the error already names the folder
 	}
 	o.DataDir = dir
 	o.TemporalAddress = cmp.Or(o.TemporalAddress, "127.0.0.1:0")

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/dev/pg"
 )
 
-// makeRoles makes the roles and jig's database on a server of our own, or brings them back to what they should be.
+// makeRoles creates the roles and jig's database on a server that this package started, or resets them to their intended state.
 func makeRoles(ctx context.Context, server *pg.Server) error {
 	conn, err := pgx.Connect(ctx, server.URL(pg.Superuser, "postgres"))
 	if err != nil {
@@ -43,7 +43,7 @@ func makeRoles(ctx context.Context, server *pg.Server) error {
 	return closeSchema(ctx, server.URL(pg.Superuser, databaseName))
 }
 
-// closeSchema leaves the schema public to the owner: before PostgreSQL 15 every role may create objects in it.
+// closeSchema lets only the owner create objects in the schema public. Before PostgreSQL 15, every role may do so by default.
 func closeSchema(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -57,7 +57,7 @@ func closeSchema(ctx context.Context, url string) error {
 	return nil
 }
 
-// makeRole makes a role that may log in, or gives it the rights and the password again.
+// makeRole creates a role that may log in. If the role exists, makeRole sets its rights and password again.
 func makeRole(ctx context.Context, conn *pgx.Conn, name, rights, password string) error {
 	var exists bool
 	if err := conn.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1)", name).Scan(&exists); err != nil {
@@ -67,7 +67,7 @@ func makeRole(ctx context.Context, conn *pgx.Conn, name, rights, password string
 	if exists {
 		verb = "alter"
 	}
-	// Neither statement takes parameters. Passwords are hexadecimal digits or letters.
+	// Neither statement takes parameters. Passwords consist only of hexadecimal digits or letters, so they need no quoting.
 	statement := fmt.Sprintf("%s role %s with login %s password '%s'", verb, quote(name), rights, password)
 	if _, err := conn.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("%s the role %s: %w", verb, name, err)
@@ -75,7 +75,7 @@ func makeRole(ctx context.Context, conn *pgx.Conn, name, rights, password string
 	return nil
 }
 
-// adoptAppRole makes the worker's role on somebody else's server, with a new password, and returns its URL.
+// adoptAppRole creates the worker's role on an existing server, or gives it a new password, and returns its URL.
 func adoptAppRole(ctx context.Context, ownerURL string) (string, error) {
 	u, err := url.Parse(ownerURL)
 	if err != nil {
@@ -100,5 +100,5 @@ func adoptAppRole(ctx context.Context, ownerURL string) (string, error) {
 	return u.String(), nil
 }
 
-// quote makes an identifier safe in a statement.
+// quote quotes an identifier for a statement.
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }

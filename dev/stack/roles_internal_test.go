@@ -35,7 +35,7 @@ func run(t *testing.T, conn *pgx.Conn, sql string) {
 	require.NoError(t, err, sql)
 }
 
-// refused requires that PostgreSQL refuses the statement for want of a privilege.
+// refused checks that PostgreSQL refuses the statement because the role lacks a privilege.
 func refused(t *testing.T, conn *pgx.Conn, sql string) {
 	t.Helper()
 	_, err := conn.Exec(t.Context(), sql)
@@ -53,7 +53,7 @@ func newServer(t *testing.T) *pg.Server {
 	return server
 }
 
-// developmentRoles are those of jig-dev.
+// developmentRoles returns a database with the roles that jig-dev creates.
 func developmentRoles(t *testing.T) database {
 	t.Helper()
 	server := newServer(t)
@@ -63,7 +63,7 @@ func developmentRoles(t *testing.T) database {
 	}
 }
 
-// deployedRoles are those of the script that initialises PostgreSQL in docker-compose.yml.
+// deployedRoles returns a database with the roles that docker-compose.yml's initialization script creates.
 func deployedRoles(t *testing.T) database {
 	t.Helper()
 	server := newServer(t)
@@ -93,7 +93,7 @@ const (
 	appendRow = "select jig_audit('{\"n\": 1}', 'denied', 'ses_a', '1.1')"
 )
 
-// What somebody who has the workers' password would try, to run a statement as the owner of jig's tables.
+// Somebody with the workers' password cannot run a statement as the owner of jig's tables.
 func TestWorkersRoleCannotBecomeTheOwner(t *testing.T) {
 	t.Parallel()
 	for name, roles := range map[string]func(*testing.T) database{"jig-dev": developmentRoles, "deploy": deployedRoles} {
@@ -136,8 +136,8 @@ func TestWorkersRoleCannotBecomeTheOwner(t *testing.T) {
 	}
 }
 
-// shadowed repeats the attack with what an administrator may have granted: even then the owner's functions see no object of
-// the caller's, and a worker refuses to start.
+// shadowed repeats the attack with privileges that an administrator may have granted. Even then, the owner's functions use no
+// object of the caller, and a worker refuses to start.
 func shadowed(t *testing.T, db database, app *pgx.Conn, before string) {
 	t.Helper()
 	super := connect(t, db.super)
@@ -181,7 +181,7 @@ func shadowed(t *testing.T, db database, app *pgx.Conn, before string) {
 	require.ErrorContains(t, err, "create tables and functions")
 }
 
-// requireBound requires that nothing has loosened what binds the workers' role.
+// requireBound checks that the restrictions of the workers' role are intact.
 func requireBound(t *testing.T, super *pgx.Conn) {
 	t.Helper()
 	for what, sql := range map[string]string{

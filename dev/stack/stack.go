@@ -14,22 +14,22 @@ import (
 	"github.com/jig-run/jig/dev/temporalserver"
 )
 
-// Stack is everything that runs.
+// Stack is a running set of servers.
 type Stack struct {
 	opts     Options
-	release  func() error // gives the data folder free
-	postgres *pg.Server   // nil when the server is somebody else's
+	release  func() error // unlocks the data folder
+	postgres *pg.Server   // nil if an existing server is used
 	temporal *temporalserver.Server
 	ownerURL string
 	appURL   string
 	failed   chan error
-	// stopped is closed when the stack begins to stop, once.
+	// stopped is closed when the stack begins to stop.
 	stopped chan struct{}
 	stop    sync.Once
 }
 
-// Start starts everything and returns when all of it can be used. When a part fails, what runs already is stopped. A
-// taken port is a *port.TakenError, a data folder in use a *LockedError.
+// Start starts everything and returns when it is ready for use. If a part fails, Start stops the parts that are running. The error
+// is a *port.TakenError if a port is in use, and a *LockedError if the data folder is in use.
 func Start(ctx context.Context, opts Options) (*Stack, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -48,7 +48,7 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 	return s, nil
 }
 
-// start starts the parts in the order in which they need each other.
+// start starts the parts in the order of their dependencies.
 func (s *Stack) start(ctx context.Context) error {
 	built, err := program.Temporal(ctx, func(progress string) { s.opts.Progress(progress, 0) })
 	if err != nil {
@@ -75,9 +75,9 @@ func (s *Stack) start(ctx context.Context) error {
 	})
 }
 
-// prepare takes the data folder.
+// prepare creates and locks the data folder.
 func (s *Stack) prepare() error {
-	if err := os.MkdirAll(s.opts.DataDir, 0o755); err != nil { //nolint:gosec // PostgreSQL's user passes through
+	if err := os.MkdirAll(s.opts.DataDir, 0o755); err != nil { //nolint:gosec // PostgreSQL's system user must pass through
 		return fmt.Errorf("data folder: %w", err)
 	}
 	if s.opts.Ephemeral {
@@ -90,7 +90,7 @@ func (s *Stack) prepare() error {
 	return err
 }
 
-// startDatabase starts PostgreSQL, or uses the one that was given, makes jig's database and roles, and migrates. It
+// startDatabase starts PostgreSQL or uses the existing server, creates jig's database and roles, and runs the migrations. It
 // returns the URL for Temporal.
 func (s *Stack) startDatabase(ctx context.Context) (string, error) {
 	temporalURL := s.opts.OwnerURL
@@ -115,7 +115,7 @@ func (s *Stack) startDatabase(ctx context.Context) (string, error) {
 	})
 }
 
-// startPostgres starts a server of our own and makes jig's database and roles on it.
+// startPostgres starts a private PostgreSQL server and creates jig's database and roles on it.
 func (s *Stack) startPostgres(ctx context.Context) error {
 	dir := filepath.Join(s.opts.DataDir, "pg")
 	if s.opts.Ephemeral {
@@ -123,7 +123,7 @@ func (s *Stack) startPostgres(ctx context.Context) error {
 		if dir, err = os.MkdirTemp("", "jig-dev-*"); err != nil {
 			return fmt.Errorf("temporary data folder: %w", err)
 		}
-		// PostgreSQL's user makes the folder anew.
+		// Remove the folder, because PostgreSQL's system user must create it.
 		if err := os.Remove(dir); err != nil {
 			return fmt.Errorf("temporary data folder: %w", err)
 		}
@@ -167,7 +167,7 @@ func (s *Stack) step(name string, do func() error) error {
 	return nil
 }
 
-// guard reports when PostgreSQL ends by itself, as often as it does, until the stack is stopped.
+// guard reports every unexpected end of PostgreSQL until the stack is stopped.
 func (s *Stack) guard(server *pg.Server) {
 	for {
 		select {

@@ -35,7 +35,7 @@ func wait(ctx workflow.Context) (string, error) {
 	return word, nil
 }
 
-// A workflow that waits is still there after everything was stopped and started again, and goes on.
+// A waiting workflow still exists after everything was stopped and started again, and continues.
 func TestDataAreKeptOverRestarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

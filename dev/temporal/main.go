@@ -1,6 +1,6 @@
-// Command temporal runs a Temporal server and, if asked, Temporal's Web UI, for the process that started it. It reads one
-// JSON document, [config.Config], from standard input, reports on standard output as JSON lines, [config.Report], and logs
-// to standard error as JSON lines. SIGTERM stops it in an orderly way. When standard input ends, the parent is gone and the
+// Command temporal runs a Temporal server and, if requested, Temporal's Web UI, for the process that started it. It reads one
+// JSON document, [config.Config], from standard input. It writes JSON lines: reports ([config.Report]) to standard output, and
+// the log to standard error. SIGTERM shuts it down gracefully. The end of standard input means that the parent is gone, and the
 // process exits at once.
 package main
 
@@ -25,7 +25,7 @@ import (
 const (
 	exitFailed   = 1
 	exitOrphaned = 3
-	// stopPatience bounds an orderly stop. The parent kills the process earlier when it cannot wait.
+	// stopPatience limits a graceful shutdown. A parent that cannot wait that long kills the process.
 	stopPatience = 30 * time.Second
 )
 
@@ -36,7 +36,7 @@ func main() {
 		os.Exit(exitFailed)
 	}
 	go func() {
-		// Nothing follows the document, so this returns when the parent has closed the pipe or is gone.
+		// The parent writes nothing after the document, so this returns when the parent has closed the pipe or is gone.
 		_, _ = io.Copy(io.Discard, os.Stdin) //nolint:errcheck // a broken pipe means the same as a closed one
 		os.Exit(exitOrphaned)
 	}()
@@ -56,7 +56,7 @@ func main() {
 	os.Exit(exitFailed)
 }
 
-// report writes a line for the parent. If that is gone, this process is about to exit anyway.
+// report writes a line for the parent. If the parent is gone, this process is about to exit anyway.
 func report(r config.Report) {
 	_ = json.NewEncoder(os.Stdout).Encode(r) //nolint:errcheck // see above
 }
@@ -99,7 +99,7 @@ type takenError struct{ addr string }
 // Error names the address.
 func (e *takenError) Error() string { return e.addr + " is taken by another process" }
 
-// free checks that an address can be listened on. Temporal and the Web UI cannot report a taken one well.
+// free checks that this process can listen on an address. Temporal and the Web UI do not report well that an address is in use.
 func free(ctx context.Context, addr string) error {
 	var listen net.ListenConfig
 	listener, err := listen.Listen(ctx, "tcp", addr)

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/dev/port"
 )
 
-// config is what the program reads from its standard input; Config in dev/temporal describes the fields.
+// config is the document that the program reads from standard input; Config in dev/temporal/config describes the fields.
 type config struct {
 	DatabaseURL string         `json:"database_url"`
 	Frontend    string         `json:"frontend"`
@@ -23,7 +23,7 @@ type config struct {
 	LogLevel    slog.Level     `json:"log_level"`
 }
 
-// report is a line of the program's standard output; Report in dev/temporal describes the fields.
+// report is a line of the program's standard output; Report in dev/temporal/config describes the fields.
 type report struct {
 	Ready  bool   `json:"ready"`
 	Taken  string `json:"taken"`
@@ -52,14 +52,14 @@ func configure(ctx context.Context, opts Options) (config, error) {
 	}
 	for name, value := range opts.Settings {
 		if d, ok := value.(time.Duration); ok {
-			value = d.String() // as a number it would mean seconds
+			value = d.String() // Temporal would read a number as seconds
 		}
 		cfg.Settings[name] = value
 	}
 	return cfg, nil
 }
 
-// lowest is the lowest level that a logger logs, of those that the server uses.
+// lowest returns the lowest of the server's levels that a logger has enabled.
 func lowest(ctx context.Context, log *slog.Logger) slog.Level {
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
 		if log.Enabled(ctx, level) {
@@ -69,7 +69,7 @@ func lowest(ctx context.Context, log *slog.Logger) slog.Level {
 	return slog.LevelError + 1
 }
 
-// dialable is the address at which this machine reaches a listener: an unspecified host is replaced by the loopback.
+// dialable returns the address at which this machine reaches a listener. It replaces an unspecified host by the loopback address.
 func dialable(addr string) string {
 	host, number, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -22,26 +22,26 @@ import (
 const (
 	// killPatience is how long a killed process may take to end.
 	killPatience = 10 * time.Second
-	// headLines is how many lines are kept for an error message.
+	// headLines is the number of lines kept for an error message.
 	headLines = 20
 )
 
 // process is one run of the program.
 type process struct {
 	cmd *exec.Cmd
-	// input is held open while the server is wanted: when it ends, the program exits.
+	// input stays open while the server is needed. When it is closed, the program exits.
 	input   io.Closer
 	reports chan report
 	// exited is closed after the process has ended and err is set.
 	exited chan struct{}
 	err    error
-	// asked is set before we end the process, so that its end is no surprise.
+	// asked is set before this package ends the process, so that its end is not reported as a failure.
 	asked atomic.Bool
 	said  head
 }
 
-// spawn starts the program and gives it its configuration. The kernel ties the life of the process to the thread that
-// started it, so a goroutine keeps that thread until the process has ended.
+// spawn starts the program and passes its configuration. The kernel kills the process when the thread that started it ends, so a
+// goroutine stays locked to that thread until the process has ended.
 func spawn(ctx context.Context, opts Options, cfg config) (*process, error) {
 	running := context.WithoutCancel(ctx)
 	document, err := json.Marshal(cfg)
@@ -49,7 +49,7 @@ func spawn(ctx context.Context, opts Options, cfg config) (*process, error) {
 		return nil, fmt.Errorf("the configuration of Temporal: %w", err)
 	}
 	p := &process{
-		cmd:     exec.Command(opts.Program), //nolint:gosec,noctx // a program that we built; ended by Stop
+		cmd:     exec.Command(opts.Program), //nolint:gosec,noctx // package program built it; Stop ends it, not a context
 		reports: make(chan report, 8), exited: make(chan struct{}),
 	}
 	p.cmd.SysProcAttr = attributes()
@@ -80,13 +80,13 @@ func spawn(ctx context.Context, opts Options, cfg config) (*process, error) {
 	return p, nil
 }
 
-// signal asks the process to end. One that has ended already is fine.
+// signal asks the process to end. It does nothing if the process has already ended.
 func (p *process) signal(sig syscall.Signal) {
 	p.asked.Store(true)
 	_ = p.cmd.Process.Signal(sig) //nolint:errcheck // see above
 }
 
-// kill ends the process and waits for that.
+// kill kills the process and waits until it has ended.
 func (p *process) kill() error {
 	p.signal(syscall.SIGKILL)
 	select {
@@ -97,14 +97,14 @@ func (p *process) kill() error {
 	}
 }
 
-// next returns the next report. When the process has ended and there is none, the error says how it ended.
+// next returns the next report. If the process has ended without another report, the error says how it ended.
 func (p *process) next(ctx context.Context) (report, error) {
 	select {
 	case r := <-p.reports:
 		return r, nil
 	case <-p.exited:
 	case <-ctx.Done():
-		return report{}, ctx.Err() //nolint:wrapcheck // the caller says what it waited for
+		return report{}, ctx.Err() //nolint:wrapcheck // the caller adds what it waited for
 	}
 	select { // all output has been read
 	case r := <-p.reports:
@@ -114,7 +114,7 @@ func (p *process) next(ctx context.Context) (report, error) {
 	}
 }
 
-// ended explains the end of a process that should run. It must have ended.
+// ended returns an error that explains why a process ended that should be running. The process must have ended.
 func (p *process) ended() error {
 	how := "exit status 0"
 	if p.err != nil {
@@ -123,7 +123,7 @@ func (p *process) ended() error {
 	return fmt.Errorf("the Temporal server ended (%s)%s", how, p.said.String())
 }
 
-// report passes on a line of standard output.
+// report parses a line of standard output and passes it on.
 func (p *process) report(line []byte) {
 	var r report
 	if json.Unmarshal(line, &r) != nil {
@@ -132,11 +132,11 @@ func (p *process) report(line []byte) {
 	}
 	select {
 	case p.reports <- r:
-	default: // nobody needs a ninth report that nobody read
+	default: // the buffer is full of unread reports, so drop this one
 	}
 }
 
-// relay logs a line of standard error. What is no log record, for example the trace of a panic, is kept for the error message.
+// relay logs a line of standard error. A line that is not a log record, for example of a panic's trace, is kept for the error message.
 func (p *process) relay(ctx context.Context, log *slog.Logger, line []byte) {
 	level, message, attrs, err := record(line)
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *process) relay(ctx context.Context, log *slog.Logger, line []byte) {
 	log.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // the message is Temporal's
 }
 
-// record parses a line of slog.JSONHandler. Attributes come sorted by name.
+// record parses a line of slog.JSONHandler. It returns the attributes sorted by name.
 func record(line []byte) (level slog.Level, message string, attrs []slog.Attr, err error) {
 	var head struct {
 		Level   slog.Level `json:"level"`
@@ -165,7 +165,7 @@ func record(line []byte) (level slog.Level, message string, attrs []slog.Attr, e
 	return head.Level, head.Message, attrs, nil
 }
 
-// head keeps the first lines that were written: a panic says what it is about before it lists all goroutines.
+// head keeps the first lines that were written, because a panic prints its message before it lists all goroutines.
 type head struct {
 	mu    sync.Mutex
 	lines []string
@@ -179,7 +179,7 @@ func (h *head) add(line []byte) {
 	}
 }
 
-// String is the lines with an introduction; empty when there are none.
+// String returns the lines with an introduction, or "" if there are no lines.
 func (h *head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -189,7 +189,7 @@ func (h *head) String() string {
 	return "; it wrote:\n" + strings.Join(h.lines, "\n")
 }
 
-// lines is a writer that calls each for every whole line, without its end.
+// lines is a writer that calls each for every complete line, without its line end.
 type lines struct {
 	each func(line []byte)
 	rest []byte

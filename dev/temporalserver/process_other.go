@@ -4,6 +4,6 @@ package temporalserver
 
 import "syscall"
 
-// attributes start a process in a group of its own, so that Ctrl-C in the terminal does not reach it. It ends with us
-// because its standard input does.
+// attributes returns the attributes of the process. It runs in its own process group, so that Ctrl-C in the terminal does not reach
+// it. It ends with this process because its standard input ends then.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -24,7 +24,7 @@ func built(t *testing.T) string {
 	return path
 }
 
-// silentDatabase accepts connections and never answers. It returns a URL, and a channel that yields for each connection.
+// silentDatabase accepts connections and never answers. It returns its URL, and a channel that yields a value for each connection.
 func silentDatabase(t *testing.T) (string, <-chan struct{}) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func silentDatabase(t *testing.T) (string, <-chan struct{}) {
 	return fmt.Sprintf("postgres://temporal:secret@%s/postgres?sslmode=disable", listener.Addr()), accepted
 }
 
-// document configures the program with free ports.
+// document returns a configuration of the program with free ports.
 func document(t *testing.T, database string) map[string]any {
 	t.Helper()
 	d := map[string]any{"database_url": database, "log_level": "ERROR"}
@@ -56,7 +56,7 @@ func document(t *testing.T, database string) map[string]any {
 	return d
 }
 
-// A parent that was killed closes its end of the pipe, on every system.
+// If the parent is killed, the system closes its end of the pipe, and the program exits.
 func TestProgramExitsWhenItsInputEnds(t *testing.T) {
 	t.Parallel()
 	database, connected := silentDatabase(t)
@@ -128,7 +128,7 @@ func TestStart_ReportsWhatTheProgramReports(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 }
 
-// Somebody who gives up while the server starts does not wait for it.
+// A caller that cancels Start does not have to wait until the server has started.
 func TestStart_EndsTheProgramWhenItIsCancelled(t *testing.T) {
 	t.Parallel()
 	database, connected := silentDatabase(t)

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// SearchAttributes of jig, by name. A new map each time.
+// SearchAttributes returns jig's search attributes by name, as a new map.
 func SearchAttributes() map[string]enumspb.IndexedValueType {
 	return map[string]enumspb.IndexedValueType{
 		"JigTenant":  enumspb.INDEXED_VALUE_TYPE_KEYWORD,
@@ -30,7 +30,7 @@ func SearchAttributes() map[string]enumspb.IndexedValueType {
 	}
 }
 
-// register makes the namespace and the search attributes unless they are there, and waits until they can be used.
+// register creates the namespace and the search attributes unless they exist, and waits until they can be used.
 func register(ctx context.Context, addr string, opts Options) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -76,7 +76,7 @@ func register(ctx context.Context, addr string, opts Options) error {
 	return nil
 }
 
-// everyAttribute is a query that names all search attributes, and so fails until the last of them is known.
+// everyAttribute returns a query that names all search attributes, so it fails until the server knows all of them.
 func everyAttribute() string {
 	attributes := SearchAttributes()
 	terms := make([]string, 0, len(attributes))
@@ -90,7 +90,7 @@ func everyAttribute() string {
 	return strings.Join(terms, " AND ")
 }
 
-// insist repeats a call that may fail while the server warms up, until it works or ctx is over.
+// insist repeats a call that may fail while the server is starting, until it succeeds or ctx ends.
 func insist(ctx context.Context, call func() error) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

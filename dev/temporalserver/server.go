@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/dev/port"
 )
 
-// startPatience is how long the program may take until it is ready.
+// startPatience is how long the program may take to get ready.
 const startPatience = 2 * time.Minute
 
 // Server is a running Temporal server with its Web UI.
@@ -20,8 +20,8 @@ type Server struct {
 	process *process
 }
 
-// Start runs the program, which creates what is missing in the database, and returns when the namespace and the search
-// attributes can be used. A taken port is a *port.TakenError.
+// Start starts the program, which creates missing databases and tables, and returns when the namespace and the search attributes
+// can be used. If a port is in use, the error is a *port.TakenError.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	opts = opts.withDefaults()
 	cfg, err := configure(ctx, opts)
@@ -40,7 +40,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// ready waits until the program says that it has started and makes what jig needs.
+// ready waits until the program reports that it has started, and registers the namespace and the search attributes.
 func (s *Server) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -56,7 +56,7 @@ func (s *Server) ready(ctx context.Context) error {
 	return register(ctx, dialable(s.config.Frontend), s.opts)
 }
 
-// watch passes on why the server cannot go on, until its process has ended.
+// watch calls OnFatal if the server cannot continue, until its process has ended.
 func (s *Server) watch(ctx context.Context) {
 	for {
 		r, err := s.process.next(ctx)
@@ -72,13 +72,13 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// Address of the frontend, host:port.
+// Address returns the address of the frontend, host:port.
 func (s *Server) Address() string { return s.config.Frontend }
 
-// Namespace that was registered.
+// Namespace returns the namespace that was registered.
 func (s *Server) Namespace() string { return s.opts.Namespace }
 
-// UI is the URL of the Web UI, without a slash at its end; empty when it was left out.
+// UI returns the URL of the Web UI, without a slash at its end, or "" without a Web UI.
 func (s *Server) UI() string {
 	if s.config.UI == "" {
 		return ""
@@ -86,7 +86,7 @@ func (s *Server) UI() string {
 	return "http://" + s.config.UI
 }
 
-// Stop ends the server in an orderly way, or kills it when ctx ends first; that is an error. Calling it again waits again.
+// Stop shuts the server down gracefully. If ctx ends first, it kills the server and returns an error. Calling it again waits again.
 func (s *Server) Stop(ctx context.Context) error {
 	s.process.signal(syscall.SIGTERM)
 	select {

@@ -1,4 +1,4 @@
-// Package config holds the documents that the process and its parent exchange. Only the standard library is used.
+// Package config declares the documents that the process and its parent exchange. It uses only the standard library.
 package config
 
 import (
@@ -17,11 +17,11 @@ type Config struct {
 	History  string `json:"history"`
 	Matching string `json:"matching"`
 	Worker   string `json:"worker"`
-	// UI is the address of the Web UI, host:port; empty leaves it out.
+	// UI is the address of the Web UI, host:port. If it is empty, there is no Web UI.
 	UI string `json:"ui,omitempty"`
-	// Namespace that the Web UI shows first.
+	// Namespace is the namespace that the Web UI shows first.
 	Namespace string `json:"namespace,omitempty"`
-	// Settings are dynamic configuration by Temporal's names.
+	// Settings holds dynamic configuration by Temporal's names.
 	Settings map[string]any `json:"settings,omitempty"`
 	// LogLevel is the lowest level that is logged.
 	LogLevel slog.Level `json:"log_level"`
@@ -33,12 +33,11 @@ type Report struct {
 	Ready bool `json:"ready,omitempty"`
 	// Taken is an address that another process listens on; the process exits.
 	Taken string `json:"taken,omitempty"`
-	// Failed says why the process exits, or why the running server cannot go on and should be stopped.
+	// Failed says why the process exits, or why the running server cannot continue and should be stopped.
 	Failed string `json:"failed,omitempty"`
 }
 
-// Read reads a Config. Numbers in Settings are int where they are whole, as dynamic configuration expects them, otherwise
-// float64.
+// Read reads a Config. Whole numbers in Settings become int, as dynamic configuration expects; other numbers become float64.
 func Read(in io.Reader) (Config, error) {
 	decoder := json.NewDecoder(in)
 	decoder.UseNumber()
@@ -57,7 +56,7 @@ func Read(in io.Reader) (Config, error) {
 	return c, nil
 }
 
-// Addresses of everything that listens.
+// Addresses returns the addresses of all listeners.
 func (c Config) Addresses() []string {
 	all := []string{c.Frontend, c.History, c.Matching, c.Worker}
 	if c.UI != "" {

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/membership/static"
-	// The plugin makes itself known under its name, which the configuration uses.
+	// The plugin registers itself under the name that the configuration uses.
 	"go.temporal.io/server/common/persistence/sql/sqlplugin/postgresql"
 	"go.temporal.io/server/common/primitives"
 )
@@ -19,10 +19,10 @@ const (
 	clusterName = "active"
 )
 
-// addresses of the four services, host:port.
+// addresses maps the four services to their addresses, host:port.
 type addresses map[primitives.ServiceName]string
 
-// addresses of the options, by service.
+// addresses returns the addresses in the options, by service.
 func (o Options) addresses() addresses {
 	return addresses{
 		primitives.FrontendService: o.Frontend, primitives.HistoryService: o.History,
@@ -30,7 +30,7 @@ func (o Options) addresses() addresses {
 	}
 }
 
-// internal is how the services of this process reach one of them.
+// internal returns the address under which the services of this process reach a service.
 func (a addresses) internal(name primitives.ServiceName) string {
 	host, number, err := net.SplitHostPort(a[name])
 	if err != nil {
@@ -42,7 +42,7 @@ func (a addresses) internal(name primitives.ServiceName) string {
 	return net.JoinHostPort(host, number)
 }
 
-// hosts are the members of the cluster: nobody else, so there is no gossip.
+// hosts returns the members of the cluster. The only member is this process, so there is no gossip.
 func (a addresses) hosts() map[primitives.ServiceName]static.Hosts {
 	hosts := make(map[primitives.ServiceName]static.Hosts, len(a))
 	for name := range a {
@@ -94,7 +94,7 @@ func stores(opts Options) (main, visibility config.SQL, err error) {
 	return main, visibility, nil
 }
 
-// configure is the static configuration of the server: one host, two databases, nothing that calls home.
+// configure returns the static configuration of the server: one host, two databases, and no reports to Temporal's makers.
 func configure(ctx context.Context, opts Options, at addresses, main, visibility config.SQL) (*config.Config, error) {
 	services, err := at.services(ctx)
 	if err != nil {

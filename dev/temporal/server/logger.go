@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/server/common/log/tag"
 )
 
-// logger passes the server's warnings and errors on to slog. What the server takes for fatal ends the goroutine and is
-// reported, where the server's own logger would end the process.
+// logger passes the server's warnings and errors on to slog. After a fatal error it reports the error and ends the goroutine; the
+// server's own logger would end the process.
 type logger struct {
 	slog  *slog.Logger
 	fatal func(error)
@@ -63,13 +63,13 @@ func (l logger) Fatal(msg string, tags ...tag.Tag) {
 
 // write logs one message.
 func (l logger) write(level slog.Level, msg string, tags []tag.Tag) {
-	ctx := context.Background() //nolint:forbidigo // the server's logger is given none
+	ctx := context.Background() //nolint:forbidigo // the server's logger gets no context
 	if l.slog.Enabled(ctx, level) {
 		l.slog.LogAttrs(ctx, level, msg, attributes(tags)...) //nolint:sloglint // the message is Temporal's
 	}
 }
 
-// attributes are the tags in slog's form, without the stack traces, which fill pages while the database is away.
+// attributes converts tags to slog attributes. It leaves out stack traces, which would fill the log while the database is down.
 func attributes(tags []tag.Tag) []slog.Attr {
 	attrs := make([]slog.Attr, 0, len(tags))
 	for _, t := range tags {

@@ -9,31 +9,31 @@ import (
 	"net/url"
 )
 
-// Options say where a server keeps its data and where it listens.
+// Options says where a server keeps its data and where it listens.
 type Options struct {
 	// DatabaseURL connects to any database of the PostgreSQL server, as a role that may create databases or owns the two
 	// below. Required. TCP only.
 	DatabaseURL string
-	// Database holds workflows and queues; created when it is missing. Default "temporal".
+	// Database holds workflows and queues. It is created if it does not exist. Default "temporal".
 	Database string
-	// VisibilityDatabase holds what can be searched; created when it is missing. Default "temporal_visibility".
+	// VisibilityDatabase holds the data of workflow searches. It is created if it does not exist. Default "temporal_visibility".
 	VisibilityDatabase string
 	// Frontend, History, Matching and Worker are the addresses of the four services, host:port. Required; the ports must be
 	// free.
 	Frontend, History, Matching, Worker string
-	// Shards of history; fixed when the database is made. Default 16.
+	// Shards is the number of history shards. It cannot be changed after the database has been created. Default 16.
 	Shards int32
-	// MaxConns is the largest number of connections of each of the four services to each of the two databases. Default 8.
+	// MaxConns limits the connections of each of the four services to each of the two databases. Default 8.
 	MaxConns int
-	// Settings are dynamic configuration, by Temporal's names, and win over ours.
+	// Settings holds dynamic configuration by Temporal's names. It overrides the settings of this package.
 	Settings map[string]any
-	// Log gets warnings and errors of the server. Required.
+	// Log receives the warnings and errors of the server. Required.
 	Log *slog.Logger
-	// OnFatal is told why the server cannot go on, should that happen after Start. It must not call Stop and wait. Required.
+	// OnFatal is called with the reason if the server cannot continue after Start. It must not call Stop and wait. Required.
 	OnFatal func(error)
 }
 
-// withDefaults fills in what was left empty.
+// withDefaults returns the options with defaults for empty fields.
 func (o Options) withDefaults() Options {
 	o.Database = cmp.Or(o.Database, "temporal")
 	o.VisibilityDatabase = cmp.Or(o.VisibilityDatabase, "temporal_visibility")
@@ -48,11 +48,11 @@ type database struct {
 	attributes           map[string]string
 }
 
-// parseDatabase takes a connection URL apart the way Temporal wants it.
+// parseDatabase splits a connection URL into the parts that Temporal's configuration needs.
 func parseDatabase(raw string) (database, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// The error of net/url repeats the URL, with its password.
+		// The error of net/url would repeat the URL with its password.
 		return database{}, errors.New("the database address for Temporal is not a URL like postgres://user:password@host:5432/name")
 	}
 	if u.Hostname() == "" || u.User.Username() == "" {

@@ -15,14 +15,14 @@ import (
 // schemaLock is the key of the advisory lock that makes one process at a time set up the databases ("jig" in ASCII).
 const schemaLock = 0x6a6967
 
-// setUp creates the two databases when they are missing and brings their tables up to date, under an advisory lock, so
-// that several processes may start on one PostgreSQL at a time.
+// setUp creates the two databases if they do not exist and brings their tables up to date. It holds an advisory lock, so that
+// several processes can start on one PostgreSQL server at the same time.
 func setUp(ctx context.Context, opts Options, main, visibility config.SQL, logger log.Logger) error {
 	conn, err := pgx.Connect(ctx, opts.DatabaseURL)
 	if err != nil {
 		return fmt.Errorf("connect to the database for Temporal: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) // the lock goes with the connection either way
+	defer conn.Close(context.WithoutCancel(ctx)) // the lock ends with the connection, even if Close fails
 	if _, err := conn.Exec(ctx, "select pg_advisory_lock($1)", schemaLock); err != nil {
 		return fmt.Errorf("lock the set-up of Temporal's databases: %w", err)
 	}
@@ -37,7 +37,7 @@ func setUp(ctx context.Context, opts Options, main, visibility config.SQL, logge
 	return errors.Join(<-updated, <-updated)
 }
 
-// create makes a database unless it is there.
+// create creates a database unless it exists.
 func create(ctx context.Context, conn *pgx.Conn, cfg config.SQL, logger log.Logger) error {
 	var exists bool
 	err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", cfg.DatabaseName).Scan(&exists)
@@ -47,7 +47,7 @@ func create(ctx context.Context, conn *pgx.Conn, cfg config.SQL, logger log.Logg
 	if exists {
 		return nil
 	}
-	// DoCreateDatabase changes its argument, hence the copy.
+	// DoCreateDatabase changes its argument, so copy what is still needed.
 	name := cfg.DatabaseName
 	if err := sql.DoCreateDatabase(&cfg, conn.Config().Database, logger); err != nil {
 		return fmt.Errorf("create the database %s for Temporal as %s (the role needs CREATEDB, or create it beforehand): %w",
@@ -56,7 +56,7 @@ func create(ctx context.Context, conn *pgx.Conn, cfg config.SQL, logger log.Logg
 	return nil
 }
 
-// update brings the tables of a database to the version of this server. Both tasks do nothing where nothing is to do.
+// update brings the tables of a database to the version of this server. Both tasks do nothing if the tables are up to date.
 func update(cfg config.SQL, schemaName string, logger log.Logger) error {
 	conn, err := sql.NewConnection(&cfg, logger)
 	if err != nil {

@@ -17,8 +17,7 @@ type Server struct {
 	stopped chan error
 }
 
-// Start creates what is missing in the database and starts the four services. The frontend may need another moment until
-// it answers.
+// Start creates missing databases and tables, and starts the four services. The frontend may need another moment before it answers.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	opts = opts.withDefaults()
 	at := opts.addresses()
@@ -51,8 +50,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// run starts the four services. It happens in a goroutine of its own because the server ends the goroutine that meets a
-// fatal error.
+// run starts the four services. It runs in a separate goroutine, because a fatal error ends the goroutine in which it happens.
 func run(
 	ctx context.Context, cfg *config.Config, at addresses, log logger, fatal <-chan error, overrides map[string]any,
 ) (temporal.Server, error) {
@@ -89,7 +87,7 @@ func run(
 	}
 }
 
-// Stop ends the server. It waits until everything has ended or ctx is over; calling it again waits again.
+// Stop stops the server. It waits until everything has ended or ctx ends; calling it again waits again.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop.Do(func() {
 		go func() {

@@ -14,13 +14,13 @@ import (
 	"github.com/temporalio/ui-server/v2/server/server_options"
 )
 
-// Options say where the Web UI is and what it shows.
+// Options says where the Web UI listens and what it shows.
 type Options struct {
-	// Address to listen on, host:port; the port must be free. Required.
+	// Address is the address to listen on, host:port. The port must be free. Required.
 	Address string
-	// TemporalAddress of the frontend, host:port. Required.
+	// TemporalAddress is the address of Temporal's frontend, host:port. Required.
 	TemporalAddress string
-	// Namespace that is shown first. Required.
+	// Namespace is the namespace that is shown first. Required.
 	Namespace string
 }
 
@@ -54,7 +54,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	}))
 	go func() {
 		defer close(s.done)
-		// It returns no errors: it ends the process when it cannot listen.
+		// Start never returns an error: it ends the process if it cannot listen.
 		_ = s.running.Start() //nolint:errcheck // see above
 	}()
 	if err := s.ready(ctx); err != nil {
@@ -90,7 +90,7 @@ func (s *Server) ready(ctx context.Context) error {
 	}
 }
 
-// Stop ends the Web UI, open connections included.
+// Stop stops the Web UI and closes open connections.
 func (s *Server) Stop(ctx context.Context) error {
 	s.running.Stop()
 	select {

@@ -1,5 +1,5 @@
-// Package config stands in for the package that finds AWS credentials, for archives in S3 and signed requests to Elasticsearch.
-// It finds none.
+// Package config replaces the package that finds AWS credentials, which the server uses for archives in S3 and for signed
+// requests to Elasticsearch. It never finds credentials.
 package config
 
 import (

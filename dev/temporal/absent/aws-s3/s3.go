@@ -1,5 +1,5 @@
-// Package s3 stands in for the client of S3, to which the server can archive histories. The server needs a configuration
-// before it makes a client, and the stand-in for that package has none, so nothing here is ever called.
+// Package s3 replaces the client of S3, to which the server can archive histories. The server loads an AWS configuration before
+// it makes a client, and the replacement of that package always fails, so nothing in this package is ever called.
 package s3
 
 import (
@@ -14,9 +14,9 @@ import (
 var errAbsent = errors.New("this server was built without S3")
 
 type (
-	// Client of the service.
+	// Client is a client of the service.
 	Client struct{}
-	// Options of a client.
+	// Options are the options of a client.
 	Options struct {
 		BaseEndpoint *string
 		UsePathStyle bool

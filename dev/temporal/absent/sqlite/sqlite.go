@@ -1,4 +1,4 @@
-// Package sqlite stands in for the SQLite driver, which the server links beside the one for PostgreSQL. It registers no
+// Package sqlite replaces the SQLite driver, which the server links in addition to the PostgreSQL driver. It registers no
 // driver, so a configuration that names SQLite fails.
 package sqlite
 

@@ -1,5 +1,5 @@
-// Package storage stands in for the client of Google Cloud Storage, to which the server can archive histories. NewClient
-// returns an error, so none of the other methods is ever called.
+// Package storage replaces the client of Google Cloud Storage, to which the server can archive histories. NewClient returns an
+// error, so the methods are never called.
 package storage
 
 import (
@@ -13,7 +13,7 @@ const ScopeFullControl = "https://www.googleapis.com/auth/devstorage.full_contro
 var errAbsent = errors.New("this server was built without Google Cloud Storage")
 
 type (
-	// Client of the service.
+	// Client is a client of the service.
 	Client struct{}
 	// BucketHandle refers to a bucket.
 	BucketHandle struct{}
@@ -33,7 +33,7 @@ type (
 	ObjectAttrs struct{ Name string }
 )
 
-// NewClient returns an error, with any options.
+// NewClient always returns an error.
 func NewClient(context.Context, ...any) (*Client, error) { return nil, errAbsent }
 
 // Bucket is never called.

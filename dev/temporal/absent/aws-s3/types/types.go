@@ -1,4 +1,4 @@
-// Package types holds what the client of S3 returns.
+// Package types declares the types that the client of S3 returns.
 package types
 
 type (

@@ -1,4 +1,4 @@
-// Package sqlite3 holds the codes of SQLite's errors that the server compares.
+// Package sqlite3 declares the SQLite error codes that the server checks for.
 package sqlite3
 
 // Codes of constraint violations.

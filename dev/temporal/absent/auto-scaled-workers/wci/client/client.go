@@ -1,4 +1,4 @@
-// Package client stands in for the client of worker controllers: there are none.
+// Package client replaces the client of worker controllers. This build has no worker controllers.
 package client
 
 import (
@@ -11,7 +11,7 @@ import (
 	"go.uber.org/fx"
 )
 
-// Client is what the server calls of the original interface.
+// Client has the methods of the original interface that the server calls.
 type Client interface {
 	DescribeWorkerControllerInstance(
 		ctx context.Context, in *namespace.Namespace, version *deploymentpb.WorkerDeploymentVersion,
@@ -38,7 +38,7 @@ var errAbsent = serviceerror.NewInvalidArgument("this server was built without c
 // none has no controllers.
 type none struct{}
 
-// DescribeWorkerControllerInstance returns NotFound, which the server takes for a version without compute settings.
+// DescribeWorkerControllerInstance returns NotFound, which means to the server that a version has no compute settings.
 func (none) DescribeWorkerControllerInstance(
 	context.Context, *namespace.Namespace, *deploymentpb.WorkerDeploymentVersion,
 ) (*iface.QueryDescribeWorkerControllerInstanceResponse, []byte, error) {
@@ -61,7 +61,7 @@ func (none) UpdateWorkerControllerInstance(
 	return nil, errAbsent
 }
 
-// DeleteWorkerControllerInstance has nothing to delete.
+// DeleteWorkerControllerInstance does nothing.
 func (none) DeleteWorkerControllerInstance(
 	context.Context, *namespace.Namespace, *deploymentpb.WorkerDeploymentVersion, string,
 ) error {

@@ -1,4 +1,4 @@
-// Package workercomponent stands in for the workers that run controllers: there are none.
+// Package workercomponent replaces the workers that run worker controllers. This build has none.
 package workercomponent
 
 import "go.uber.org/fx"
