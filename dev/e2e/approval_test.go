@@ -194,7 +194,7 @@ func TestUnknownOutcomeIsReconciled(t *testing.T) {
 			require.Equal(t, jig.PendingReconcile, view.Pending[0].Kind)
 			require.Len(t, d.events(id, jig.EventToolOutcomeUnknown), 1)
 			if outcome == jig.OutcomeNotHappened {
-				// With the stock signal. The tool runs again, so it must not wait as long.
+				// Use the signal of Temporal's own CLI. The tool runs again, so it must not wait as long.
 				d.signal(id, workflows.SignalReconcile, map[string]any{"call": "1.1", "outcome": "give_up", "by": "ana"})
 				require.Equal(t, string(jig.CodeOutcomeUnknown), d.finish(id).Answer)
 				return

@@ -18,7 +18,7 @@ import (
 
 const approvalsPage = "docs/approvals.md"
 
-// manual follows docs/approvals.md as a reader would: it has a worker, a shell, and the tenant that the page uses.
+// manual follows docs/approvals.md as a reader would, with a worker, a shell, and the tenant that the page uses.
 type manual struct {
 	office
 	// key and public are the id and the public half of the key that the reader made, which replace the page's. operator is the public half of
@@ -28,7 +28,7 @@ type manual struct {
 	said said
 }
 
-// The page's values for what differs from run to run.
+// The page's placeholders for values that differ from run to run.
 const (
 	pageKey    = "ana-21fe31df"
 	pagePublic = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
@@ -120,7 +120,7 @@ func (m *manual) file(f fence) {
 	}
 }
 
-// run runs commands as they are on the page, with the id that they are about.
+// run runs commands as they are on the page, but with the id of the actual session or grant.
 func (m *manual) run(commands, id string, code int) {
 	m.t.Helper()
 	if strings.Contains(commands, "_…") {
@@ -167,7 +167,7 @@ func (m *manual) three() string {
 // payroll makes a call that needs two people according to the page's policy.
 func (m *manual) payroll() string { return m.written("payroll/may.csv")() }
 
-// ruled waits until both documents take effect: the policy that asks finance, and the tenant's document, which says who finance is.
+// ruled waits until both documents take effect: the policy that asks finance, and the tenant's document, which lists the people of finance.
 func (m *manual) ruled(string) {
 	m.t.Helper()
 	m.says("ok    payroll takes two")("")
@@ -206,7 +206,7 @@ func (m *manual) ends(status jig.CallStatus) func(id string) {
 	}
 }
 
-// over waits until a single call has ended. What the page has described so far must be enough for that.
+// over waits until a single call has ended. The steps of the page so far must be enough for that.
 func (m *manual) over(id string) client.CallResult {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), patience)

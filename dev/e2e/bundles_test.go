@@ -129,14 +129,14 @@ func (o office) at(args ...string) said {
 	return o.jig(append(args, "--tenant", o.tenant)...)
 }
 
-// stranger is a tenant that tries to find out what another tenant has.
+// stranger is a tenant that tries to find out which entities, sessions and documents another tenant has.
 type stranger struct {
 	office
-	// theirs holds ids of another tenant's things, and nobodys ids of the same kinds that do not exist.
+	// theirs holds ids that another tenant has, and nobodys ids of the same kinds that do not exist.
 	theirs, nobodys map[string]string
 }
 
-// varies matches what may differ between two answers to the same question.
+// varies matches the parts that may differ between two answers to the same question: ids, times and durations.
 var varies = regexp.MustCompile(`(ses|art|ent)_[a-z0-9]{20,}|\d{4}-\d\d-\d\d[ T][\d:.]+Z?|[\d.]+ ?m?s\b`)
 
 // asks runs a command in which each %s is a name, once with a name that another tenant has and once with one that does not exist. The
@@ -219,7 +219,7 @@ func (s stranger) sameOf(theirs, nobodys string, one, other []string) {
 	require.NotContains(s.t, got.out+got.err, "uq", "%v", one)
 }
 
-// seesNoIDs asks about the ids of another tenant's things.
+// seesNoIDs asks about the ids of another tenant.
 func (s stranger) seesNoIDs() {
 	s.t.Helper()
 	for kind, theirs := range s.theirs {
@@ -250,7 +250,7 @@ func (s stranger) seesNoIDs() {
 			s.asks(theirs, nobodys, "trigger", "artifact.read", "--input", "id=%s", "--output", "json")
 		}
 	}
-	if s.theirs == nil { // a former owner's audit keeps what the owner did
+	if s.theirs == nil { // a former owner's audit still shows what the owner did
 		return
 	}
 	audit := s.at("audit", "list", "--output", "json")
@@ -317,7 +317,7 @@ func TestBundlesNeverLeak(t *testing.T) {
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		return o.trigger("test.echo", map[string]any{"value": "forbidden"}).Status == jig.CallSucceeded
 	}), "its policy holds no more")
-	was := stranger{office: o} // it still knows its own sessions
+	was := stranger{office: o} // a former owner may still see its own sessions
 	was.seesNothing()
 
 	// The entities are back when the bundle is installed again.
@@ -396,7 +396,7 @@ func TestBundleInstallIsWholeAndIdempotent(t *testing.T) {
 	require.Zero(t, kept.code, kept.out+kept.err)
 }
 
-// Whenever the worker is killed, the bundle is installed completely or not at all, and the call that installs it succeeds.
+// If the worker is killed at any moment, the bundle is installed completely or not at all, and the call that installs it succeeds.
 func TestChaosBundleInstall(t *testing.T) {
 	t.Parallel()
 	times, seed := chaos(t, 20, 6, 3)

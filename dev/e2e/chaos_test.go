@@ -33,8 +33,8 @@ const chaosRules = `    - when: pass == 1
     - answer: "${calls.filter(c, c.success).size()} of ${calls.size()}"
 `
 
-// TestChaosKillWorker kills the worker at random moments while sessions run, wait and change passes, and checks what reached the outside:
-// an unkeyed effect happened at most once, a keyed one under one key, and every session has completed.
+// TestChaosKillWorker kills the worker at random moments while sessions run, wait and change passes. It checks that every session completes,
+// that each unkeyed effect happened at most once, and that each keyed effect used only one key.
 func TestChaosKillWorker(t *testing.T) { //nolint:paralleltest // it kills the worker of all its sessions
 	kills, seed := chaos(t, 200, 60, 8)
 	random := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -51,7 +51,7 @@ func TestChaosKillWorker(t *testing.T) { //nolint:paralleltest // it kills the w
 	var answering sync.WaitGroup
 	answering.Go(func() { d.answer(r, flock, stop) })
 	for kill := range kills {
-		if kill%3 == 0 { // so that there is always something to interrupt
+		if kill%3 == 0 { // add a session, so that a kill always has something to interrupt
 			begin()
 		}
 		pause := time.Duration(random.IntN(2000)) * time.Millisecond
@@ -96,7 +96,7 @@ func (f *flock) list() []string {
 	return slices.Clone(f.ids)
 }
 
-// answer approves what waits and reconciles unknown outcomes truthfully, until it is stopped.
+// answer approves waiting calls and reconciles unknown outcomes truthfully, until it is stopped.
 func (d *desk) answer(r *receiver, f *flock, stop <-chan struct{}) {
 	for {
 		for _, id := range f.list() {

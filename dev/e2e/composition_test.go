@@ -166,7 +166,7 @@ func TestCompositionStepWaitsForApproval(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, described.GetWorkflowExecutionInfo().GetStatus(), "a composition is a child workflow")
 
-	d.kill() // a person can approve whichever worker is up
+	d.kill() // an approval does not depend on the worker that asked for it
 	d.start()
 	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana", "digest": view.Pending[0].Digest})
 	result := d.output(id)
@@ -407,7 +407,7 @@ func TestCompositionBigLoop(t *testing.T) {
 	}
 }
 
-// If a composition's workflow is ended from outside, its call fails, whatever it had open is closed, and its session continues.
+// If a composition's workflow is terminated from outside, its call fails, its open calls are closed, and its session continues.
 func TestCompositionTerminatedFromOutside(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
@@ -425,7 +425,7 @@ func TestCompositionTerminatedFromOutside(t *testing.T) {
 	require.Zero(t, requests)
 }
 
-// A session that is reset starts its composition again, which finds what has been done and continues from there.
+// After a reset, a session starts its composition again. The composition finds the finished steps and continues from there.
 func TestCompositionSurvivesAReset(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)

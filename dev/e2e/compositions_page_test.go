@@ -71,7 +71,7 @@ func TestFirstCompositionInTenMinutes(t *testing.T) {
 	require.JSONEq(t, `{"count":1,"list":"reports/todos.md"}`, string(d.output(id).Data))
 	require.Equal(t, "# FIXME\n\n- `src/a.go` line 2\n", d.content("reports/todos.md"))
 
-	// Once registered, it is a tool.
+	// After registration, the composition is a tool.
 	added := d.jig("catalog", "add", "notes.yaml", "--yes")
 	require.Zero(t, added.code, added.out+added.err)
 	none := d.jig("run", "notes.collectTodos", "--input", "word=XYZZY", "--input", "path=src", "--output", "json")

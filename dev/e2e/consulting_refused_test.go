@@ -89,7 +89,7 @@ func TestConsultingRejects(t *testing.T) {
 	require.Equal(t, []any{jig.CodeNotPermitted, jig.ReasonBundleNotInstalled}, []any{gone.Error.Code, gone.Error.Reason})
 }
 
-// Records beyond the hundredth are not left out silently: the task fails and says so.
+// If there are more than a hundred records, the task fails with an error that says so. It does not silently ignore the rest.
 func TestConsultingOfTooManyRecords(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
@@ -199,7 +199,7 @@ func TestConsultingRetriesWhatFailed(t *testing.T) {
 	require.Len(t, now.Citations, 1)
 }
 
-// A tenant without the bundle sees nothing of it, whatever it asks.
+// No request of a tenant without the bundle reveals anything about it.
 func TestConsultingIsTheTenantsOwn(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)

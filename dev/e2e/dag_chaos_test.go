@@ -88,7 +88,7 @@ func (r *dagRun) requireResult(out extract.Result, now jig.Entity, want []dagEnd
 		got, end := out.Tasks[t.id], want[i]
 		require.Equal(r.t, end.status, got.Status, "%s %s: %+v", r.name, t.id, got)
 		require.Equal(r.t, end.attempts, got.Attempts, "%s %s", r.name, t.id)
-		switch end.status { //nolint:exhaustive // the model has no others
+		switch end.status { //nolint:exhaustive // the model uses only these statuses
 		case extract.TaskSkipped:
 			counts.Skipped++
 			require.Contains(r.t, end.because, got.Because, "%s %s", r.name, t.id)
@@ -179,7 +179,7 @@ func (r *dagRun) log() []jig.Event {
 	}
 }
 
-// largeMove is the number of task events from which a move may have left work to the next one: a move evaluates at most 200 things.
+// largeMove is the number of task events from which a move may have left work to the next one, because a move makes at most 200 evaluations.
 const largeMove = 100
 
 // requireOrder checks the log: each task starts and ends once, and it starts as soon as everything it depends on has a value, unless the
@@ -193,7 +193,7 @@ func (r *dagRun) requireOrder(want []dagEnd) {
 	together, cutOff := 0, false
 	for _, e := range r.log() {
 		if e.Type == jig.EventToolStarted || e.Type == jig.EventToolCompleted {
-			// Moves do not write these events. The moves before have started everything they could, unless the last one left the rest to the next.
+			// Moves do not write these events. The moves before have started every task that could start, unless the last one reached its limit.
 			if together > 0 {
 				cutOff = together >= largeMove
 			}
@@ -229,7 +229,7 @@ func (r *dagRun) requireOrder(want []dagEnd) {
 	require.Len(r.t, ended, len(r.tasks), r.name)
 }
 
-// requireNoneWaits checks that no task is waiting that could be running.
+// requireNoneWaits checks that every task that could be running has started.
 func (r *dagRun) requireNoneWaits(started, ended map[int]bool) {
 	r.t.Helper()
 	open := 0
@@ -251,7 +251,8 @@ func (r *dagRun) requireNoneWaits(started, ended map[int]bool) {
 	}
 }
 
-// killAmid waits for a number of further effects, of which there will be all in total, kills the worker a moment later, and starts another.
+// killAmid waits for a number of further effects, kills the worker a moment later, and starts another. all is the total number of effects
+// that will ever happen.
 func (d dags) killAmid(effects, all int, later time.Duration) {
 	d.t.Helper()
 	until := min(d.outside.total()+effects, all)
@@ -264,8 +265,8 @@ func (d dags) killAmid(effects, all int, later time.Duration) {
 // together is how many extractions share a round of kills.
 const together = 6
 
-// TestChaosDAG extracts random graphs, several at once, and kills the worker at random moments. Each task must run once, as soon as
-// everything it depends on is there, and must be skipped only if it has to be. All values must be those of the model.
+// TestChaosDAG extracts random graphs, several at once, and kills the worker at random moments. Each task must run once, as soon as all of its
+// dependencies have values, and must be skipped only if the model skips it. All values must equal those of the model.
 func TestChaosDAG(t *testing.T) { //nolint:paralleltest // it kills the worker of all its extractions
 	runs, seed := chaos(t, 100, 6, 2)
 	random := rand.New(rand.NewPCG(uint64(seed), 6))
@@ -308,7 +309,7 @@ func TestDAGOfAThousandTasks(t *testing.T) {
 	t.Parallel()
 	d := dagsOf(joinOffice(t))
 	g := randomDAG(rand.New(rand.NewPCG(1, 7)), "thousand", 1000, 10)
-	for i := range g.tasks { // the test is about size, so hardly any task is left out
+	for i := range g.tasks { // the test is about size, so hardly any task is skipped
 		one := &g.tasks[i]
 		one.before, one.after, one.broken, one.conflict, one.unless = 0, 0, false, false, 0
 		one.refused, one.field = 0, i%3 == 0

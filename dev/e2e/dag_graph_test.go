@@ -19,7 +19,7 @@ import (
 // dagSeed is the input of every extraction of a random graph.
 const dagSeed = 7
 
-// dagTask is a task of a random graph, with what will happen to it.
+// dagTask is a task of a random graph, with its fate in the test.
 type dagTask struct {
 	id   string
 	deps []int
@@ -32,8 +32,8 @@ type dagTask struct {
 	// unless is a condition: if it is not 0, the task is skipped when it divides the value of the task's first dependency, or the input if
 	// there are no dependencies.
 	unless int64
-	// attempts is the maximum number of attempts, refused how often the receiver answers with a failure. With conflict the receiver answers
-	// with a conflict, which fails the task.
+	// attempts is the maximum number of attempts, and refused is how often the receiver answers with a failure. If conflict is set, the
+	// receiver answers with a conflict, which fails the task.
 	attempts, refused int
 	conflict          bool
 	field             bool
@@ -291,7 +291,7 @@ func (o *outside) total() int {
 	return n
 }
 
-// again returns the number of requests without an effect, because an earlier request of the same call had it.
+// again returns the number of requests that had no effect because an earlier request of the same call had it.
 func (o *outside) again() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -67,7 +67,7 @@ type doubtRun struct {
 }
 
 // TestChaosDoubt makes a tool that must not run twice fail in every possible way, in compositions and extractions that ask for retries.
-// Each step must have at most one effect outside, and one more for each time that a person said that it had none.
+// Each step must have at most one effect, plus one for each time that a person said that it had no effect.
 func TestChaosDoubt(t *testing.T) {
 	t.Parallel()
 	runs, seed := chaos(t, 1000, 60, 12)
@@ -117,7 +117,7 @@ func someWays(random *rand.Rand) []string {
 	all := probe.DoubtWays()
 	for i := range ways {
 		if i == 0 && random.IntN(3) == 0 {
-			ways[i] = "refused" // so that there are many retries
+			ways[i] = "refused" // make many retries
 			continue
 		}
 		ways[i] = all[random.IntN(len(all))]
@@ -125,7 +125,7 @@ func someWays(random *rand.Rand) []string {
 			ways[i] = all[random.IntN(len(all))]
 		}
 	}
-	return append(ways, "succeeds") // so that a call that a person lets run again and again ends at last
+	return append(ways, "succeeds") // a call that people let run repeatedly must end at last
 }
 
 // doubtful starts a run and waits for its end.
@@ -161,7 +161,7 @@ func (o office) requireOnce(r *receiver, all []doubtRun) {
 		require.NoError(o.t, err)
 		for _, e := range events {
 			step := stepOf(e.CallID)
-			switch e.Type { //nolint:exhaustive // the others say nothing about the outcome
+			switch e.Type { //nolint:exhaustive // only these events are about the outcome
 			case jig.EventToolReconciled:
 				asked++
 				if strings.Contains(string(e.Data), `"not_happened"`) {

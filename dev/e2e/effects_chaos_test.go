@@ -110,8 +110,8 @@ func (o office) cut(r *receiver, c cutCall, before int) workflows.CallResult {
 	return result
 }
 
-// reconcile reconciles the tenant's unknown outcomes truthfully until it is stopped. A real person also has to check only after the worker
-// in doubt is gone, because a call asks as soon as its worker is no longer heard from.
+// reconcile reconciles the tenant's unknown outcomes truthfully until it is stopped. It waits before it checks an effect. A real person must do
+// so too, because a call already asks when its worker stops sending heartbeats, and that worker may still be running.
 func (o office) reconcile(r *receiver, stop <-chan struct{}) {
 	for {
 		waiting, err := o.Approvals(o.t.Context(), o.tenant, "")
@@ -123,7 +123,7 @@ func (o office) reconcile(r *receiver, stop <-chan struct{}) {
 				o.t.Errorf("%s waits for a person: %+v", p.SessionID, p)
 				continue
 			}
-			// A worker that is no longer heard from may be slow instead of dead, and about to have its effect, so wait before answering.
+			// A worker that no longer sends heartbeats may be slow instead of dead, and about to have its effect, so wait before answering.
 			if time.Since(p.RequestedAt) > doubt {
 				o.answerOne(r, p.SessionID, p)
 			}
@@ -166,7 +166,7 @@ func TestChaosEffects(t *testing.T) {
 			cut: []string{"after", "after", "after", "before", ""}[random.IntN(5)],
 		}
 		before := random.IntN(40)
-		eventually(t.Context(), time.Duration(random.IntN(150))*time.Millisecond, func() bool { return false }) // so that the calls fall into different lives of the workers
+		eventually(t.Context(), time.Duration(random.IntN(150))*time.Millisecond, func() bool { return false }) // spread the calls over several restarts of the workers
 		slots <- struct{}{}
 		all = append(all, c)
 		calling.Go(func() {
@@ -183,7 +183,7 @@ func TestChaosEffects(t *testing.T) {
 	o.requireEffects(r, all)
 }
 
-// requireEffects checks what reached the outside and what the log says about it.
+// requireEffects compares the effects that reached the receiver with the log.
 func (o office) requireEffects(r *receiver, all []cutCall) {
 	o.t.Helper()
 	again, asked := 0, 0
@@ -194,7 +194,7 @@ func (o office) requireEffects(r *receiver, all []cutCall) {
 		require.NoError(o.t, err)
 		unknown, reconciled := 0, 0
 		for _, e := range told {
-			switch e.Type { //nolint:exhaustive // the others say nothing about the outcome
+			switch e.Type { //nolint:exhaustive // only these events are about the outcome
 			case jig.EventToolOutcomeUnknown:
 				unknown++
 			case jig.EventToolReconciled:

@@ -18,7 +18,7 @@ fields:
   - {name: risk, type: enum, options: [low, high]}
 `
 
-// Entities are created, found and read with tools, by the people whom the tenant's document permits it, and by no other tenant.
+// Tools create, find and read entities on behalf of people with the permissions in the tenant's document. Other tenants do not see the entities.
 func TestEntities(t *testing.T) {
 	t.Parallel()
 	o := joinOffice(t)

@@ -289,7 +289,7 @@ func TestExampleWatchURLWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close() // nothing answers any more
+	server.Close() // further requests fail
 	id := d.example("watchUrl", map[string]any{"url": server.URL})
 	require.JSONEq(t, fmt.Sprintf(`{"url":%q,"state":"down","status":0}`, server.URL), string(succeeded[json.RawMessage](d, id)))
 	calls := byID(d.stored(id))

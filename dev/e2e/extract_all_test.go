@@ -23,7 +23,7 @@ func (g registry) extractAll(input map[string]any) string {
 	in := callInput("entities.extractAll", input)
 	in.Tenant, in.Principal.Permissions = g.tenant, []string{"entities.*.read", "entities.*.write"}
 	session := newID(g.tenant)
-	go func() { _, _ = g.Trigger(g.t.Context(), in, session) }() //nolint:errcheck // it answers at the end, and the test waits for the session instead
+	go func() { _, _ = g.Trigger(g.t.Context(), in, session) }() //nolint:errcheck // it returns only at the end; the test waits for the session instead
 	require.True(g.t, eventually(g.t.Context(), patience, func() bool {
 		_, err := g.query(session)
 		return err == nil
@@ -128,7 +128,7 @@ func TestExtractAllSurvivesKills(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, g.requireSmallFrame(session, "1.1").runs, int64(3), "a long run continues as new")
 
-	// A second run handles only what is left.
+	// A second run handles only the remaining entities.
 	left := []any{map[string]any{"field": "share", "op": "eq", "value": nil}}
 	out = g.all(g.extractAll(map[string]any{"type": "thing", "mode": "retry", "limit": 5, "where": left}))
 	require.Equal(t, 5, out.Matched)
@@ -157,7 +157,7 @@ func TestExtractAllComputes(t *testing.T) {
 	require.Equal(t, jig.Progress{Done: 300, Total: 300}, progress)
 }
 
-// A caller who may not write the type, or names an unknown type or field, is told before anything runs.
+// A caller who lacks the permission to write the type, or who names an unknown type or field, gets an error before anything runs.
 func TestExtractAllAsksWhetherItMay(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(sevenTasks)
@@ -186,7 +186,7 @@ func TestExtractAllAsksWhetherItMay(t *testing.T) {
 	}
 }
 
-// The calls of a batch are calls of its session, so an agent that may not make them fills nothing.
+// The calls of a batch are calls of its session, so a batch fills nothing if the agent lacks the tools for these calls.
 func TestExtractAllHoldsToTheToolsOfAnAgent(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(sevenTasks)
@@ -211,7 +211,7 @@ func TestExtractAllHoldsToTheToolsOfAnAgent(t *testing.T) {
 	require.Contains(t, string(now.Content), `"owner": "jig-run"`)
 }
 
-// A canceled batch ends, together with the approvals that wait in it.
+// Canceling a batch ends it and its waiting approvals.
 func TestExtractAllIsCanceled(t *testing.T) {
 	t.Parallel()
 	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)

@@ -149,7 +149,7 @@ func TestExtractionComputesAnEntity(t *testing.T) {
 	require.Equal(t, jig.CodeNotFound, done.Result.Error.Code, "nor to another tenant")
 }
 
-// A number that a double cannot represent does not spoil the results of the other tasks.
+// A number that a double cannot represent does not affect the results of other tasks.
 func TestExtractionOfLargeNumbers(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(`fields:

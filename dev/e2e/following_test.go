@@ -112,7 +112,7 @@ func TestAnEntityIsFollowed(t *testing.T) {
 	require.Equal(t, "completed", s.Tasks["facts"].Status, "what was not asked for is as it was")
 }
 
-// A failed session is started again, once, by anybody who may. A session that is running or has completed is left alone.
+// Anybody with the permission can restart a failed session, once. A session that is running or has completed cannot be restarted.
 func TestASessionIsRetried(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)

@@ -28,7 +28,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// world is the stack that all tests share. Each test has a task queue and a worker of its own, or joins the common worker.
+// world is the stack that all tests share. Each test has its own task queue and worker, or joins the common worker.
 type world struct {
 	stack    *stack.Stack
 	temporal sdk.Client
@@ -57,7 +57,7 @@ func run(m *testing.M) int {
 	}
 	worker := build(ctx, dir, "worker", "github.com/jig-run/jig/dev/e2e/testworker")
 	var building sync.WaitGroup
-	building.Go(func() { _, _ = worker() }) //nolint:errcheck // asked again below
+	building.Go(func() { _, _ = worker() }) //nolint:errcheck // the call below returns the same error
 	defer building.Wait()
 	s, err := stack.Start(ctx, stack.Options{
 		DataDir: dir, Ephemeral: true, NoUI: true, Migrate: store.Migrate, PGSettings: throwaway(), TemporalSettings: fewPartitions(),
@@ -117,7 +117,7 @@ func build(ctx context.Context, dir, name, pkg string) program {
 			}
 		}
 		path := filepath.Join(dir, name)
-		// Without debugging information, linking takes half as long, and so does the checksum that a Temporal worker computes of itself.
+		// Without debugging information, linking takes half as long, and so does the checksum that a Temporal worker computes of its program.
 		out, err := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", path, pkg).CombinedOutput()
 		if err != nil {
 			return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
@@ -412,7 +412,7 @@ func (d *desk) events(id string, types ...jig.EventType) []jig.Event {
 	return list
 }
 
-// receiver is the world outside: it counts the requests that reach it.
+// receiver is an external system that counts the requests that reach it.
 type receiver struct {
 	*httptest.Server
 	mu    sync.Mutex

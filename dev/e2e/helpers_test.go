@@ -46,7 +46,7 @@ func (d *desk) taskFailures(id string) []string {
 	return causes
 }
 
-// sweep makes a session look as if nothing had happened to it for two minutes, and runs the sweeper.
+// sweep makes a session look as if it had been idle for two minutes, and runs the sweeper.
 func (d *desk) sweep(id string) {
 	d.t.Helper()
 	conn, err := pgx.Connect(d.t.Context(), shared.stack.OwnerURL())
@@ -66,8 +66,8 @@ func (d *desk) sweep(id string) {
 	}), "the session was not swept")
 }
 
-// chaos returns how often a chaos test repeats, and its seed. JIG_CHAOS=full runs all of it, JIG_CHAOS=sample runs some minutes, and by
-// default it repeats a few times as one test among others.
+// chaos returns the number of repetitions of a chaos test, and its seed. JIG_CHAOS=full repeats it full times, and JIG_CHAOS=sample repeats it
+// sample times, which takes some minutes. The default is few.
 func chaos(t *testing.T, full, sample, few int) (times int, seed int64) {
 	t.Helper()
 	seed = time.Now().UnixNano()
@@ -136,7 +136,7 @@ func nameOf(p jig.Pending) string {
 	return in.Name
 }
 
-// mark returns what distinguishes a message or a refusal from the others.
+// mark returns the text that identifies a message or a refusal.
 func mark(t *testing.T, e jig.Event) string {
 	t.Helper()
 	var data struct {

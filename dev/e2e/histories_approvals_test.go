@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// approvalPaths are the paths through a session in which people do more than approve or deny one call.
+// approvalPaths returns the paths through a session in which people do more than approve or deny one call.
 func approvalPaths() map[string]func(*desk, *receiver) string {
 	return map[string]func(*desk, *receiver) string{
 		"twenty":           twenty,
@@ -41,7 +41,7 @@ func (d *desk) office(documents ...string) office {
 	return o
 }
 
-// ruledBy waits until the worker applies the given policies, which it checks for changes at most once a second.
+// ruledBy waits until the worker applies the given policies. The worker checks for changes at most once a second.
 func (o office) ruledBy(documents ...string) {
 	o.t.Helper()
 	for i, body := range documents {
@@ -157,7 +157,7 @@ func held(d *desk, _ *receiver) string {
 	return id
 }
 
-// lapsed lets an approval expire whose policy then ends the session.
+// lapsed lets an approval expire under a policy that then ends the session.
 func lapsed(outcome string, inside bool) func(*desk, *receiver) string {
 	return func(d *desk, r *receiver) string {
 		o := d.office(fmt.Sprintf(`kind: policy

@@ -27,8 +27,8 @@ func (d *desk) requireWaits(id, below, call, via string) {
 	require.Contains(d.t, page.GetCurrentDetails(), "In session `"+below+"`, which answers call "+via+".")
 }
 
-// A call that waits in the last of three sessions shows in the Temporal state of the other two, even on a worker that knows nothing but the
-// histories, and disappears once it is answered.
+// A call that waits in the last of three sessions shows in the Temporal state of the other two, even on a worker that has only the histories,
+// and disappears when it is answered.
 func TestTemporalShowsWhatWaitsInAChild(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
@@ -60,7 +60,7 @@ func TestTemporalShowsWhatWaitsInAChild(t *testing.T) {
 	require.Len(t, d.runs(id), len(d.runs(below)), "neither was restarted")
 }
 
-// A composition with an agent step, and a single call that starts an agent, wait as their agent does.
+// A composition with an agent step, and a single call that starts an agent, wait while their agent waits.
 func TestTemporalShowsWhatWaitsInAnAgentOfAStep(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)

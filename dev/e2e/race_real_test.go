@@ -46,14 +46,14 @@ func (a *arena) restart() {
 	a.kills.Add(1)
 }
 
-// match plays one schedule: a session, and what the seed makes people do to it at the same time.
+// match plays one schedule: a session, and the concurrent actions on it that the seed determines.
 type match struct {
 	*arena
 	random *rand.Rand
 	id     string
 	// names are the names that the calls send, by call.
 	names map[string]string
-	// log records what was done, for the reader of a failure.
+	// log records the actions, for the message of a failure.
 	mu  sync.Mutex
 	log []string
 }
@@ -104,7 +104,7 @@ func TestChaosRace(t *testing.T) {
 	}
 }
 
-// play starts the session, performs the seed's actions, and finishes what is left.
+// play starts the session, performs the seed's actions, and decides the calls that still wait.
 func (m *match) play(n int) error {
 	if err := m.begin(n); err != nil {
 		return err
@@ -167,8 +167,8 @@ func (m *match) begin(n int) error {
 	return nil
 }
 
-// action chooses something that somebody does to the session. It draws all random numbers before it returns, so that a seed always gives
-// the same actions.
+// action chooses a random action on the session. It draws all random numbers before it returns, so that a seed always gives the same
+// actions.
 func (m *match) action() func() {
 	by := []string{"ana", "ben", "cfo", "eve", "tester"}[m.random.IntN(5)]
 	call := []string{"1.1", "1.1", "1.1", "1.2", "1.2", "1.3"}[m.random.IntN(6)]
@@ -207,8 +207,8 @@ func (m *match) action() func() {
 	}
 }
 
-// send sends one decision by signal or by update. It only logs errors (no worker, an ended session), because the checks at the end are
-// about what happened to the calls.
+// send sends one decision by signal or by update. It only logs errors (no worker, an ended session), because the checks at the end cover only
+// the outcomes of the calls.
 func (m *match) send(update bool, signal, name string, payload, updatePayload any) {
 	if !update {
 		m.note("signal %s %+v: %v", signal, payload, shared.temporal.SignalWorkflow(m.t.Context(), m.id, "", signal, payload))
@@ -267,7 +267,7 @@ func (m *match) reset() {
 	m.note("reset: %v", err)
 }
 
-// end decides whatever still waits, until the session has ended in the store and in Temporal.
+// end decides the calls and questions that still wait, until the session has ended in the store and in Temporal.
 func (m *match) end() error {
 	deny, rounds := m.random.IntN(3) == 0, 0
 	over := eventually(m.t.Context(), patience, func() bool {
@@ -294,15 +294,15 @@ func (m *match) end() error {
 	return nil
 }
 
-// reviewers returns people who together may decide everything that waits.
+// reviewers returns people who can together decide every waiting call.
 func reviewers() []string { return []string{"ana", "ben", "cfo", "dora"} }
 
-// settle decides one thing that waits. It reconciles an effect in doubt only after some seconds, because after a reset an attempt that
-// nobody listens to any more may still be about to have the effect.
+// settle decides one waiting call or question. It reconciles an unknown outcome only after some seconds, because after a reset an abandoned
+// attempt may still be about to have the effect.
 func (m *match) settle(p jig.Pending, deny bool) {
 	switch p.Kind {
 	case jig.PendingQuestion:
-		for _, by := range reviewers() { // people who delegated it may not answer any more
+		for _, by := range reviewers() { // people who have delegated the decision can no longer decide
 			m.send(true, "", workflows.UpdateAnswer, nil, jig.Reply{Call: p.Call, By: by, Value: json.RawMessage(`"blue"`)})
 		}
 	case jig.PendingReconcile:

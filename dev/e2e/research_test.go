@@ -90,7 +90,7 @@ func TestResearch(t *testing.T) {
 	require.Empty(t, r.Entities)
 }
 
-// A result from many passes ago, which first became a reference and then part of a summary, is still named in the prompt.
+// The prompt still names the entities of a result from many passes ago that first became a reference and then part of a summary.
 func TestWorkingMemory(t *testing.T) {
 	t.Parallel()
 	const passes = 33

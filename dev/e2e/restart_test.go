@@ -19,7 +19,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// house is an office with servers of its own, whose data are kept while they are down.
+// house is an office with its own servers, whose data are kept while the servers are down.
 type house struct {
 	office
 	data     string
@@ -89,7 +89,7 @@ func (h *house) deploy() {
 	h.settings = []string{"JIG_TEST_REVISION=2"}
 }
 
-// stands waits until the store's view of a session satisfies holds, and returns the view.
+// stands waits until the stored state of a session satisfies holds, and returns the state.
 func (h *house) stands(id string, holds func(jig.SessionView) bool) jig.SessionView {
 	h.t.Helper()
 	var view jig.SessionView
@@ -101,7 +101,7 @@ func (h *house) stands(id string, holds func(jig.SessionView) bool) jig.SessionV
 	return view
 }
 
-// pending returns the one thing that waits in a session.
+// pending returns the only call or question that waits in a session.
 func (h *house) pending(id string) jig.Pending {
 	h.t.Helper()
 	return h.stands(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 }).Pending[0]
@@ -124,15 +124,15 @@ func (h *house) builds(id string) map[string]bool {
 	for iter.HasNext() {
 		event, err := iter.Next()
 		require.NoError(h.t, err)
-		if build := event.GetWorkflowTaskCompletedEventAttributes().GetWorkerVersion().GetBuildId(); build != "" { //nolint:staticcheck // this worker has no deployment, whose name would replace it
+		if build := event.GetWorkflowTaskCompletedEventAttributes().GetWorkerVersion().GetBuildId(); build != "" { //nolint:staticcheck // the replacement needs a worker with a deployment
 			seen[build] = true
 		}
 	}
 	return seen
 }
 
-// Whatever waits for people keeps waiting through three killed workers, a restart of Temporal and PostgreSQL, and a new version of the
-// worker. A call whose tool the new version has changed asks again.
+// Calls and questions that wait for people keep waiting through three killed workers, a restart of Temporal and PostgreSQL, and a new version
+// of the worker. A call asks again if the new version has changed its tool.
 func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
 	t.Parallel()
 	h, r := newHouse(t), newReceiver(t)

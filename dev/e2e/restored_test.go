@@ -20,8 +20,8 @@ steps:
   - {id: effect, tool: test.effect, input: {url: "${input.url}", name: "${input.name}"}}
 `
 
-// After a restore from a backup, whatever may have run since does not run before a person has said that it did not happen. This holds for a
-// call that an attempt had started, and for a call or a composition that is approved only now.
+// After a restore from a backup, a call that may have run since the backup does not run until a person has said that it did not happen. This
+// holds for a call that an attempt had started, and for a call or a composition that is approved only after the restore.
 func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
 	t.Parallel()
 	h, r := newHouse(t), newReceiver(t)

@@ -214,7 +214,7 @@ func TestReviewIsMadeByTasks(t *testing.T) {
 	require.Equal(t, "not_a_review", wrong.Error.Reason)
 }
 
-// A refresh runs only what depends on what has changed.
+// A refresh runs only the tasks that depend on something that has changed.
 func TestReviewIsRefreshed(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t)
@@ -327,7 +327,7 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 	require.Contains(t, now.Report, "Method: written by openai/gpt-test")
 }
 
-// A worker that dies halfway costs only time.
+// If the worker dies halfway, the review takes longer but completes.
 func TestReviewGoesOnAfterAKill(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t)

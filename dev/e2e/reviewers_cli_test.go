@@ -75,7 +75,7 @@ func (o office) ended(id string, want jig.CallStatus) workflows.CallResult {
 	return done
 }
 
-// The sender sees what was refused, in an event, in the status, and in the answer of an update, and nothing changes.
+// A refused signal or update changes nothing. Its sender sees the refusal in an event, in the status, and in the answer of an update.
 func TestStockCLISaysWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)

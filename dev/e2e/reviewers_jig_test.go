@@ -242,7 +242,7 @@ func (o office) requireAuditFiles() {
 	whole, err := os.ReadFile(file)
 	require.NoError(o.t, err)
 	changed := filepath.Join(o.dir, "changed.jsonl")
-	at := strings.Index(string(whole), "ana") // pretend that somebody else decided
+	at := strings.Index(string(whole), "ana") // forge another decider
 	require.Positive(o.t, at)
 	whole[at] = 'u'
 	require.NoError(o.t, os.WriteFile(changed, whole, 0o600))

@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// office is a tenant of the test's own, with its documents.
+// office is a tenant that belongs to the test, with its documents.
 type office struct {
 	*desk
 	tenant string
@@ -58,7 +58,7 @@ func (o office) trigger(tool string, input any) workflows.CallResult {
 	return result
 }
 
-// install registers a document; decide approves the call that does it.
+// install registers a document. decide approves the call that registers it.
 func (o office) install(path, body string, decide func(id string)) {
 	o.t.Helper()
 	result := o.trigger("catalog.put", map[string]any{"documents": []map[string]string{{"path": path, "body": body}}})
@@ -122,7 +122,7 @@ people:
 %s`, o.tenant, rest)
 }
 
-// Only two people of the group can decide, whoever else tries. If an edit raises the requirements, the call asks again.
+// Only two people of the group can decide; decisions of others have no effect. If an edit raises the requirements, the call asks again.
 func TestQuorumDelegationAndEdits(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
@@ -174,7 +174,7 @@ func TestQuorumDelegationAndEdits(t *testing.T) {
 	require.Equal(t, 1, requests)
 }
 
-// A grant approves on behalf of the people who gave it, as often as it says, and not after it was revoked.
+// A grant approves on behalf of the people who gave it, up to its maximum number of uses, and not after it was revoked.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
@@ -209,7 +209,7 @@ func TestGrants(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, write("after").Status, "a revocation holds at once")
 }
 
-// A question suspends its call until somebody answers with a value that fits.
+// A question suspends its call until a person answers with a value that fits.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

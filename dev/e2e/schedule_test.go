@@ -43,7 +43,7 @@ func (d *desk) named(name string, args ...string) {
 	})
 }
 
-// described returns a schedule as the command line prints it for programs.
+// described returns a schedule from the JSON output of the command line.
 func (d *desk) described(name string, args ...string) client.Schedule {
 	d.t.Helper()
 	got := d.jig(append([]string{"schedule", "describe", name, "--output", "json"}, args...)...)
@@ -210,7 +210,7 @@ func TestSchedulePausedAndResumed(t *testing.T) {
 	d.scheduled(name, started(1))
 	paused := d.jig("schedule", "pause", name, "--note", "a freeze")
 	require.Zero(t, paused.code, paused.err)
-	ticks(2) // whatever was being started has started by now
+	ticks(2) // after this, sessions that were being started have started
 	before := d.described(name)
 	require.True(t, before.Paused)
 	require.Equal(t, "a freeze", before.Note)

@@ -35,7 +35,7 @@ func byID(v jig.SessionView) map[string]jig.CallView {
 	return m
 }
 
-// stored returns a session as the store has it, with the calls of all passes.
+// stored returns a session from the store, with the calls of all passes.
 func (d *desk) stored(id string) jig.SessionView {
 	d.t.Helper()
 	view, err := d.Status(d.t.Context(), jig.DefaultTenant, id)
@@ -219,8 +219,8 @@ func TestMessageToAnEndedSessionStartsItsNextPass(t *testing.T) {
 	require.Equal(t, "heard again in pass 3", view.Answer)
 }
 
-// A reset of a session's first run brings the messages of the later runs to the new run. None of them counts a second time, even if
-// the same words were said in both runs.
+// A reset of a session's first run brings the messages of the later runs to the new run. No message counts twice, even if two runs received
+// messages with the same text.
 func TestResetOfAnEarlierRunRepeatsNoMessage(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)

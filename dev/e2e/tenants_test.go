@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// Two tenants use the same ids for everything that they can name, and each tries to reach what belongs to the other.
+// Two tenants use the same ids for everything that they can name, and each tries to reach the other's sessions and files.
 func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a, r := newOffice(t), newReceiver(t)
@@ -84,7 +84,7 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	requests, _ = r.count("squat")
 	require.Zero(t, requests)
 
-	// The same for sessions of agents, and for files.
+	// The same rules apply to sessions of agents, and to files.
 	document := agent(`["file.write"]`, "    - when: pass == 1\n      calls:\n        - {tool: file.write, input: {path: same.txt, content: \"${input.text}\"}}\n    - answer: done\n")
 	for _, o := range []office{a, b} {
 		raw, err := json.Marshal(map[string]any{"text": o.tenant})

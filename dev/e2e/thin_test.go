@@ -225,7 +225,7 @@ func TestThinToolsKey(t *testing.T) {
 	again := f.review("", input)
 	require.Equal(t, []any{first.EntityID, first.SessionID, false}, []any{again.EntityID, again.SessionID, again.Created})
 
-	// Of concurrent calls with the same key, one creates the entity and none is refused.
+	// If several calls with the same key run at the same time, one creates the entity and all succeed.
 	const many = 8
 	var calls sync.WaitGroup
 	all := make([]jig.ThinResult, many)
@@ -397,7 +397,7 @@ output: {one: "${steps.one.data}", two: "${steps.two.data}"}
 	f.filled(e.SessionID, e)
 }
 
-// A session that started before its bundle was removed still has the tool, but the tool does nothing any more.
+// A session that started before its bundle was removed still has the tool, but calls of the tool fail.
 func TestThinToolOfABundleThatIsGone(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))

@@ -49,7 +49,7 @@ func (d *desk) requireAudited(tenant string) []jig.AuditEntry {
 	return list
 }
 
-// requireOneStory checks that the log of each call agrees with the audit and with what reached the outside.
+// requireOneStory checks that the log of each call agrees with the audit and with the effects that reached the receiver.
 func (m *match) requireOneStory(n int, rows []jig.AuditEntry) {
 	m.t.Helper()
 	told, err := m.Events(m.t.Context(), m.tenant, m.id, 0)
@@ -89,7 +89,7 @@ func (m *match) requireOneStory(n int, rows []jig.AuditEntry) {
 	require.Empty(m.t, audited, "rows of the audit that the log knows nothing of; %s", done())
 }
 
-// story is what a session's log says about one call.
+// story summarizes a session's log about one call.
 type story struct {
 	// decisions are the rows that the audit must contain, in order.
 	decisions []string
@@ -115,7 +115,7 @@ func (s *story) tell(e jig.Event) {
 			s.open = false
 		}
 	}
-	switch e.Type { //nolint:exhaustive // the others decide nothing
+	switch e.Type { //nolint:exhaustive // other events are not about decisions
 	case jig.EventToolNeedsApproval, jig.EventToolAsked:
 		s.opened++
 		s.open = true

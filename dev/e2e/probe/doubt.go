@@ -23,8 +23,8 @@ func doubtTools() []tools.Tool {
 	}, doubt)}
 }
 
-// The ways in which test.doubt ends. The first four happen before the effect. All others happen after it; late has its effect only after
-// the tool's time is over.
+// The ways in which test.doubt ends. The first four happen before the effect, all others after it. With late, the effect happens only after
+// the tool's time-out.
 const (
 	wayRefused  = "refused"  // was not executed, and says so
 	wayPromise  = "promise"  // fails with a code that promises that nothing happened
@@ -33,9 +33,9 @@ const (
 	wayError    = "error"    // a plain error
 	wayPanic    = "panic"    // a panic
 	wayOutput   = "output"   // success, with an output that breaks its schema
-	wayTimeout  = "timeout"  // runs until its time is over
+	wayTimeout  = "timeout"  // runs until its time-out
 	wayKilled   = "killed"   // the worker is killed
-	wayLate     = "late"     // succeeds after its time is over
+	wayLate     = "late"     // succeeds after its time-out
 	waySucceeds = "succeeds" // success
 )
 

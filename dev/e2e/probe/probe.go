@@ -1,5 +1,5 @@
-// Package probe contains the tools that the end-to-end tests run: slow, failing and large ones, and ones whose effect is an HTTP request to
-// a receiver outside the worker, which counts what really happened. It depends only on the tool contract.
+// Package probe contains the tools that the end-to-end tests run: slow and failing tools, tools with large results, and tools whose effect is
+// an HTTP request to a receiver outside the worker, which counts the effects. It depends only on the tool contract.
 package probe
 
 import (
