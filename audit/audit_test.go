@@ -130,7 +130,7 @@ func TestEveryTakenByteIsFound(t *testing.T) {
 	}
 }
 
-// The header is bound to the rows, except for the time of the export, which nothing proves.
+// A changed header no longer fits the rows. Only the time of the export can be changed without notice.
 func TestEveryChangedByteOfAHeaderIsFound(t *testing.T) {
 	t.Parallel()
 	text := export(t, "acme", rowsOf(t, "acme", 3))
@@ -159,7 +159,7 @@ func TestWhatIsDoneToRowsIsFound(t *testing.T) {
 		renumbered[i].N = int64(i + 1)
 	}
 	others := rowsOf(t, "other", 20)
-	// anew is an intact chain with other contents, as the owner of the database could write it.
+	// anew is an intact chain with other contents. The owner of the database could write such a chain.
 	anew := rowsOf(t, "acme", 19)
 	for name, row := range map[string]struct {
 		rows    []jig.AuditRow
@@ -272,7 +272,7 @@ func TestALineHasABound(t *testing.T) {
 	require.Equal(t, "row 2: its line is longer than 1048576 bytes", report.Broken.String())
 }
 
-// failing returns the data it has and then an error.
+// failing is a reader that returns the data of r and then an error.
 type failing struct{ r io.Reader }
 
 func (f failing) Read(p []byte) (int, error) {
@@ -292,7 +292,7 @@ func TestAReaderThatFailsIsAnError(t *testing.T) {
 	}
 }
 
-// An export is checked while it is still arriving.
+// Verify checks an export while it is still arriving.
 func TestVerifyStreams(t *testing.T) {
 	t.Parallel()
 	const many = 20_000

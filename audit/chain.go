@@ -18,7 +18,7 @@ type Head struct {
 // String returns the head in the form that people note down.
 func (h Head) String() string { return fmt.Sprintf("row %d, %s", h.N, h.Hash) }
 
-// check returns what is wrong with a head, phrased to follow its name, or "".
+// check describes what is wrong with a head, phrased to follow its name. It returns "" if nothing is wrong.
 func (h Head) check() string {
 	if h.N < 0 {
 		return fmt.Sprintf("counts %d rows", h.N)
@@ -49,12 +49,12 @@ func broken(n int64, format string, args ...any) *Broken {
 	return &Broken{N: n, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Chain checks a tenant's rows one after the other and remembers only the last hash.
+// Chain checks a tenant's rows one after another. It keeps only the last hash.
 type Chain struct {
 	tenant string
 	n      int64
 	hash   [sha256.Size]byte
-	// open reports that the previous row's hash is unknown, because the check starts in the middle of the chain.
+	// open says that the previous row's hash is unknown, because the check starts in the middle of the chain.
 	open bool
 }
 

@@ -15,24 +15,24 @@ import (
 // MaxLineBytes is the maximum length of a line of an export.
 const MaxLineBytes = 1 << 20
 
-// Options say what else an export is checked against.
+// Options says what else to check in an export.
 type Options struct {
-	// Head is a hash, in hex, that was noted down earlier and must occur in the chain; "" checks for none.
+	// Head is a hash, in hex, that somebody noted down earlier and that must occur in the chain. "" skips this check.
 	Head string
 }
 
 // Report is the result of a check.
 type Report struct {
-	// OK reports that the chain is intact.
+	// OK says that the chain is intact.
 	OK     bool   `json:"ok"`
 	Tenant string `json:"tenant"`
-	// From is the number of the first row. Unless it is 1, the hash that this row follows is trusted.
+	// From is the number of the first row. Unless it is 1, the previous hash that this row names is not checked.
 	From int64 `json:"from"`
-	// Rows is how many rows were in order.
+	// Rows is the number of rows that were in order.
 	Rows int64 `json:"rows"`
 	// Head is the last row that was in order.
 	Head Head `json:"head"`
-	// Broken is the first problem found; nil when there is none.
+	// Broken is the first problem found, or nil.
 	Broken *Broken `json:"broken,omitempty"`
 }
 
@@ -122,7 +122,7 @@ func (v *verifier) rows(lines *bufio.Scanner) (*Broken, error) {
 	for lines.Scan() {
 		n := v.chain.Head().N + 1
 		if !bytes.HasSuffix(lines.Bytes(), []byte("\n")) {
-			if err := lines.Err(); err != nil { // the line is only what was read before the failure
+			if err := lines.Err(); err != nil { // reading failed, so the line may be incomplete
 				return nil, fmt.Errorf("read the export: %w", err)
 			}
 			return broken(n, "its line has no end: the export was cut off"), nil
@@ -145,7 +145,7 @@ func (v *verifier) line(n int64, line []byte) *Broken {
 	if err := json.Unmarshal(line, &row); err != nil {
 		return broken(n, "its line is not a row: %v", err)
 	}
-	// A JSON decoder tolerates other keys, other escapes and invalid text. An export is written in exactly one way.
+	// A JSON decoder also accepts other keys, other escapes and invalid text. An export must have exactly the bytes that Writer writes.
 	written, err := encode(row)
 	if err != nil {
 		return broken(n, "its line is not a row: %v", err)

@@ -15,7 +15,7 @@ import (
 const (
 	// longestWait is the longest wait that a webhook can ask for with Retry-After.
 	longestWait = 24 * time.Hour
-	// longestRest is the longest time that one failure of a webhook holds back its other messages.
+	// longestRest limits the time for which one failure of a webhook holds back its other messages.
 	longestRest = 30 * time.Second
 	// unreadableWait is how long a delivery waits when the tenant's settings cannot be read.
 	unreadableWait = 30 * time.Second
@@ -78,11 +78,11 @@ func (d *Dispatcher) attempt(ctx context.Context, one Delivery) Attempt {
 
 // spread adds up to a fifth to a wait, so that deliveries that failed together are not retried together.
 func spread(wait time.Duration) time.Duration {
-	return wait + rand.N(wait/5+1) //nolint:gosec // no secret depends on it
+	return wait + rand.N(wait/5+1) //nolint:gosec // the jitter needs no cryptographic randomness
 }
 
-// rest returns how long a webhook is left alone after a failure: at least as long as it asked for, and at least twice as long as the
-// failure took, but at most longestRest. Without it, slow webhooks would take the capacity of the others.
+// rest returns how long a webhook gets no messages after a failure: at least as long as it asked for, and at least twice as long as
+// the failure took, but at most longestRest. Without this pause, slow webhooks would take the capacity of other webhooks.
 func rest(took, asked time.Duration) time.Duration {
 	return min(longestRest, max(2*took, asked))
 }

@@ -10,27 +10,28 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// How a dispatcher works.
+// Intervals and limits of a dispatcher.
 const (
-	// pollEvery is how often the outbox is checked while no delivery finishes.
+	// pollEvery is the interval at which the outbox is checked while no delivery finishes.
 	pollEvery = time.Second
-	// maxDeliveries is how many deliveries run at once, and perTenant how many of them for one tenant.
+	// maxDeliveries limits the deliveries that run at the same time, and perTenant limits those of one tenant.
 	maxDeliveries, perTenant = 8, 4
 	// openAtOnce is the maximum number of notices whose deliveries are opened in one step.
 	openAtOnce = 64
-	// lease is how long a dispatcher that died keeps what it had taken. It is longer than sending a message can take.
+	// lease is the time after which notices and deliveries of a dead dispatcher can be taken again. It is longer than sending a message
+	// can take.
 	lease = time.Minute
-	// settleTimeout limits storing the outcome of a delivery, also when the dispatcher stops.
+	// settleTimeout limits storing the outcome of a delivery, even while the dispatcher stops.
 	settleTimeout = 10 * time.Second
-	// forgetAfter is how long finished notices are kept, and forgetEvery how often old ones are deleted.
+	// forgetAfter is how long finished notices are kept, and forgetEvery is the interval at which old ones are deleted.
 	forgetAfter, forgetEvery = 7 * 24 * time.Hour, time.Hour
 )
 
-// Dispatcher takes notices from an outbox, logs them and sends them to the webhooks of their tenant. A failing webhook is retried
-// and delays neither other webhooks nor other tenants. Several dispatchers may share an outbox. Set the fields before the first use,
-// and do not copy a Dispatcher.
+// Dispatcher takes notices from an outbox, logs them and sends them to the webhooks of their tenant. It retries a failing webhook
+// without delaying other webhooks or other tenants. Several dispatchers may share an outbox. Set the fields before the first use, and
+// do not copy a Dispatcher.
 type Dispatcher struct {
-	// Outbox is where notices wait. Required.
+	// Outbox stores the notices to be sent. Required.
 	Outbox Outbox
 	// Settings returns a tenant's current settings. Required. While they cannot be read, the tenant's notices wait.
 	Settings func(ctx context.Context, tenant string) (jig.TenantSettings, error)
@@ -46,8 +47,8 @@ type Dispatcher struct {
 	cleared  time.Time
 }
 
-// Run sends what is in the outbox, and what is added to it, until ctx ends. Messages being sent at that moment are aborted and
-// delivered again later. While the outbox cannot be reached, Run keeps trying.
+// Run sends the notices in the outbox, including those added later, until ctx ends. It then aborts messages that are being sent; they
+// are delivered again later. If the outbox cannot be reached, Run keeps trying.
 func (d *Dispatcher) Run(ctx context.Context) {
 	freed := make(chan struct{}, 1)
 	var running sync.WaitGroup
@@ -74,7 +75,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// Step does one round of what Run repeats, and waits for the deliveries that it started. It returns how many deliveries it tried.
+// Step does one round of Run and waits for the deliveries that it started. It returns the number of deliveries that it tried.
 func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 	var running sync.WaitGroup
 	n, _, err := d.begin(ctx, &running, nil)
@@ -83,7 +84,7 @@ func (d *Dispatcher) Step(ctx context.Context) (int, error) {
 }
 
 // begin opens the deliveries of new notices and starts due deliveries as far as capacity allows. Every delivery that ends sends on
-// freed. more reports that further notices wait for their deliveries to be opened.
+// freed. more says that the deliveries of further notices are still to be opened.
 func (d *Dispatcher) begin(ctx context.Context, running *sync.WaitGroup, freed chan<- struct{}) (n int, more bool, err error) {
 	notices, err := d.Outbox.TakeNotices(ctx, openAtOnce, lease)
 	if err != nil {
@@ -109,7 +110,7 @@ func (d *Dispatcher) begin(ctx context.Context, running *sync.WaitGroup, freed c
 			d.leave(delivery)
 			select {
 			case freed <- struct{}{}:
-			default: // somebody was signaled already, or nobody listens
+			default: // a signal is already pending, or nobody listens
 			}
 		})
 	}

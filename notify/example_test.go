@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/notify"
 )
 
-// noticeHandler gives verified notices to act, which does nothing when it has seen an id before.
+// noticeHandler passes verified notices to act, which must ignore an id that it has seen before.
 func noticeHandler(secret []byte, act func(kind string, n jig.Notice) error) (http.Handler, error) {
 	verifier, err := standardwebhooks.NewWebhookRaw(secret)
 	if err != nil {
@@ -24,7 +24,7 @@ func noticeHandler(secret []byte, act func(kind string, n jig.Notice) error) (ht
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 		if err == nil {
-			err = verifier.Verify(body, r.Header) // the bytes as they came: signature, and age of at most 5 minutes
+			err = verifier.Verify(body, r.Header) // checks the signature over the raw bytes, and an age of at most 5 minutes
 		}
 		var message struct {
 			Type string     `json:"type"`

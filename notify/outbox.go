@@ -9,19 +9,19 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Outbox is where notices wait. Several dispatchers may share one.
+// Outbox stores notices until they are delivered. Several dispatchers may share an outbox.
 type Outbox interface {
-	// TakeNotices takes notices whose deliveries are not open yet. Nobody else gets them until the lease ends.
+	// TakeNotices takes notices whose deliveries are not open yet. No other dispatcher gets them until the lease ends.
 	TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]jig.Notice, error)
-	// OpenDeliveries opens the delivery of a notice to each target, once. Nothing is sent to a target that is gone under this version
-	// of the settings.
+	// OpenDeliveries opens the delivery of a notice to each target, once. It skips targets that are gone under this version of the
+	// settings.
 	OpenDeliveries(ctx context.Context, tenant, notice, settings string, targets []string) error
 	// TakeDeliveries takes due deliveries, one for each target without an unfinished delivery in underWay, and at most perTenant for a
-	// tenant including those in underWay. Nobody else gets them until the lease ends.
+	// tenant including those in underWay. No other dispatcher gets them until the lease ends.
 	TakeDeliveries(ctx context.Context, limit, perTenant int, underWay []Delivery, lease time.Duration) ([]Delivery, error)
 	// SettleDelivery stores the outcome of a delivery that was taken.
 	SettleDelivery(ctx context.Context, d Delivery, a Attempt) error
-	// ForgetNotices deletes up to 1,000 finished notices that are older than age, and returns how many.
+	// ForgetNotices deletes up to 1,000 finished notices that are older than age, and returns the number of deleted notices.
 	ForgetNotices(ctx context.Context, age time.Duration) (int64, error)
 }
 
@@ -30,14 +30,14 @@ type Delivery struct {
 	Notice jig.Notice
 	// Target identifies the webhook; see the function Target.
 	Target string
-	// Attempts is how many attempts have failed.
+	// Attempts is the number of failed attempts.
 	Attempts int
 }
 
 // Status is the state of a delivery.
 type Status string
 
-// The states of a delivery. Gone means that the target wants no more notices.
+// The states of a delivery. Gone means that the target does not want further notices.
 const (
 	StatusPending Status = "pending"
 	StatusSent    Status = "sent"
@@ -49,13 +49,13 @@ const (
 type Attempt struct {
 	// Status is the delivery's new status; a pending delivery is tried again.
 	Status Status
-	// Held reports that nothing was tried, so that it does not count as an attempt.
+	// Held says that nothing was sent, so it does not count as an attempt.
 	Held bool
 	// Error says what went wrong, for people.
 	Error string
 	// Wait is the time until the next attempt.
 	Wait time.Duration
-	// Rest is how long everything else that is due for the target waits; zero means not at all.
+	// Rest is how long the target's other due deliveries wait. The default is no wait.
 	Rest time.Duration
 	// Settings is the version of the settings under which the target is gone.
 	Settings string

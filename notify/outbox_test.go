@@ -52,7 +52,7 @@ type outbox struct {
 	notices []jig.Notice
 	rows    []*row
 	gone    map[string]string
-	// away makes every operation fail; mute makes only SettleDelivery fail.
+	// away is the error of every operation, and mute the error of SettleDelivery alone.
 	away, mute error
 	forgets    int
 }
@@ -162,7 +162,7 @@ type request struct {
 	body   []byte
 }
 
-// receiver is a server that gives prepared answers in order and repeats the last one.
+// receiver is a server that returns prepared answers in order and repeats the last one.
 type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex

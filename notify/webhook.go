@@ -16,20 +16,20 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Sender sends a notice to a webhook. After an error with ReasonGone the webhook gets nothing more until the settings change. After
-// any other error the delivery is retried, not before the error's RetryAfter.
+// Sender sends a notice to a webhook. After an error with [ReasonGone], the webhook gets no further notices until the settings change.
+// After any other error the delivery is retried, but not before the error's RetryAfter.
 type Sender interface {
 	Send(ctx context.Context, n jig.Notice, to jig.Webhook) error
 }
 
-// ReasonGone is the reason of the error for a webhook that wants no more messages.
+// ReasonGone is the reason of the error for a webhook that does not want further messages.
 const ReasonGone = "gone"
 
 // Limits of a message.
 const (
 	// SendTimeout is how long a webhook has to answer, including the connection.
 	SendTimeout = 15 * time.Second
-	// maxAnswer is how much of an answer is read: enough to reuse the connection in most cases.
+	// maxAnswer is the number of bytes read from an answer. It is enough to reuse the connection in most cases.
 	maxAnswer = 4 << 10
 	// minSecret is the shortest secret that Standard Webhooks allows, in bytes.
 	minSecret = 24
@@ -37,7 +37,7 @@ const (
 
 // WebhookOptions are the settings of Webhooks.
 type WebhookOptions struct {
-	// Transport makes the connections, and is the place to guard them. Required.
+	// Transport makes the connections. It must refuse addresses that webhooks are not allowed to reach. Required.
 	Transport http.RoundTripper
 	// Timeout limits one attempt. Default: SendTimeout.
 	Timeout time.Duration
@@ -133,7 +133,7 @@ func signer(secret []byte) (*standardwebhooks.Webhook, error) {
 	return hook, nil
 }
 
-// judge returns nil if the answer means that the message has arrived.
+// judge returns nil if the answer means that the webhook has accepted the message, and an error otherwise.
 func (w *Webhooks) judge(answer *http.Response) error {
 	status := answer.StatusCode
 	code := jig.CodeUnavailable

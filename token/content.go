@@ -21,8 +21,8 @@ const (
 )
 
 // Content returns the SHA-256, in hex, of the RFC 8785 form of v's JSON, or "" for nil and JSON null. Numbers are doubles in that
-// form: 1.0 and 1 have the same content, and so do integers that a double cannot tell apart. Callers must therefore use that form of
-// a value too, never the text that was sent. Returns INVALID_INPUT when v is not JSON or one of its objects names a member twice.
+// form: 1.0 and 1 have the same content, and so do integers that a double cannot tell apart. Callers must therefore also use that form
+// of a value, never the text that was sent. The error is INVALID_INPUT if v is not JSON or one of its objects names a member twice.
 func Content(v any) (string, error) {
 	form, err := formOf(v)
 	if err != nil || string(form) == "null" {
@@ -60,8 +60,9 @@ func contentOf(members map[string]any) (string, error) {
 	return Content(object)
 }
 
-// ForDecision returns what a token must prove for a decision about a call. The action is the answer. The content covers {"input",
-// "to", "grant", "note", "reason"} with the members that are given; empty texts are left out. digest is the digest of what waits.
+// ForDecision returns the claim that a token must prove for a decision about a call. The action is the answer. The content covers
+// {"input", "to", "grant", "note", "reason"} with the members that are given; empty texts are left out. digest is the digest of the
+// waiting call.
 func ForDecision(tenant, session string, d jig.Decision, digest string) (jig.Claim, error) {
 	if !slices.Contains([]jig.Answer{jig.AnswerApprove, jig.AnswerDeny, jig.AnswerDelegate}, d.Answer) {
 		return jig.Claim{}, jig.Errorf(jig.CodeInvalidInput, "no token is for the answer %q", d.Answer).WithField("answer").
@@ -83,8 +84,8 @@ func ForDecision(tenant, session string, d jig.Decision, digest string) (jig.Cla
 	}, members)
 }
 
-// ForReply returns what a token must prove for the answer to a question. The content covers {"value", "note"} with the members that
-// are given.
+// ForReply returns the claim that a token must prove for the answer to a question. The content covers {"value", "note"} with the
+// members that are given.
 func ForReply(tenant, session string, r jig.Reply, digest string) (jig.Claim, error) {
 	members := map[string]any{}
 	if len(r.Value) > 0 {
@@ -96,7 +97,7 @@ func ForReply(tenant, session string, r jig.Reply, digest string) (jig.Claim, er
 	}, members)
 }
 
-// ForReconciliation returns what a token must prove for a statement about an unknown outcome. The content covers {"outcome",
+// ForReconciliation returns the claim that a token must prove for a statement about an unknown outcome. The content covers {"outcome",
 // "result", "note"} with the members that are given.
 func ForReconciliation(tenant, session string, r jig.Reconciliation, digest string) (jig.Claim, error) {
 	members := map[string]any{}
@@ -112,13 +113,14 @@ func ForReconciliation(tenant, session string, r jig.Reconciliation, digest stri
 	}, members)
 }
 
-// ForSubject returns what a token must prove for an action that concerns no call: pause, resume or revoke. subject is a grant's id,
-// tool:<name>, session:<id> or tenant. The content covers {"reason"} when there is one. The principal is left open.
+// ForSubject returns the claim that a token must prove for an action that is not about a call: pause, resume or revoke. subject is a
+// grant's id, tool:<name>, session:<id> or tenant. The content covers {"reason"} if there is a reason. The claim names no principal.
 func ForSubject(tenant, action, subject, reason string) (jig.Claim, error) {
 	return bind(jig.Claim{Tenant: tenant, Action: action, Subject: subject}, withWords(map[string]any{}, "", reason))
 }
 
-// withWords adds the texts that accompany a decision: they reach the audit and, for a denial, the model.
+// withWords adds the note and the reason of a decision. They are part of the content because the audit stores them and because the model
+// sees them after a denial.
 func withWords(members map[string]any, note, reason string) map[string]any {
 	if note != "" {
 		members["note"] = note

@@ -100,7 +100,7 @@ func TestForDecision(t *testing.T) {
 
 func TestBothSidesBindTheSame(t *testing.T) {
 	t.Parallel()
-	// What travels through Temporal is decoded from JSON, which may change spaces and the notation of numbers.
+	// Temporal decodes and encodes the JSON of a decision, which may change spaces and the notation of numbers.
 	sent := jig.Decision{Call: "3.1", Answer: jig.AnswerApprove, Input: json.RawMessage(`{"n": 1.0, "a":"<é>"}`), Grant: &jig.GrantRequest{When: "input.n < 2"}}
 	raw, err := json.Marshal(sent)
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-// Package token proves who decides. It signs and verifies short-lived JSON Web Tokens (RFC 7519). Each allows one principal to do
-// one thing, once, to one call, grant, tool or session. The package knows keys and claims but not where they are stored: it uses no
-// store, no Temporal and no files.
+// Package token proves who decides. It signs and verifies short-lived JSON Web Tokens (RFC 7519). Each token allows one principal one
+// action, once, on one call, grant, tool or session. The package handles keys and claims but does not store them: it does not depend
+// on the store, Temporal or files.
 package token

@@ -85,7 +85,7 @@ func KeyID(principal string, public []byte) string {
 }
 
 // ParsePrivateKey parses an Ed25519 key in PEM (PKCS#8); text around the block is ignored. An empty kid means [KeyID]. With an empty
-// principal the key signs for anybody. Errors are INVALID_INPUT and repeat nothing of the key.
+// principal, the key signs for anybody. Errors are INVALID_INPUT and contain no part of the key.
 func ParsePrivateKey(text []byte, kid, principal string) (Signer, error) {
 	const hint = "make one with `jig key new`, or with `openssl genpkey -algorithm ed25519`"
 	refuse := func(message string) (Signer, error) {
@@ -112,7 +112,7 @@ func ParsePrivateKey(text []byte, kid, principal string) (Signer, error) {
 	return Signer{id: kid, principal: principal, private: private}, nil
 }
 
-// NewHMAC returns a signer for a secret of at least [MinSecretBytes]. Whoever can verify its tokens can also sign them.
+// NewHMAC returns a signer for a secret of at least [MinSecretBytes]. Everyone who can verify its tokens can also sign tokens.
 func NewHMAC(secret []byte, kid, principal string) (Signer, error) {
 	if len(secret) < MinSecretBytes {
 		return Signer{}, jig.Errorf(jig.CodeInvalidInput, "the secret has %d bytes; at least %d are needed", len(secret), MinSecretBytes).

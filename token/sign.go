@@ -29,7 +29,7 @@ type payload struct {
 	Action  string `json:"action"`
 	Session string `json:"session,omitempty"`
 	Call    string `json:"call,omitempty"`
-	About   string `json:"subject,omitempty"` // sub is the principal
+	About   string `json:"subject,omitempty"` // not "sub", which holds the principal
 	Digest  string `json:"digest,omitempty"`
 	Content string `json:"content,omitempty"`
 }
@@ -52,9 +52,9 @@ func method(algorithm string) jwt.SigningMethod {
 	return nil
 }
 
-// Sign makes a token that proves the claim from now on for lifetime ([DefaultLifetime] when it is zero). It is signed with EdDSA or
-// HS256, depending on the key. A claim without a principal gets the key's. Returns INVALID_INPUT for a claim that no token can
-// prove, and NOT_PERMITTED for a principal that the key does not sign for.
+// Sign makes a token that proves the claim from now on for lifetime ([DefaultLifetime] if it is zero). The token is signed with EdDSA or
+// HS256, depending on the key. A claim without a principal gets the key's principal. The error is INVALID_INPUT for a claim that no
+// token can prove, and NOT_PERMITTED for a principal that the key does not sign for.
 func Sign(claim jig.Claim, key Signer, now time.Time, lifetime time.Duration) (string, error) {
 	if lifetime == 0 {
 		lifetime = DefaultLifetime

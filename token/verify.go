@@ -11,9 +11,9 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Verify checks that a token proves what is wanted, and returns the principal and the evidence. The token names the key, and the key
-// determines the algorithm. Every field of want must equal the token's, including empty ones; only an empty principal matches any. A
-// refusal is NOT_PERMITTED with the field token, and repeats nothing of the token.
+// Verify checks that a token proves the claim want, and returns the principal and the evidence. The token names the key, and the key
+// determines the algorithm. Every field of the token must equal that field of want, including empty ones; only an empty principal in
+// want matches any principal. A refusal is NOT_PERMITTED with the field token, and contains no part of the token.
 func Verify(text string, keys []jig.Key, want jig.Claim, now time.Time) (principal string, evidence jig.Evidence, err error) {
 	switch {
 	case text == "":
@@ -41,8 +41,8 @@ func Verify(text string, keys []jig.Key, want jig.Claim, now time.Time) (princip
 	return got.Subject, jig.Evidence{Key: key.ID, Token: got.ID, Until: got.ExpiresAt.UTC()}, nil
 }
 
-// find returns the key that a token names, with its material in the type that the key's own algorithm needs. The token's header does
-// not choose the algorithm (RFC 8725, section 3.1).
+// find returns the key that a token names, and the key material in the type that the key's algorithm needs. The token's header does not
+// choose the algorithm (RFC 8725, section 3.1).
 func find(t *jwt.Token, keys []jig.Key) (jig.Key, any, error) {
 	const hint = "ask who keeps the tenant's document to add the public key, or sign with a key that it has"
 	if _, critical := t.Header["crit"]; critical {
@@ -70,7 +70,7 @@ func find(t *jwt.Token, keys []jig.Key) (jig.Key, any, error) {
 	return jig.Key{}, nil, refusal("the token's key is of a wrong length in the tenant's document", hint)
 }
 
-// check compares a verified token with its key and with what is wanted.
+// check compares a verified token with its key and with the wanted claim.
 func check(got payload, key jig.Key, want jig.Claim) error {
 	const again = "sign again, with `jig token`"
 	claim := got.claim()

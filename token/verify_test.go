@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/token"
 )
 
-// monday is when tokens are signed in tests.
+// monday is the time at which tests sign tokens.
 var monday = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 // signer returns a signer with a new key of a principal.
@@ -132,7 +132,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 			*tt.field(&want) += "x"
 			refused(t, text, keys, want, monday, tt.why)
 			if name == "principal" {
-				return // an empty one matches any
+				return // an empty principal matches any principal
 			}
 			want = claim()
 			*tt.field(&want) = ""
@@ -164,7 +164,7 @@ func TestTimes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// forge makes a token with any claims and any header.
+// forge makes a token with arbitrary claims and an arbitrary header.
 func forge(t *testing.T, method jwt.SigningMethod, secret any, header, claims map[string]any) string {
 	t.Helper()
 	forged := jwt.NewWithClaims(method, jwt.MapClaims(claims))
@@ -290,7 +290,7 @@ func TestKeyOfAnotherPrincipal(t *testing.T) {
 	t.Parallel()
 	private, _, err := token.NewKey()
 	require.NoError(t, err)
-	// The key's owner omits the principal that the tenant bound the key to, and signs as ana.
+	// The owner of a key that the tenant's document binds to another principal loads it without a principal and signs as ana.
 	everybody, err := token.ParsePrivateKey(private, "ben-1", "")
 	require.NoError(t, err)
 	bens, err := token.ParsePrivateKey(private, "ben-1", "ben")
@@ -351,8 +351,8 @@ func TestEveryByteOfATokenCounts(t *testing.T) {
 	}
 }
 
-// FuzzVerify is never seeded with a complete valid token, because every fuzzing process has its own keys; all inputs must be
-// refused.
+// FuzzVerify verifies arbitrary tokens, which must all be refused. No seed is a complete valid token, because every fuzzing process has
+// its own keys.
 func FuzzVerify(f *testing.F) {
 	ana, ben := signer(f, "ana"), signer(f, "ben")
 	keys := []jig.Key{ana.Key(), {ID: "odd", Algorithm: "rsa"}, {ID: "short", Algorithm: jig.AlgorithmEd25519}}
