@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// The number of sessions and tools that the approvals are spread over, and how many pages are read for each filter.
+// The number of sessions and tools over which the approvals are spread, and the number of pages read for each filter.
 const (
 	listedSessions = 50
 	listedTools    = 20
@@ -81,7 +81,7 @@ func (b *bench) seedApprovals(ctx context.Context, tenant string, n int) error {
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	defer func() { _ = tx.Rollback(ctx) }() //nolint:errcheck // if it was not committed, it is discarded either way
+	defer func() { _ = tx.Rollback(ctx) }() //nolint:errcheck // an uncommitted transaction is discarded anyway
 	if _, err := tx.Exec(ctx, "select set_config('jig.tenant', $1, true)", tenant); err != nil {
 		return fmt.Errorf("name the tenant: %w", err)
 	}

@@ -19,9 +19,9 @@ type LoopInput struct {
 	Plan   plan
 }
 
-// Loop is the baseline B0: an agent session as somebody would write it by hand with the SDK, one long loop in one run. It calls the same Go
-// functions as jig's Pass, with the same timeouts, so it writes the same ledger and events. It lacks what Pass is for: messages,
-// cancellation that closes the ledger, limits, a bounded history, status, and search attributes.
+// Loop is the baseline B0: an agent session written by hand with the SDK, as one long loop in one run. It calls the same Go functions as jig's
+// Pass, with the same timeouts, so it writes the same ledger and events. It lacks the further features of Pass: messages, cancellation that
+// closes the ledger, limits, a bounded history, status, and search attributes.
 func Loop(ctx workflow.Context, in LoopInput) (string, error) {
 	var a *activities.Activities
 	ctx = baselineOptions(ctx)
@@ -109,7 +109,7 @@ const nothingActivity = "bench.nothing"
 
 func nothing(context.Context, int) (int, error) { return 0, nil }
 
-// Bare is the same loop without a store: the cost of Temporal alone. It is shown but has no target.
+// Bare is the same loop without a store, to measure the cost of Temporal alone. Its results are shown but have no target.
 func Bare(ctx workflow.Context, in LoopInput) (string, error) {
 	ctx = baselineOptions(ctx)
 	for pass := 1; pass <= in.Plan.Passes+1; pass++ {

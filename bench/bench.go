@@ -35,12 +35,12 @@ type bench struct {
 	jig      *client.Client
 	engine   *engine
 	worker   worker.Worker
-	// entries receives the times at which bench.write and bench.mark were entered, in this process and in workers in processes of their own.
+	// entries receives the times at which bench.write and bench.mark were entered, in this process and in separate worker processes.
 	entries  *entries
 	profiles int
 }
 
-// environment says where PostgreSQL and Temporal are.
+// environment holds the addresses of PostgreSQL and Temporal.
 type environment struct {
 	address, namespace, database string
 }
@@ -181,8 +181,8 @@ func place(id string) int {
 	return 100*strings.IndexByte("PAC", id[0]) + n
 }
 
-// profiled runs work, with the CPU profiler if profiles were requested. Each piece of work gets a file of its own; `go tool pprof` can
-// merge them.
+// profiled runs work, with the CPU profiler if profiles were requested. Each piece of work gets a separate file; `go tool pprof` can merge
+// them.
 func (b *bench) profiled(figure, side string, work func() error) error {
 	if b.profile == "" {
 		return work()

@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// composing is the tenant of the compositions, so that they are not among the tools of other benchmarks' sessions.
+// composing is the tenant of the compositions. It is separate, so that they are not among the tools of other benchmarks' sessions.
 const composing = "bench-compositions"
 
 // Names of the compositions.
@@ -149,8 +149,8 @@ func (b *bench) runChain(ctx context.Context, s side) (string, error) {
 	return id, nil
 }
 
-// stepEvents are the history events per step of each pair: own counts the composition's own runs, all includes the session that called it.
-// A baseline has only all.
+// stepEvents holds the history events per step of each pair. own counts the composition's own runs; all also includes the session that called
+// it. A baseline has only all.
 type stepEvents struct{ own, all []float64 }
 
 func (b *bench) countEvents(ctx context.Context, s side, id string, e *stepEvents) error {
@@ -172,7 +172,7 @@ func (b *bench) countEvents(ctx context.Context, s side, id string, e *stepEvent
 	return nil
 }
 
-// compositions measures C1: steps per second of compositions, one at a time and many at a time, and history events per step.
+// compositions measures C1: steps per second of compositions, run one at a time and many at a time, and history events per step.
 func compositions(ctx context.Context, b *bench) ([]row, error) {
 	if err := b.register(ctx); err != nil {
 		return nil, err

@@ -26,13 +26,13 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// engine is what a worker of this program works with.
+// engine holds the dependencies of a worker of this program.
 type engine struct {
 	store      *store.DB
 	registry   *tools.Registry
 	activities *activities.Activities
 	tools      []string
-	// contracts reads documents as tools, starter starts the extractions of thin tools, and pages belongs to the baseline of P11.
+	// contracts reads documents as tools, starter starts the extractions of thin tools, and pages is for the baseline of P11.
 	contracts contracts
 	starter   *starter
 	pages     *pages
@@ -136,7 +136,7 @@ func registerBaseline(w worker.Registry, e *engine) {
 	w.RegisterActivityWithOptions(nothing, activity.RegisterOptions{Name: nothingActivity})
 }
 
-// plan is a session's input: it says what the planner asks for.
+// plan is a session's input. It says which calls the planner makes.
 type plan struct {
 	// Passes is the number of passes that ask for calls; one more pass answers.
 	Passes int `json:"passes"`
@@ -149,7 +149,7 @@ type plan struct {
 // turns returns the number of passes of a session, including the one that answers.
 func (p plan) turns() int { return p.Passes + 1 }
 
-// planner is a model that does at once what the session's input says.
+// planner is a model that makes the calls of the session's input without delay.
 type planner struct{}
 
 // Check accepts any model.

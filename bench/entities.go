@@ -44,7 +44,7 @@ type records struct {
 	entities entities.Options
 }
 
-// Made returns the entity under a key. Entities are not shared here; each call creates one of its own.
+// Made returns the entity under a key. Each call has a different key, so entities are not shared.
 func (r records) Made(ctx context.Context, tenant, key string) (jig.Entity, bool, error) {
 	return r.store.EntityByKey(ctx, tenant, key)
 }
@@ -76,10 +76,10 @@ func (s *starter) Start(ctx context.Context, inv jig.Invocation, session string,
 	}, session)
 }
 
-// Begun is never called, because no entity is shared.
+// Begun is never called, because entities are not shared.
 func (s *starter) Begun(context.Context, string, string) (bool, error) { return true, nil }
 
-// filler is the principal for whom entities are filled.
+// filler returns the principal on whose behalf entities are filled.
 func filler() jig.Principal { return jig.Principal{ID: "bench", Permissions: []string{"*"}} }
 
 // pageType is the entity type of P3 and P11. Its tasks compute values; documents with different numbers of tasks define it.
@@ -115,8 +115,8 @@ tasks:
   - {id: host, compute: "entity.content.path.split('/')[0]"}
 `
 
-// graphDocument returns the entity type with a graph of that many tasks. Each task adds the values of two earlier ones, and the last one
-// adds the rest. Of a thousand tasks, 90 form the longest chain.
+// graphDocument returns the entity type with a graph of the given number of tasks. Each task adds the values of two earlier ones, and the last
+// task adds the remaining values. With a thousand tasks, the longest chain has 90 tasks.
 func graphDocument(tasks int) string {
 	var b strings.Builder
 	b.WriteString("kind: entity_type\nname: page\nfields:\n  - {name: path, type: text, required: true}\n")

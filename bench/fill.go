@@ -24,12 +24,12 @@ type FillInput struct {
 	Session  string
 	Entities []string
 	AtOnce   int
-	// Bare leaves out the store, which measures the cost of Temporal and the expressions alone.
+	// Bare leaves out the store, to measure the cost of Temporal and the expressions alone.
 	Bare bool
 }
 
-// Fill is the baseline B0 for the extraction of many entities: a workflow as somebody would write it by hand with the SDK. It starts a
-// child workflow for each entity, at most AtOnce at a time. It returns how many tasks produced a value.
+// Fill is the baseline B0 for the extraction of many entities: a workflow written by hand with the SDK. It starts a child workflow for each
+// entity, at most AtOnce at a time. It returns the number of tasks that produced a value.
 func Fill(ctx workflow.Context, in FillInput) (int, error) {
 	var e *engine
 	ctx = workflow.WithChildOptions(baselineOptions(ctx), workflow.ChildWorkflowOptions{})

@@ -22,7 +22,7 @@ func (b *bench) machine(ctx context.Context) string {
 		time.Now().UTC().Format(time.DateOnly), command, b.pairs)
 }
 
-// processor returns the model of the CPU, or its architecture if the system does not tell.
+// processor returns the model of the CPU, or its architecture if the system does not report the model.
 func processor() string {
 	content, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -1,6 +1,6 @@
 // Command bench measures jig against named baselines on one machine, both sides in the same run, and writes the results to a document. It
-// wires a small engine of its own, from tools that do nothing and a planner that asks no model. It needs a running PostgreSQL and Temporal,
-// given by the environment, and must not depend on the worker's own wiring.
+// wires its own small engine, from tools that do nothing and a planner that asks no model. It needs a running PostgreSQL and Temporal, whose
+// addresses come from the environment. It must not depend on the worker's wiring.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// run runs the whole program: the benchmarks, or the worker that they start in a process of its own.
+// run runs the whole program: the benchmarks, or the worker that they start in a separate process.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && args[0] == workerCommand {
 		return serve(ctx, args[1:], stdout)

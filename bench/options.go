@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// options say what to measure, how much, and where to write the results.
+// options says what to measure, how much, and where to write the results.
 type options struct {
 	only    []string
 	pairs   int

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// appenders is how many sessions get events at the same time.
+	// appenders is the number of sessions that get events at the same time.
 	appenders = 8
 	// deliveriesPerSecond is the rate of events for all subscribers together.
 	deliveriesPerSecond = 250
@@ -31,7 +31,7 @@ func eventLog(ctx context.Context, b *bench) ([]row, error) {
 	return append(appended, delivered...), err
 }
 
-// rawAppend is what the store does for one event, without the store: the same statement in one pgx batch.
+// rawAppend is the statement that the store runs for one event. The baseline sends it directly in one pgx batch.
 const rawAppend = `with n as (
     update sessions s set last_seq = s.last_seq + cardinality($3::text[]), updated_at = clock_timestamp()
     where s.tenant_id = $1 and s.session_id = $2
@@ -144,7 +144,7 @@ func delivering(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, 2*time.Second); err != nil { // longer than the store's poll interval, so that nothing arrives later
+	if err := pause(ctx, 2*time.Second); err != nil { // longer than the store's poll interval, so all events have arrived
 		return nil, err
 	}
 	stop()

@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// filledAtOnce is how many entities are filled at a time, on both sides.
+// filledAtOnce is the number of entities that both sides fill at the same time.
 const filledAtOnce = extract.DefaultBatchParallel
 
 // extractions measures P11: tasks per second when filling many entities, and whether very many entities and very many tasks complete.
@@ -81,7 +81,7 @@ func (b *bench) tasksASecond(ctx context.Context, s side, n int) (float64, error
 	return float64(n*len(fillSteps())) / took.Seconds(), err
 }
 
-// newTenant returns the name of a tenant that nobody has used, not even an earlier run on the same database.
+// newTenant returns the name of a new tenant, which not even an earlier run on the same database has used.
 func newTenant(what string) string {
 	return "bench-" + what + "-" + strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix)
 }
@@ -193,7 +193,7 @@ func (b *bench) largeGraph(ctx context.Context) ([]row, error) {
 		row{figure: "time", jig: took.Round(time.Millisecond).String(), target: "completes", verdict: met})
 }
 
-// historyRows returns first, followed by rows with the largest history of any run of the session and of its call's workflow.
+// historyRows returns the row first, followed by rows with the largest history of any run of the session and of its call's workflow.
 func (b *bench) historyRows(ctx context.Context, session, what string, first row) ([]row, error) {
 	all, err := b.runsOf(ctx, session)
 	if err != nil {

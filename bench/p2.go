@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// described is how many sessions of a side are examined for their history events, per pair.
+// described is the number of sessions per side and pair whose history events are counted.
 const described = 4
 
-// load holds what else was measured on a side.
+// load holds further measurements of a side.
 type load struct {
 	// Per pair: history events per pass, and milliseconds of CPU per pass, of this process and of the whole machine.
 	events, cpu, machine []float64

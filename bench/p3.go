@@ -34,8 +34,8 @@ const thinTool = "bench.review"
 // thinEvery is the time between calls: ten calls per second.
 const thinEvery = 100 * time.Millisecond
 
-// thinTools measures P3: how soon a thin tool answers while the extractions it has started are running. Calls start at fixed times, whether
-// or not earlier ones have been answered, and the time of each is measured from when it was due.
+// thinTools measures P3: how soon a thin tool answers while the extractions that it has started are running. Calls start at fixed times, even
+// if earlier calls have not been answered. The duration of each call is measured from its scheduled time.
 func thinTools(ctx context.Context, b *bench) ([]row, error) {
 	tenant := newTenant("thin")
 	if err := b.registerThin(ctx, tenant); err != nil {

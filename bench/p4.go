@@ -53,7 +53,7 @@ func (b *bench) warmDecisions(ctx context.Context) ([]row, error) {
 	}, nil
 }
 
-// decision is how long a tool took to start after a decision was sent, and after it was accepted.
+// decision holds the time until the tool started, from the moment the decision was sent and from the moment it was accepted.
 type decision struct{ fromSending, fromAccepted time.Duration }
 
 // decided runs a session up to its approval, approves it, and waits for the tool. If between is not nil, it is called before the approval.
@@ -125,7 +125,7 @@ func (b *bench) untilSuspended(ctx context.Context, id string) error {
 	return fmt.Errorf("session %s was not suspended within 10 s", id)
 }
 
-// decisionsAfterKill measures decisions after the session's worker was killed and another one is up.
+// decisionsAfterKill measures decisions after the session's worker was killed and another one has started.
 func (b *bench) decisionsAfterKill(ctx context.Context) ([]row, error) {
 	const queue = "bench-kill"
 	c := b.caller().at(queue, jig.DefaultTenant)

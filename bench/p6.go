@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// idle is what suspended sessions cost a worker.
+// idle holds the cost of suspended sessions for a worker.
 type idle struct {
 	// growth is the increase of resident memory in MiB; share is the share of a CPU core used while nothing happens.
 	growth, share float64
@@ -53,7 +53,7 @@ func growth(mb float64, n int) string {
 	return text
 }
 
-// suspended suspends sessions of a side on a worker of their own and measures that worker.
+// suspended suspends sessions of a side on a separate worker and measures that worker.
 func (b *bench) suspended(ctx context.Context, s side) (idle, error) {
 	name := "bench-idle-" + strings.ToLower(s.name)
 	c := b.caller().at(name, name)
@@ -91,7 +91,7 @@ func (b *bench) suspended(ctx context.Context, s side) (idle, error) {
 	return watch(ctx, w, b.size.idle, before)
 }
 
-// watch lets the worker settle and then measures what it uses.
+// watch lets the worker settle and then measures its memory and CPU use.
 func watch(ctx context.Context, w *process, during time.Duration, before float64) (idle, error) {
 	if err := pause(ctx, min(10*time.Second, during)); err != nil {
 		return idle{}, err

@@ -12,14 +12,14 @@ import (
 	"github.com/jig-run/jig/expr"
 )
 
-// turn is how often a side does its work before it is the other side's turn.
+// turn is the number of times that a side does its work before it is the other side's turn.
 const turn = 100
 
-// contender is a piece of work as jig does it and as the library alone does it.
+// contender is a piece of work, done by jig and by the library alone.
 type contender struct {
 	what       string
 	ours, raws func(ctx context.Context) error
-	// beside says that the row is shown but has no target.
+	// beside says that the row is shown for information and has no target.
 	beside bool
 }
 
@@ -136,7 +136,7 @@ func evaluation(ctx context.Context, b *bench) ([]row, error) {
 	return b.inTurns(ctx, "p8", "evaluation of a step's compiled expression", "cel-go", 1.2, append(list, rendered))
 }
 
-// rendering compares rendering a step's input with code that somebody would write by hand.
+// rendering compares rendering a step's input with hand-written code.
 func rendering(env *expr.Env, ready, native map[string]any) (contender, error) {
 	document, problems := env.Document(json.RawMessage(`{"page_id":"${steps.page.data.id}","title":"${input.title}",` +
 		`"options":{"draft":false,"tags":"${input.tags}"},"note":"page ${steps.page.data.url} of ${vars.total}"}`))
@@ -171,7 +171,7 @@ func rendering(env *expr.Env, ready, native map[string]any) (contender, error) {
 	}, nil
 }
 
-// rawPrograms compiles expressions with cel-go alone: optimized, and interruptible as every program in a server must be.
+// rawPrograms compiles expressions with cel-go alone. The programs are optimized, and interruptible as any server needs them to be.
 func rawPrograms(limits []cel.ProgramOption, sources ...string) ([]cel.Program, error) {
 	env, err := cel.NewEnv(cel.Variable("input", cel.DynType), cel.Variable("steps", cel.MapType(cel.StringType, cel.DynType)),
 		cel.Variable("vars", cel.MapType(cel.StringType, cel.DynType)), ext.Strings())

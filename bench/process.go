@@ -19,7 +19,7 @@ import (
 // workerCommand is the argument that makes this program a worker.
 const workerCommand = "worker"
 
-// ready is what a worker prints once it polls. After that it prints the entries of bench.write and bench.mark, one per line.
+// ready is the line that a worker prints when it has begun to poll. After that it prints the entries of bench.write and bench.mark, one per line.
 const ready = "ready"
 
 // serve runs a worker in this process until ctx ends.
@@ -64,7 +64,7 @@ func serve(ctx context.Context, args []string, stdout io.Writer) error {
 	return nil
 }
 
-// process is a worker in a process of its own.
+// process is a worker in a separate process.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -103,7 +103,7 @@ func (b *bench) spawn(ctx context.Context, queue string) (*process, error) {
 	}
 }
 
-// read passes on what a worker prints.
+// read passes on the output of a worker: the ready line and the entries.
 func (b *bench) read(stdout io.Reader, up chan<- struct{}) {
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
@@ -119,13 +119,13 @@ func (b *bench) read(stdout io.Reader, up chan<- struct{}) {
 
 // kill kills the process with SIGKILL and waits until it has ended. It may be called again.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() //nolint:errcheck // it has already ended
+	_ = p.cmd.Process.Kill() //nolint:errcheck // an error means that the process has already ended
 	<-p.done
 }
 
 // memory returns the resident memory in bytes.
 func (p *process) memory() (float64, error) {
-	content, err := os.ReadFile(p.file("statm")) //nolint:gosec // a process that we started
+	content, err := os.ReadFile(p.file("statm")) //nolint:gosec // the /proc file of a process that this program started
 	if err != nil {
 		return 0, fmt.Errorf("memory of the worker: %w", err)
 	}

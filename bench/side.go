@@ -30,7 +30,7 @@ type caller struct {
 	jig      *client.Client
 	queue    string
 	tenant   string
-	// passesPerRun is how many passes of a session share a workflow run.
+	// passesPerRun is the number of passes of a session that share a workflow run.
 	passesPerRun int
 }
 
@@ -142,7 +142,7 @@ func (b *bench) runsOf(ctx context.Context, id string) (runs, error) {
 	return r, nil
 }
 
-// nextRun returns the run as which a run continued, or "" if it did not continue as new.
+// nextRun returns the id of the run that follows a run that continued as new, or "" if it did not.
 func (b *bench) nextRun(ctx context.Context, id, run string) (string, error) {
 	history := b.temporal.GetWorkflowHistory(ctx, id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for history.HasNext() {

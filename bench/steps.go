@@ -21,8 +21,8 @@ type StepsInput struct {
 	Steps  int
 }
 
-// Steps is the baseline B0 for a composition: the same calls as somebody would write them by hand with the SDK, one after another in one
-// run. A local activity admits each call, with one more than the previous call returned, and an activity runs it with the same Go function.
+// Steps is the baseline B0 for a composition: the same calls written by hand with the SDK, one after another in one run. The input of each call
+// is one more than the output of the previous call. A local activity admits the call, and an activity runs it with the same Go function as jig.
 // The ledger and the events are therefore the same. It lacks the composition language, undo on cancellation, and a bounded history.
 func Steps(ctx workflow.Context, in StepsInput) (*toolOutput, error) {
 	var a *activities.Activities
@@ -134,7 +134,7 @@ func stepDigest(installation string, c jig.Call) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// BareSteps is the same chain without a store: the cost of Temporal alone. It is shown but has no target.
+// BareSteps is the same chain without a store, to measure the cost of Temporal alone. Its results are shown but have no target.
 func BareSteps(ctx workflow.Context, in StepsInput) (*toolOutput, error) {
 	ctx = baselineOptions(ctx)
 	for n := range in.Steps {

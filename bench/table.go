@@ -50,7 +50,7 @@ func table(rows []row) string {
 	return b.String()
 }
 
-// Every run replaces what the document has between these lines.
+// Every run replaces the text between these lines of the document.
 const (
 	beginMarker = "<!-- bench: begin -->"
 	endMarker   = "<!-- bench: end -->"
@@ -71,7 +71,7 @@ func writeDocument(path, report string) error {
 		return fmt.Errorf("%s lacks the lines %q and %q", path, beginMarker, endMarker)
 	}
 	whole := head + beginMarker + "\n" + report + endMarker + tail
-	if err := os.WriteFile(path, []byte(whole), 0o644); err != nil { //nolint:gosec // the document may be read by everybody
+	if err := os.WriteFile(path, []byte(whole), 0o644); err != nil { //nolint:gosec // the document is public
 		return fmt.Errorf("write the document: %w", err)
 	}
 	return nil

@@ -102,7 +102,7 @@ func (e *entries) follow(prefix string, n int) (arrived <-chan entry, stop func(
 	}
 }
 
-// enter delivers an entry. It drops an entry that nobody waits for.
+// enter delivers an entry. It drops the entry if nobody waits for it.
 func (e *entries) enter(one entry) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
