@@ -123,7 +123,7 @@ func (r *run) ask(a Ask) {
 }
 
 // again decides whether to retry a failed call, and when. A call that may have had an effect that another attempt could repeat is never
-// retried, whatever the document says.
+// retried, even if the document asks for it.
 func (r *run) again(ctx context.Context, n *node, st *stepState, sc *scope, path string, failure *jig.Error) (bool, *jig.Error, error) {
 	if n.retry == nil || !st.Asked || st.Retries+1 >= n.retry.attempts || !r.calls[attemptPath(path, st.Retries+1)].MayRetry() {
 		return false, nil, nil

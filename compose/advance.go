@@ -396,7 +396,7 @@ func (r *run) succeed(ctx context.Context, sc *scope) error {
 	return nil
 }
 
-// finish sets the result of the move if the run is over.
+// finish sets the result of the move if the run has ended.
 func (r *run) finish(ctx context.Context, sc *scope) error {
 	if r.st.Phase != phaseDone {
 		return nil

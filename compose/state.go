@@ -132,7 +132,7 @@ type stepState struct {
 	Retries int  `json:"r,omitempty"`
 	Asked   bool `json:"a,omitempty"`
 	// Late says that the step has timed out. It ends when the outcomes of its calls that can be undone are known. Over says that the outcome
-	// of a call is known that was open at the time-out, or when the run was canceled.
+	// is now known of the call that was open when the step timed out or the run was canceled.
 	Late bool `json:"t,omitempty"`
 	Over bool `json:"o,omitempty"`
 	// Block is the state of a block, of the chosen case, or of a catch (when Caught is set).

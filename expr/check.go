@@ -209,7 +209,7 @@ func (s shape) describe(left *int) map[string]any {
 	return out
 }
 
-// schemaTypes returns JSON Schema's names for a set of kinds, or none if one of the kinds has no JSON type of its own.
+// schemaTypes returns JSON Schema's names for a set of kinds. It returns no names if one of the kinds has no corresponding JSON type.
 func (k kinds) schemaTypes() []string {
 	if k&kindDouble != 0 {
 		k &^= kindInt // a number may be integral

@@ -151,7 +151,7 @@ func wrongResult(source, have string, want Type) *IssueError {
 	return &IssueError{Source: source, Message: fmt.Sprintf("this gives %s where %s is needed", have, want.name())}
 }
 
-// typeOf returns the Type of a cel-go type, or Any if it has no Type of its own.
+// typeOf returns the Type for a cel-go type, or Any if no other Type fits.
 func typeOf(have *cel.Type) Type {
 	for _, t := range []Type{Bool, Int, String, List, Map, Timestamp} {
 		if have.Kind() == t.cel().Kind() {

@@ -323,7 +323,7 @@ func (b *batch) progress() *jig.Progress {
 	}
 }
 
-// finish sets the result of a batch that is over.
+// finish sets the result of a batch that has ended.
 func (b *batch) finish(ctx context.Context, facts jig.Facts) error {
 	out := BatchResult{Type: b.in.Type, Matched: b.st.Found, BatchCounts: b.st.BatchCounts, Failures: []BatchFailure{}, Pages: b.st.Pages}
 	var paths []string

@@ -44,7 +44,7 @@ type Begin struct {
 	Entity jig.Entity
 	Fields []string
 	Mode   Mode
-	// Input is what expressions read as `input`.
+	// Input is the value that expressions read as `input`.
 	Input json.RawMessage
 	// Tasks says how tasks ended in earlier extractions, as stored from EntityChange.Tasks.
 	Tasks map[string]json.RawMessage

@@ -130,7 +130,7 @@ const (
 	TaskCanceled TaskStatus = "canceled"
 )
 
-// Result is the data of an extraction that is over.
+// Result is the data of an extraction that has ended.
 type Result struct {
 	EntityID string `json:"entity_id"`
 	// Values and Provenance are keyed by field. They hold only fields whose task has a value.

@@ -161,7 +161,7 @@ func (t *task) fieldNames() []string {
 	return out
 }
 
-// finish sets the result of an extraction that is over.
+// finish sets the result of an extraction that has ended.
 func (r *run) finish(ctx context.Context) error {
 	var paths []string
 	for n, t := range r.plan.tasks {

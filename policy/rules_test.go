@@ -361,7 +361,7 @@ func TestNothingIsDecidedOnceTheContextEnded(t *testing.T) {
 	}
 }
 
-// A reason is for people: one line of limited length, whatever the input contains. A failing reason does not change the verdict.
+// A reason is for people, so it is one line of limited length for any input. A failing reason does not change the verdict.
 func TestReasonsAreOneLine(t *testing.T) {
 	t.Parallel()
 	for template, want := range map[string]string{

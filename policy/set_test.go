@@ -18,7 +18,7 @@ func compiled(t *testing.T, name string, rules ...spec.PolicyRule) *policy.Rules
 	return r
 }
 
-// The rules of all documents apply together, whatever the order of the documents.
+// The rules of all documents apply together. The order of the documents has no effect.
 func TestPoliciesHoldTogether(t *testing.T) {
 	t.Parallel()
 	lift := compiled(t, "lift", spec.PolicyRule{Name: "small", When: "call.input.amount < 10.0", Verdict: jig.VerdictRun, Reason: "small"})

@@ -136,7 +136,7 @@ func TestCheckContent_PatternsAreBounded(t *testing.T) { //nolint:paralleltest /
 	})
 }
 
-// Reading, checking, explaining and drawing a document is limited, whatever the document says.
+// The work of reading, checking, explaining and drawing an arbitrary document is limited.
 func FuzzDocument(f *testing.F) {
 	for _, body := range heavyDocuments() {
 		f.Add(body)

@@ -97,7 +97,7 @@ func readCheckCases(t *testing.T) map[string][]checkCase {
 	return cases
 }
 
-// load reads documents that must have no problems of their own.
+// load reads documents and checks that reading them finds no problems.
 func load(t *testing.T, files map[string]string) []spec.Document {
 	t.Helper()
 	var docs []spec.Document

@@ -44,7 +44,7 @@ func (e EntityTypeExplanation) layers() [][]int {
 	return layers
 }
 
-// Text returns an indented outline for a terminal. It has no control characters, whatever the document contains.
+// Text returns an indented outline for a terminal. It never contains control characters, even if the document does.
 func (e EntityTypeExplanation) Text() string {
 	o := &outline{tools: e.tools}
 	t := e.spec

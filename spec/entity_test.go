@@ -274,7 +274,7 @@ func errorsOf(problems spec.Problems) []string {
 	return all
 }
 
-// Any graph of tasks is accepted if it has no cycle, in whatever order the tasks are written. A task may read only what it depends on, and
+// Any graph of tasks without a cycle is accepted, in any order of the tasks. A task may read only the tasks that it depends on, and
 // an edge from a task back to one that depends on it makes a cycle.
 func TestRandomGraphsOfTasks(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func toolsByName(tools []jig.Tool) map[string]jig.Tool {
 	return byName
 }
 
-// Text returns an indented outline for a terminal. It has no control characters, whatever the document contains.
+// Text returns an indented outline for a terminal. It never contains control characters, even if the document does.
 func (e Explanation) Text() string {
 	o := &outline{tools: e.tools}
 	x := e.spec

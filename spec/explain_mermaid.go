@@ -42,7 +42,7 @@ type exit struct {
 	dashed bool
 }
 
-// shape is what Mermaid writes before and after a node's label.
+// shape holds the brackets before and after a node's label, which give the node its shape in Mermaid.
 type shape struct{ open, shut string }
 
 var (

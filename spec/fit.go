@@ -94,7 +94,7 @@ func (f *fitter) value(schema, v any, at *place, depth int) {
 	}
 }
 
-// alternatives reports a value that fits none of the branches of anyOf or oneOf.
+// alternatives reports a value that does not fit any branch of anyOf or oneOf.
 func (f *fitter) alternatives(s map[string]any, v any, at *place, depth int) {
 	for _, word := range []string{"anyOf", "oneOf"} {
 		branches := list(s[word])

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Kind is what a document describes.
+// Kind is the kind of thing that a document describes, e.g. an agent or a policy.
 type Kind string
 
 // The kinds of documents. A new kind also needs a reader in [Load] and a type in [SchemaOf].

@@ -15,7 +15,7 @@ type stepShapes struct {
 	// known is keyed by the paths of package expr: input, steps.<id>, vars.<name>. items has the shapes of the items of loops.
 	known expr.Shapes
 	items map[*placed]json.RawMessage
-	// errors are the names that handlers give to errors.
+	// errors lists the names that handlers give to errors.
 	errors []string
 }
 

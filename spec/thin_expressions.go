@@ -29,7 +29,7 @@ func ThinShapes(x Execution, types func(name string) (jig.EntityType, bool)) exp
 	return shapes
 }
 
-// thinNames returns the shape of `entities`: the names of the entities that can be read. Each entity has a shape of its own.
+// thinNames returns the shape of `entities`: the names of the entities that can be read. Separate shapes describe the entities themselves.
 func thinNames(found []jig.ThinEntity) json.RawMessage {
 	names := jsonObject{}
 	for _, e := range found {

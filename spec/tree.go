@@ -30,7 +30,7 @@ type limits struct{ bytes, values int }
 // splitHint is the hint for a document that is too large.
 const splitHint = "split it into several documents"
 
-// kind is the type of a value: JSON's types, with integers as a type of their own.
+// kind is the type of a value: JSON's types, with integers as a separate type.
 type kind string
 
 const (

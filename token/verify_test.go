@@ -276,7 +276,7 @@ func TestForgedHeaders(t *testing.T) {
 
 func segment(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
-// rename returns a signer with a new key under somebody else's key id.
+// rename returns a signer with a new key under an existing key id of another key.
 func rename(t *testing.T, kid, principal string) token.Signer {
 	t.Helper()
 	private, _, err := token.NewKey()

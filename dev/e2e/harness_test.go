@@ -191,7 +191,7 @@ func deskEnv(queue, dir string) []string {
 		"JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=warn")
 }
 
-// open returns a desk with a running worker of its own.
+// open returns a desk with its own running worker.
 func open(t *testing.T, env ...string) *desk {
 	t.Helper()
 	d := newDesk(t, env...)

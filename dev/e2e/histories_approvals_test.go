@@ -29,7 +29,7 @@ func approvalPaths() map[string]func(*desk, *receiver) string {
 	}
 }
 
-// office returns an office on this desk, with a tenant of its own and the given policies.
+// office returns an office on this desk, with its own tenant and the given policies.
 func (d *desk) office(documents ...string) office {
 	d.t.Helper()
 	o := office{desk: d, tenant: "office-" + d.name[:8]}

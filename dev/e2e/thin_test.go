@@ -191,7 +191,7 @@ func TestThinToolActs(t *testing.T) {
 	require.EqualValues(t, 1, f.reviews())
 }
 
-// An extraction whose tasks call tools continues in a workflow of its own.
+// An extraction whose tasks call tools continues in a separate workflow.
 func TestThinToolOfTasksThatCall(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))
