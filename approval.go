@@ -118,8 +118,8 @@ type Pending struct {
 	Grant string `json:"grant,omitempty"`
 }
 
-// Consent returns the current state of the approval: its terms, votes and delegations.
-func (p Pending) Consent() Consent {
+// ConsentOf returns the current state of the approval: its terms, votes and delegations.
+func ConsentOf(p Pending) Consent {
 	c := Consent{RequestedBy: p.RequestedBy, RequestedAt: p.RequestedAt, Votes: p.Votes, Delegations: p.Delegations}
 	if p.Terms != nil {
 		c.Terms = *p.Terms
@@ -129,7 +129,7 @@ func (p Pending) Consent() Consent {
 
 // Proved returns the approval without the votes and delegations that were merely claimed. It is used where decisions must be proved, even
 // if that requirement was added after the approval was opened.
-func (p Pending) Proved() Pending {
+func Proved(p Pending) Pending {
 	p.Votes = slices.DeleteFunc(slices.Clone(p.Votes), func(v Vote) bool { return v.Claimed })
 	p.Delegations = slices.DeleteFunc(slices.Clone(p.Delegations), func(d Delegation) bool { return d.Claimed })
 	return p

@@ -32,20 +32,24 @@ func TestError_OnlyFiveCodesPromiseThatNothingHappened(t *testing.T) {
 	require.False(t, (&jig.Error{Code: "TEAPOT"}).NoEffect())
 }
 
-func TestTool_AWriteIsRepeatedOnlyWhenThatIsSafe(t *testing.T) {
+func TestMayRetry_AWriteIsRepeatedOnlyWhenThatIsSafe(t *testing.T) {
+	t.Parallel()
+	for code, failure := range failuresOf() {
+		require.False(t, jig.MayRetry(true, false, failure), code)
+	}
+	require.False(t, jig.MayRetry(true, false, nil))
+	require.True(t, jig.MayRetry(true, false, &jig.Error{Code: jig.CodeUnavailable, NotExecuted: true}))
+	require.True(t, jig.MayRetry(true, true, jig.Errorf(jig.CodeTimeout, "too slow")))
+	require.True(t, jig.MayRetry(false, false, jig.Errorf(jig.CodeInternal, "failed")))
+}
+
+func TestPermission_OnlyReadAndDraftDoNotWrite(t *testing.T) {
 	t.Parallel()
 	for _, permission := range []jig.Permission{jig.PermissionWrite, jig.PermissionDestructive, "", "new"} {
-		tool := jig.Tool{Permission: permission}
-		for code, failure := range failuresOf() {
-			require.False(t, tool.MayRetry(failure), "%s of a %q tool", code, permission)
-		}
-		require.False(t, tool.MayRetry(nil))
-		require.True(t, tool.MayRetry(&jig.Error{Code: jig.CodeUnavailable, NotExecuted: true}))
-		tool.Idempotent = true
-		require.True(t, tool.MayRetry(jig.Errorf(jig.CodeTimeout, "too slow")))
+		require.True(t, permission.Writes(), permission)
 	}
 	for _, permission := range []jig.Permission{jig.PermissionRead, jig.PermissionDraft} {
-		require.True(t, jig.Tool{Permission: permission}.MayRetry(jig.Errorf(jig.CodeInternal, "failed")))
+		require.False(t, permission.Writes(), permission)
 	}
 }
 

@@ -1,6 +1,9 @@
 package jig
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // GrantRequest asks for a standing approval, either together with an approval or through the tool grants.create.
 type GrantRequest struct {
@@ -69,8 +72,8 @@ type GrantCeiling struct {
 
 // WithDefaults fills in the zero values.
 func (c GrantCeiling) WithDefaults() GrantCeiling {
-	setDefault(&c.MaxUses, 1000)
-	setDefault(&c.MaxAge, 30*24*time.Hour)
+	c.MaxUses = cmp.Or(c.MaxUses, 1000)
+	c.MaxAge = cmp.Or(c.MaxAge, 30*24*time.Hour)
 	return c
 }
 

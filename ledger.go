@@ -256,3 +256,10 @@ type SessionView struct {
 	// UpdatedAt is when the session last changed in the store.
 	UpdatedAt time.Time `json:"-"`
 }
+
+// MayRetry reports whether jig may repeat a call that failed with err without asking a person. A writing call may be repeated if nothing
+// happened (NotExecuted) or if the tool is idempotent; the repetition uses the same idempotency key and input. Other calls may always be
+// repeated. Whether a repetition is useful is a separate question: see [Code.Retryable].
+func MayRetry(writes, idempotent bool, err *Error) bool {
+	return !writes || idempotent || err != nil && err.NotExecuted
+}

@@ -32,9 +32,9 @@ type StepCall struct {
 	Writes, Idempotent bool
 }
 
-// MayRetry reports whether a failed call may be repeated without asking a person; see [Tool.MayRetry]. The repeated call keeps the
+// MayRetry reports whether a failed call may be repeated without asking a person; see [MayRetry]. The repeated call keeps the
 // idempotency key and the input.
-func (c StepCall) MayRetry() bool { return mayRetry(c.Writes, c.Idempotent, c.Outcome().Error) }
+func (c StepCall) MayRetry() bool { return MayRetry(c.Writes, c.Idempotent, c.Outcome().Error) }
 
 // Outcome returns the result of a final call, or one derived from its status if the call left no result.
 func (c StepCall) Outcome() ToolResult {

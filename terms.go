@@ -63,7 +63,7 @@ type Requirement struct {
 }
 
 // allows reports whether a principal may decide for the requirement after the given waiting time.
-func (r Requirement) allows(p Principal, waited time.Duration) bool {
+func allows(r Requirement, p Principal, waited time.Duration) bool {
 	return r.Approvers.Include(p) || slices.ContainsFunc(r.Escalate, func(e Escalation) bool { return waited >= e.After && e.Approvers.Include(p) })
 }
 
@@ -101,7 +101,7 @@ func (t Terms) Plain() bool {
 }
 
 // demands returns the requirements, or the default requirement if there are none.
-func (t Terms) demands() []Requirement {
+func demands(t Terms) []Requirement {
 	if len(t.Requirements) == 0 {
 		return []Requirement{{Quorum: 1}}
 	}
@@ -153,17 +153,17 @@ func (c Consent) Entitled(p Principal, now time.Time) (counts []int, why string)
 			return nil, fmt.Sprintf("%s delegated this approval to %s", p.ID, d.To)
 		}
 	}
-	demands := c.Terms.demands()
-	for i, r := range demands {
-		if r.allows(p, now.Sub(c.RequestedAt)) || c.delegated(p.ID, i) {
+	needed := demands(c.Terms)
+	for i, r := range needed {
+		if allows(r, p, now.Sub(c.RequestedAt)) || c.delegated(p.ID, i) {
 			counts = append(counts, i)
 		}
 	}
 	if len(counts) > 0 {
 		return counts, ""
 	}
-	who := make([]string, len(demands))
-	for i, r := range demands {
+	who := make([]string, len(needed))
+	for i, r := range needed {
 		who[i] = r.Approvers.String()
 	}
 	return nil, fmt.Sprintf("%s may not decide this call: it is for %s", p.ID, strings.Join(who, ", and "))
@@ -185,7 +185,7 @@ func (c Consent) Granted() bool { return c.Missing() == "" }
 // is missing.
 func (c Consent) Missing() string {
 	var missing []string
-	for i, r := range c.Terms.demands() {
+	for i, r := range demands(c.Terms) {
 		people := map[string]bool{}
 		for _, v := range c.Votes {
 			if slices.Contains(v.Counts, i) {

@@ -103,15 +103,6 @@ type Tool struct {
 	Implementation string `json:"implementation,omitempty"`
 }
 
-// MayRetry reports whether jig may repeat a call that failed with err without asking a person. A writing call may be repeated if nothing
-// happened (NotExecuted) or if the tool is idempotent; the repetition uses the same idempotency key and input. Other calls may always be
-// repeated. Whether a repetition is useful is a separate question: see [Code.Retryable].
-func (t Tool) MayRetry(err *Error) bool { return mayRetry(t.Permission.Writes(), t.Idempotent, err) }
-
-func mayRetry(writes, idempotent bool, err *Error) bool {
-	return !writes || idempotent || err != nil && err.NotExecuted
-}
-
 // ImplementationPerson is the implementation of a tool that a person answers: its calls wait for a reply and never run.
 const ImplementationPerson = "person"
 

@@ -374,7 +374,7 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 	if !ruling.Terms.Plain() && ruling.Verdict == jig.VerdictAsk {
 		terms := ruling.Terms
 		p.Terms = &terms
-		if next := p.Consent().Next(now); next.Before(p.ExpiresAt) {
+		if next := jig.ConsentOf(p).Next(now); next.Before(p.ExpiresAt) {
 			p.NextAt = next
 		}
 	}

@@ -94,7 +94,7 @@ func (c *cover) votes(ctx context.Context, g jig.Grant, approval jig.Pending) ([
 	if g.Claimed && c.settings.ProofWanted() {
 		return nil, nil // it was given when nobody had to prove their identity
 	}
-	consent := approval.Consent()
+	consent := jig.ConsentOf(approval)
 	for _, id := range g.By {
 		if counts, why := consent.Entitled(c.settings.Person(id), c.now()); why == "" {
 			consent.Votes = append(consent.Votes, jig.Vote{By: id, Claimed: g.Claimed, Counts: counts, At: g.CreatedAt, Note: "grant " + g.ID})

@@ -84,7 +84,7 @@ func mayDecide(settings jig.TenantSettings, who jig.Principal, p jig.Pending, no
 	if p.Kind == jig.PendingReconcile && settings.Reconcilers != nil {
 		return settings.Reconcilers.Include(who)
 	}
-	consent := p.Consent()
+	consent := jig.ConsentOf(p)
 	_, why := consent.Entitled(who, now)
 	return why == "" && !consent.Voted(who.ID)
 }

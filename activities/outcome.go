@@ -82,7 +82,7 @@ func (a attempt) verdict(outcome jig.ToolResult) (status jig.CallStatus, doubt b
 // again reports whether a call that writes is released for another attempt. An idempotent call is retried whenever it is unclear whether
 // its effect happened, because repeating it may settle that.
 func (a attempt) again(e *jig.Error) bool {
-	if a.ended == canceled || !a.tool.MayRetry(e) {
+	if a.ended == canceled || !jig.MayRetry(a.tool.Permission.Writes(), a.tool.Idempotent, e) {
 		return false
 	}
 	worth := worthRetrying(e.Code) || !e.NoEffect() && e.Code != jig.CodeOutcomeUnknown

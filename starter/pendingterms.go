@@ -34,7 +34,7 @@ func pendingFacts(p jig.Pending) []string {
 	if len(from) > 0 {
 		add("%s", strings.Join(from, ", "))
 	}
-	consent := p.Consent()
+	consent := jig.ConsentOf(p)
 	for _, line := range termFacts(p, consent.Terms) {
 		add("%s", line)
 	}

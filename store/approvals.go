@@ -45,7 +45,7 @@ func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Tim
 		lapse = jig.Lapse{Status: s.call.status()}
 		if lapse.Status == jig.CallExpired && latest != nil { // asked again after the call had already expired
 			ended, err := latest.pending()
-			lapse.OnExpiry = ended.Consent().Terms.OnExpiry
+			lapse.OnExpiry = jig.ConsentOf(ended).Terms.OnExpiry
 			return err
 		}
 		if !waits(lapse.Status) || s.approval == nil {
@@ -57,7 +57,7 @@ func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Tim
 		}
 		l := &log{}
 		if !pending.ExpiresAt.IsZero() && !now.Before(pending.ExpiresAt) {
-			lapse = jig.Lapse{Status: jig.CallExpired, OnExpiry: pending.Consent().Terms.OnExpiry}
+			lapse = jig.Lapse{Status: jig.CallExpired, OnExpiry: jig.ConsentOf(pending).Terms.OnExpiry}
 			err = t.expire(s, pending, l)
 		} else {
 			t.remind(s, &pending, now, l)
@@ -81,7 +81,7 @@ func (t *tx) expire(s subject, pending jig.Pending, l *log) error {
 	t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallExpired, columns.body, columns.summary, columns.err, "")
 	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalExpired, jig.AnswerExpire, "", false, "", "", "", "", nil, nil, nil, nil)
 	what := details{"digest": s.approval.Digest, "summary": result.Summary, "error": result.Error}
-	outcome := pending.Consent().Terms.OnExpiry
+	outcome := jig.ConsentOf(pending).Terms.OnExpiry
 	if outcome.Strictness() > 0 {
 		what["on_expiry"] = string(outcome)
 	}
@@ -101,7 +101,7 @@ func (t *tx) remind(s subject, pending *jig.Pending, now time.Time, l *log) {
 	if s.approval.NoticedAt != nil {
 		since = s.approval.NoticedAt.UTC()
 	}
-	consent := pending.Consent()
+	consent := jig.ConsentOf(*pending)
 	for _, m := range consent.Moments(since, now) {
 		what := details{"digest": pending.Digest, "due": m.At.Format(time.RFC3339), "missing": consent.Missing()}
 		kind, event := jig.NoticeReminder, jig.EventApprovalReminded

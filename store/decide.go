@@ -179,9 +179,9 @@ func weigh(r jig.DecisionRequest, s subject) (d decision, why string, err error)
 		return d, "", err
 	}
 	if r.ProofWanted {
-		d.pending = d.pending.Proved()
+		d.pending = jig.Proved(d.pending)
 	}
-	d.consent = d.pending.Consent()
+	d.consent = jig.ConsentOf(d.pending)
 	d.counts, why = d.consent.Entitled(r.Principal, r.Now)
 	if why == "" && r.Decision.Answer != jig.AnswerDeny && d.consent.Voted(r.Principal.ID) {
 		why = r.Principal.ID + " approved this call already: another person is needed (" + d.consent.Missing() + ")"

@@ -27,7 +27,7 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 	if sameTerms(fresh.Terms, d.pending.Terms) { // the same approval for different input
 		fresh.RequestedAt, fresh.ExpiresAt, fresh.Delegations = d.pending.RequestedAt, d.pending.ExpiresAt, d.pending.Delegations
 	}
-	consent := fresh.Consent()
+	consent := jig.ConsentOf(fresh)
 	if counts, why := consent.Entitled(d.Principal, d.Now); why == "" {
 		d.counts = counts
 		fresh.Votes = []jig.Vote{d.vote()}

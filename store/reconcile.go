@@ -47,9 +47,9 @@ func (t *tx) mayReconcile(ctx context.Context, r jig.ReconcileRequest, s subject
 		return "", err
 	}
 	if r.ProofWanted {
-		pending = pending.Proved()
+		pending = jig.Proved(pending)
 	}
-	_, why := pending.Consent().Entitled(r.Principal, r.Now)
+	_, why := jig.ConsentOf(pending).Entitled(r.Principal, r.Now)
 	return why, nil
 }
 

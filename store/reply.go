@@ -21,9 +21,9 @@ func (db *DB) Reply(ctx context.Context, r jig.ReplyRequest) (jig.Ruled, error) 
 				return jig.Ruled{}, err
 			}
 			if r.ProofWanted {
-				pending = pending.Proved()
+				pending = jig.Proved(pending)
 			}
-			_, why = pending.Consent().Entitled(r.Principal, r.Now)
+			_, why = jig.ConsentOf(pending).Entitled(r.Principal, r.Now)
 		}
 		if why != "" {
 			d := details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": "answer"}

@@ -112,7 +112,7 @@ func approved(a *approvalRow, digest string) bool {
 	if len(pending.Votes) == 0 && pending.Terms == nil { // one decision is enough; rows from before votes existed record only who decided
 		return a.DecidedBy != ""
 	}
-	return pending.Consent().Granted()
+	return jig.ConsentOf(pending).Granted()
 }
 
 func (t *tx) reserveRun(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow) (jig.Reservation, error) {
@@ -146,7 +146,7 @@ func (t *tx) consume(ctx context.Context, r jig.Reserve, row *callRow, approval 
 		if err != nil {
 			return false, err
 		}
-		if approval.Claimed || len(pending.Proved().Votes) < len(pending.Votes) {
+		if approval.Claimed || len(jig.Proved(pending).Votes) < len(pending.Votes) {
 			return false, t.takeBack(ctx, row, approval, l, "it was approved when nobody had to prove who they are, and proof is wanted now")
 		}
 	}

@@ -178,7 +178,7 @@ func (r *approvalRow) pending() (jig.Pending, error) {
 	if r.NoticedAt != nil {
 		seen = r.NoticedAt.UTC()
 	}
-	if next := p.Consent().Next(seen); p.ExpiresAt.IsZero() || next.Before(p.ExpiresAt) {
+	if next := jig.ConsentOf(p).Next(seen); p.ExpiresAt.IsZero() || next.Before(p.ExpiresAt) {
 		p.NextAt = next
 	}
 	return p, nil

@@ -208,7 +208,7 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 
 // describeTerms states what an approval requires and what people have decided so far.
 func describeTerms(b *strings.Builder, ask jig.Pending) {
-	consent := ask.Consent()
+	consent := jig.ConsentOf(ask)
 	if ask.Kind != jig.PendingApproval || ask.Terms == nil {
 		return
 	}
