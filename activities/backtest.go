@@ -93,7 +93,7 @@ func (a *Activities) backtest(ctx context.Context, in BacktestRequest) (Backtest
 	if err != nil {
 		return page, err
 	}
-	page.take(results, in.All)
+	take(&page, results, in.All)
 	return page, nil
 }
 
@@ -107,7 +107,7 @@ func (a *Activities) toolNow(ctx context.Context, c jig.Call) (jig.Tool, bool, e
 }
 
 // take counts the results and keeps those that were asked for.
-func (p *BacktestPage) take(results []jig.BacktestResult, all bool) {
+func take(p *BacktestPage, results []jig.BacktestResult, all bool) {
 	at := map[BacktestCount]int{}
 	for _, r := range results {
 		r.Rules = r.Rules[:min(len(r.Rules), backtestRules)]

@@ -17,7 +17,7 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 	if err := strictJSON(in.Payload, &payload); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
-	if name := payload.misplaced(); name != "" {
+	if name := misplaced(payload); name != "" {
 		return a.refuseLetter(ctx, in, fmt.Sprintf("`%s` stands beside `decisions`: put it into the decision that it is for", name))
 	}
 	settings, err := a.tenants.Settings(ctx, in.Tenant)

@@ -56,7 +56,7 @@ func (d Decisions) All() []jig.Decision {
 }
 
 // misplaced names a member of the outer object that only makes sense inside one of several decisions. It returns "" if there is none.
-func (d Decisions) misplaced() string {
+func misplaced(d Decisions) string {
 	if len(d.Decisions) == 0 {
 		return ""
 	}
